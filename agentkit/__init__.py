@@ -1,0 +1,71 @@
+"""agentkit: an agent runtime whose tool definitions are living, versioned data.
+
+The public nouns are ``Tool``, ``Library`` and ``Agent``. Importing this package loads the
+standard library alone; each name loads its module when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentkit._version import __version__
+
+if TYPE_CHECKING:
+    from agentkit.agent.agent import Agent
+    from agentkit.agent.result import RunResult
+    from agentkit.episodes.episode import Episode
+    from agentkit.errors import AgentKitError, ModelRetry, ToolFailed
+    from agentkit.library.library import Library
+    from agentkit.library.opening import open_store
+    from agentkit.models.resolve import resolve_model
+    from agentkit.tools.decorator import tool
+    from agentkit.tools.definition import Effects, ToolDefinition
+    from agentkit.tools.tool import Tool
+
+__all__ = [
+    "Agent",
+    "AgentKitError",
+    "Effects",
+    "Episode",
+    "Library",
+    "ModelRetry",
+    "RunResult",
+    "Tool",
+    "ToolDefinition",
+    "ToolFailed",
+    "__version__",
+    "open_store",
+    "resolve_model",
+    "tool",
+]
+
+_MODULES = {
+    "Agent": "agentkit.agent.agent",
+    "AgentKitError": "agentkit.errors",
+    "Effects": "agentkit.tools.definition",
+    "Episode": "agentkit.episodes.episode",
+    "Library": "agentkit.library.library",
+    "ModelRetry": "agentkit.errors",
+    "RunResult": "agentkit.agent.result",
+    "Tool": "agentkit.tools.tool",
+    "ToolDefinition": "agentkit.tools.definition",
+    "ToolFailed": "agentkit.errors",
+    "open_store": "agentkit.library.opening",
+    "resolve_model": "agentkit.models.resolve",
+    "tool": "agentkit.tools.decorator",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module 'agentkit' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(module), name)
+    globals()[name] = value  # the next look-up is a plain attribute
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,21 @@
+"""5. What happened: the record of a run."""
+
+from agentkit.episodes.episode import (
+    Episode,
+    RefineMode,
+    RefineTrace,
+    RetrievalTrace,
+    StageReport,
+    StopReason,
+    Turn,
+)
+
+__all__ = [
+    "Episode",
+    "RefineMode",
+    "RefineTrace",
+    "RetrievalTrace",
+    "StageReport",
+    "StopReason",
+    "Turn",
+]

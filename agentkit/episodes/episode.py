@@ -1,0 +1,301 @@
+"""``Episode``: the record of one run, from the request to the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from agentkit.errors import EpisodeFormatError
+from agentkit.messages import (
+    AssistantMessage,
+    JsonObject,
+    Message,
+    ToolCall,
+    ToolMessage,
+    ToolResult,
+    Usage,
+    UserMessage,
+    message_from_json,
+    message_to_json,
+)
+
+FORMAT_VERSION = 1
+"""Version of the JSON form of an episode. Older ones stay readable."""
+
+StopReason = Literal[
+    "finished",  # the model answered
+    "deferred",  # calls wait for somebody outside the run (approval, or an unbound tool)
+    "step_limit",
+    "call_limit",
+    "token_limit",
+    "cost_limit",
+    "output_invalid",  # the final answer never matched the output schema
+    "cancelled",  # Ctrl-C or task cancellation; what happened so far is kept
+    "error",  # the model failed for good; see Episode.error
+]
+
+RefineMode = Literal["none", "vanilla", "adaptive", "self_consistency"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StageReport:
+    """What one retrieval stage did.
+
+    Attributes:
+        stage: Its name.
+        survivors: Tools left after it.
+        tokens: Estimated prompt tokens that showing the survivors would cost.
+        seconds: Wall time.
+    """
+
+    stage: str
+    survivors: int
+    tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetrievalTrace:
+    """Which tools a turn's model got to see, and how they were found.
+
+    Attributes:
+        query: The text that was searched for.
+        shortlist: Names of the ranked tools, best first.
+        offered: Names of those whose full schema was sent.
+        stages: One report per stage, in order.
+    """
+
+    query: str
+    shortlist: tuple[str, ...]
+    offered: tuple[str, ...]
+    stages: tuple[StageReport, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RefineTrace:
+    """How a turn's calls were refined before they ran (ToolACE-R, Algorithm 1).
+
+    Attributes:
+        mode: The strategy.
+        proposals: The calls of each iteration, the direct answer first.
+        chosen: Index into ``proposals`` of the calls that were run.
+        converged: Whether two consecutive proposals were equal.
+        usage: What the iterations after the first cost.
+    """
+
+    mode: RefineMode
+    proposals: tuple[tuple[ToolCall, ...], ...]
+    chosen: int
+    converged: bool
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def iterations(self) -> int:
+        """Refinement rounds after the direct answer."""
+        return len(self.proposals) - 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Turn:
+    """One model step: what it was offered, what it said, what its calls gave.
+
+    Attributes:
+        message: The model's answer, after refinement.
+        results: One result per call, in the order of the calls.
+        usage: All model use of the turn, refinement included.
+        retrieval: How the offered tools were found; None when all were offered.
+        refine: How the calls were refined; None when they were not.
+        seconds: Wall time of the turn.
+        model_seconds: The part of it spent waiting for the model.
+    """
+
+    message: AssistantMessage
+    results: tuple[ToolResult, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    retrieval: RetrievalTrace | None = None
+    refine: RefineTrace | None = None
+    seconds: float = 0.0
+    model_seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Episode:
+    """What happened in one run. Append-only: a later judgement makes a new record.
+
+    Attributes:
+        episode_id: Unique id, sortable by time of creation.
+        request: What the user asked.
+        turns: The model steps in order.
+        stop_reason: Why the run ended.
+        output: The final answer: text, or the structured value as JSON data.
+        model: The model's name.
+        library_version: The snapshot that the run was pinned to.
+        library_digest: Digest over the definitions of that snapshot; empty when not computed.
+        session_id: Conversation that the run belongs to, if any.
+        history_length: Messages of the conversation before ``request``.
+        usage: All model use.
+        started_at: ISO 8601 time in UTC.
+        seconds: Wall time of the run.
+        error: Type and message of the failure, for ``error`` and ``cancelled``.
+        verdict: Judgement of a verifier as JSON, if there is one.
+        diagnosis: Diagnosis as JSON, if there is one.
+        metadata: The caller's own labels.
+        format: Version of this record's form.
+    """
+
+    episode_id: str
+    request: str
+    turns: tuple[Turn, ...] = ()
+    stop_reason: StopReason = "finished"
+    output: Any = None
+    model: str = ""
+    library_version: int = 0
+    library_digest: str = ""
+    session_id: str | None = None
+    history_length: int = 0
+    usage: Usage = field(default_factory=Usage)
+    started_at: str = ""
+    seconds: float = 0.0
+    error: str | None = None
+    verdict: JsonObject | None = None
+    diagnosis: JsonObject | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    format: int = FORMAT_VERSION
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """Every call that the model made, in order."""
+        return tuple(call for turn in self.turns for call in turn.message.tool_calls)
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """Every result, in order."""
+        return tuple(result for turn in self.turns for result in turn.results)
+
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation of this run alone, from the request to the last answer."""
+        messages: list[Message] = [UserMessage(text=self.request)] if self.request else []
+        for turn in self.turns:
+            messages.append(turn.message)
+            messages.extend(
+                ToolMessage(call_id=result.call_id, name=result.name, text=result.text)
+                for result in turn.results
+            )
+        return tuple(messages)
+
+    def to_json(self) -> dict[str, Any]:
+        """The episode as one JSON object."""
+        return {
+            "format": self.format,
+            "episode_id": self.episode_id,
+            "session_id": self.session_id,
+            "request": self.request,
+            "stop_reason": self.stop_reason,
+            "output": self.output,
+            "model": self.model,
+            "library_version": self.library_version,
+            "library_digest": self.library_digest,
+            "history_length": self.history_length,
+            "usage": self.usage.to_json(),
+            "started_at": self.started_at,
+            "seconds": self.seconds,
+            "error": self.error,
+            "verdict": None if self.verdict is None else dict(self.verdict),
+            "diagnosis": None if self.diagnosis is None else dict(self.diagnosis),
+            "metadata": dict(self.metadata),
+            "turns": [_turn_to_json(turn) for turn in self.turns],
+        }
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> Episode:
+        """The inverse of ``to_json``.
+
+        Raises:
+            EpisodeFormatError: The record is not an episode, or its format is newer than ours.
+        """
+        if record.get("format", 0) > FORMAT_VERSION:
+            raise EpisodeFormatError(
+                f"episode {record.get('episode_id')!r} has format {record['format']}, this agentkit "
+                f"reads up to {FORMAT_VERSION}; upgrade agentkit-evolve"
+            )
+        try:
+            values = dict(record)
+            values["usage"] = Usage.from_json(record["usage"])
+            values["turns"] = tuple(_turn_from_json(turn) for turn in record["turns"])
+            return cls(**values)
+        except (KeyError, TypeError, ValueError) as error:
+            raise EpisodeFormatError(
+                f"not an episode ({type(error).__name__}: {error}): {str(record)[:200]}"
+            ) from error
+
+
+def _turn_to_json(turn: Turn) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "message": message_to_json(turn.message),
+        "results": [result.to_json() for result in turn.results],
+        "usage": turn.usage.to_json(),
+        "seconds": turn.seconds,
+        "model_seconds": turn.model_seconds,
+    }
+    if turn.retrieval is not None:
+        record["retrieval"] = {
+            "query": turn.retrieval.query,
+            "shortlist": list(turn.retrieval.shortlist),
+            "offered": list(turn.retrieval.offered),
+            "stages": [
+                {
+                    "stage": s.stage,
+                    "survivors": s.survivors,
+                    "tokens": s.tokens,
+                    "seconds": s.seconds,
+                }
+                for s in turn.retrieval.stages
+            ],
+        }
+    if turn.refine is not None:
+        record["refine"] = {
+            "mode": turn.refine.mode,
+            "proposals": [[call.to_json() for call in calls] for calls in turn.refine.proposals],
+            "chosen": turn.refine.chosen,
+            "converged": turn.refine.converged,
+            "usage": turn.refine.usage.to_json(),
+        }
+    return record
+
+
+def _turn_from_json(record: JsonObject) -> Turn:
+    message = message_from_json(record["message"])
+    if not isinstance(message, AssistantMessage):
+        raise TypeError(f"a turn's message has the role {message.role!r}, expected 'assistant'")
+    retrieval, refine = record.get("retrieval"), record.get("refine")
+    return Turn(
+        message=message,
+        results=tuple(ToolResult.from_json(result) for result in record["results"]),
+        usage=Usage.from_json(record["usage"]),
+        retrieval=None if retrieval is None else _retrieval_from_json(retrieval),
+        refine=None if refine is None else _refine_from_json(refine),
+        seconds=record["seconds"],
+        model_seconds=record["model_seconds"],
+    )
+
+
+def _retrieval_from_json(record: JsonObject) -> RetrievalTrace:
+    return RetrievalTrace(
+        query=record["query"],
+        shortlist=tuple(record["shortlist"]),
+        offered=tuple(record["offered"]),
+        stages=tuple(StageReport(**stage) for stage in record["stages"]),
+    )
+
+
+def _refine_from_json(record: JsonObject) -> RefineTrace:
+    return RefineTrace(
+        mode=record["mode"],
+        proposals=tuple(
+            tuple(ToolCall.from_json(call) for call in calls) for calls in record["proposals"]
+        ),
+        chosen=record["chosen"],
+        converged=record["converged"],
+        usage=Usage.from_json(record["usage"]),
+    )

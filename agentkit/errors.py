@@ -1,0 +1,235 @@
+"""Every error that agentkit raises, in one tree: catch the top broadly, a leaf narrowly.
+
+* AgentKitError
+    * UsageError                 the API was used in a way that can not work
+    * MissingExtraError          an optional dependency is absent; names the pip line (an ImportError)
+    * DefinitionError            a tool definition is not usable
+    * LibraryError
+        * ToolNotFoundError      no tool of that name in this snapshot (a LookupError)
+        * DuplicateToolError     two different tools claim one name
+    * StoreError
+        * UnknownSchemeError     no store answers for that URL
+        * StaleVersionError      another writer was faster
+        * StoreFormatError       the file is broken, or written by a newer agentkit
+    * EpisodeFormatError         a stored episode can not be read
+    * ModelError
+        * ModelNotFoundError     no such model, or its weights are not installed
+        * ModelConnectionError   the server could not be reached, or hung up
+        * ModelTimeoutError      the server did not answer in time
+        * ModelStatusError       the server answered with an error status
+        * ModelResponseError     the answer is not what the protocol says
+        * ReplayMismatchError    a cassette holds no answer for this request
+    * RunError                   a run could not go on; carries the episode so far
+
+Not errors but signals, raised by tool authors to speak to the model:
+
+* ToolSignal
+    * ModelRetry                 try again, here is why
+    * ToolFailed                 this is final, adapt
+
+A failed tool call, a broken limit or a rejected proposal is a *value* (``ToolFailure``,
+``StopReason``), not an exception: it goes back to the model or to the caller as data.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class AgentKitError(Exception):
+    """Root of every error that agentkit raises."""
+
+
+class UsageError(AgentKitError):
+    """The API was used in a way that can not work; the message says what to change."""
+
+
+class MissingExtraError(AgentKitError, ImportError):
+    """An optional dependency is absent.
+
+    Attributes:
+        package: What could not be imported.
+        install: The pip line that brings it.
+    """
+
+    def __init__(self, feature: str, *, package: str, install: str) -> None:
+        self.package = package
+        self.install = install
+        super().__init__(
+            f"{feature} needs the package {package!r}, which is not installed. Run: {install}"
+        )
+
+
+class DefinitionError(AgentKitError):
+    """A tool definition is not usable.
+
+    Attributes:
+        tool_name: The tool, as far as it is known.
+    """
+
+    def __init__(self, message: str, *, tool_name: str | None = None) -> None:
+        self.tool_name = tool_name
+        super().__init__(message)
+
+
+class LibraryError(AgentKitError):
+    """A library snapshot can not do what was asked."""
+
+
+class ToolNotFoundError(LibraryError, LookupError):
+    """No tool of that name is in this snapshot.
+
+    Attributes:
+        tool_name: The name that was asked for.
+        nearest: Names in the snapshot that look like it, best first.
+    """
+
+    def __init__(self, tool_name: str, *, nearest: Sequence[str] = (), version: int = 0) -> None:
+        self.tool_name = tool_name
+        self.nearest = tuple(nearest)
+        hint = f" Did you mean {', '.join(map(repr, nearest))}?" if nearest else ""
+        super().__init__(f"no tool named {tool_name!r} in library version {version}.{hint}")
+
+
+class DuplicateToolError(LibraryError):
+    """Two different tools claim one name.
+
+    Attributes:
+        tool_name: The name.
+    """
+
+    def __init__(self, tool_name: str) -> None:
+        self.tool_name = tool_name
+        super().__init__(
+            f"two different tools are named {tool_name!r}; a model calls tools by name, "
+            "so rename one of them (tool(name=...) or agentkit tools import --on-conflict suffix)"
+        )
+
+
+class StoreError(AgentKitError):
+    """A store could not do what was asked."""
+
+
+class UnknownSchemeError(StoreError):
+    """No installed store answers for the scheme of a URL.
+
+    Attributes:
+        scheme: The scheme that was asked for.
+        installed: Schemes that would have worked.
+    """
+
+    def __init__(self, url: str, *, scheme: str, installed: Sequence[str], install: str) -> None:
+        self.scheme = scheme
+        self.installed = tuple(installed)
+        super().__init__(
+            f"no store for {url!r}: the scheme {scheme!r} is not among the installed ones "
+            f"({', '.join(installed)}). {install}"
+        )
+
+
+class StaleVersionError(StoreError):
+    """Another writer committed first; load again, rebuild the change and retry.
+
+    Attributes:
+        expected: The version that the change was built on.
+        actual: The version that the store is at.
+    """
+
+    def __init__(self, *, expected: int, actual: int) -> None:
+        self.expected = expected
+        self.actual = actual
+        super().__init__(
+            f"the change was built on library version {expected}, but the store is at {actual}; "
+            "load the newest version, rebuild the change and commit again"
+        )
+
+
+class StoreFormatError(StoreError):
+    """The file is broken, or written by a newer agentkit; nothing in it was changed."""
+
+
+class EpisodeFormatError(AgentKitError):
+    """A stored episode can not be read."""
+
+
+class ModelError(AgentKitError):
+    """A model could not answer."""
+
+
+class ModelNotFoundError(ModelError, LookupError):
+    """No such model, or its weights are not installed; the message says how to get it."""
+
+
+class ModelConnectionError(ModelError):
+    """The server could not be reached, or hung up before the answer was complete."""
+
+
+class ModelTimeoutError(ModelError):
+    """The server did not answer within the time allowed."""
+
+
+class ModelStatusError(ModelError):
+    """The server answered with an error status.
+
+    Attributes:
+        status: The HTTP status code.
+        body: The start of the body.
+        retry_after: Seconds that the server asked to wait, if it did.
+    """
+
+    def __init__(self, message: str, *, status: int, body: str, retry_after: float | None) -> None:
+        self.status = status
+        self.body = body
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+class ModelResponseError(ModelError):
+    """The server's answer is not what the protocol says."""
+
+
+class ReplayMismatchError(ModelError):
+    """A cassette or a script holds no answer for this request."""
+
+
+class RunError(AgentKitError):
+    """A run could not go on; what happened so far is kept.
+
+    Attributes:
+        episode: The episode up to the failure (an ``agentkit.episodes.Episode``).
+    """
+
+    def __init__(self, message: str, *, episode: object) -> None:
+        self.episode = episode
+        super().__init__(message)
+
+
+class ToolSignal(Exception):  # noqa: N818 - a signal to the model, not an error of the program
+    """Raised inside a tool to say something to the model in its author's words."""
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+        super().__init__(message)
+
+
+class ModelRetry(ToolSignal):
+    """The call can succeed when the model changes it: try again, here is why.
+
+    Counts against the tool's retry budget. Raise ``ToolFailed`` when trying again can not help.
+
+    Example:
+        >>> def book(day: str) -> str:
+        ...     if day == "Sunday":
+        ...         raise ModelRetry("we are closed on Sunday; offer Monday to Saturday")
+        ...     return "booked"
+    """
+
+
+class ToolFailed(ToolSignal):
+    """The call failed for good: do not try again, adapt.
+
+    Raise ``ModelRetry`` when another value of an argument could work.
+    """

@@ -1,0 +1,140 @@
+"""``Library``: an immutable snapshot of tools with a version."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from agentkit.errors import DuplicateToolError, ToolNotFoundError
+from agentkit.tools.canonical import digest
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.tool import Tool
+
+
+class Library:
+    """The tools that a run may use, fixed from its start to its end.
+
+    Nothing on a library changes it; ``with_tools`` and ``without`` return new ones. Iterating
+    gives the tools in insertion order, which is also the order in which they are offered, so
+    that prompt caches hold.
+
+    Args:
+        tools: Tools, or definitions of tools that do not run in this process.
+        version: The epoch that the store gave this snapshot; 0 when it is in no store.
+
+    Raises:
+        DuplicateToolError: Two different tools have the same name.
+
+    Example:
+        >>> from agentkit import Library, tool
+        >>> @tool
+        ... def add(a: int, b: int) -> int:
+        ...     '''Add two numbers.'''
+        ...     return a + b
+        >>> library = Library([add])
+        >>> library["add"](a=1, b=2), "sub" in library, len(library)
+        (3, False, 1)
+    """
+
+    def __init__(self, tools: Iterable[Tool | ToolDefinition] = (), *, version: int = 0) -> None:
+        by_name: dict[str, Tool] = {}
+        for entry in tools:
+            tool = entry if isinstance(entry, Tool) else Tool(definition=entry)
+            known = by_name.setdefault(tool.name, tool)
+            if known is not tool and known != tool:
+                raise DuplicateToolError(tool.name)
+        self._tools: Mapping[str, Tool] = MappingProxyType(by_name)
+        self._version = version
+
+    @property
+    def version(self) -> int:
+        """The epoch that the store gave this snapshot; 0 when it is in no store."""
+        return self._version
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools by name, read-only."""
+        return self._tools
+
+    @cached_property
+    def definitions(self) -> tuple[ToolDefinition, ...]:
+        """The definitions in order. Always the same object, so that it can key a cache."""
+        return tuple(tool.definition for tool in self._tools.values())
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over the names and digests of all definitions, in name order."""
+        return digest({tool.name: tool.definition.digest for tool in self._tools.values()})
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of that name, or None."""
+        return self._tools.get(name)
+
+    def nearest(self, name: str, *, limit: int = 3) -> tuple[str, ...]:
+        """Names in this snapshot that look like ``name``, best first."""
+        return nearest_names(name, self._tools, limit=limit)
+
+    def with_tools(self, tools: Iterable[Tool | ToolDefinition]) -> Library:
+        """A library that also holds ``tools``; one of the same name is replaced."""
+        added = Library(tools)
+        return Library({**self._tools, **added.tools}.values(), version=self._version)
+
+    def without(self, names: Iterable[str]) -> Library:
+        """A library that lacks ``names``; unknown names are ignored."""
+        dropped = set(names)
+        kept = (tool for name, tool in self._tools.items() if name not in dropped)
+        return Library(kept, version=self._version)
+
+    def bind(self, functions: Mapping[str, Tool | Callable[..., Any]]) -> Library:
+        """Attach code to definitions that came from a store.
+
+        Args:
+            functions: By tool name: a ``Tool`` whose binding is taken, or a callable.
+
+        Raises:
+            ToolNotFoundError: A name is not in this snapshot.
+        """
+        bound = dict(self._tools)
+        for name, function in functions.items():
+            bound[name] = _bound(self[name].definition, function)
+        return Library(bound.values(), version=self._version)
+
+    def __getitem__(self, name: str) -> Tool:
+        try:
+            return self._tools[name]
+        except KeyError:
+            nearest = self.nearest(name)
+            raise ToolNotFoundError(name, nearest=nearest, version=self._version) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __repr__(self) -> str:
+        return f"Library({len(self)} tools, version={self._version})"
+
+
+def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:
+    """Names among ``known`` that look like ``name``, ignoring case, best first."""
+    folded: dict[str, str] = {}
+    for candidate in known:
+        folded.setdefault(candidate.casefold(), candidate)
+    close = difflib.get_close_matches(name.casefold(), folded, n=limit, cutoff=0.6)
+    return tuple(folded[match] for match in close)
+
+
+def _bound(definition: ToolDefinition, function: Tool | Callable[..., Any]) -> Tool:
+    import inspect
+
+    if isinstance(function, Tool):
+        return function.with_definition(definition)
+    is_async = inspect.iscoroutinefunction(function)
+    return Tool(definition=definition, function=function, is_async=is_async)

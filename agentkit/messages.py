@@ -1,0 +1,295 @@
+"""Leaf records of a conversation: messages, tool calls, their results, token usage.
+
+Everything here is immutable and knows its JSON form; nothing here knows a provider's wire format
+(that is ``agentkit.models``) or how a call is executed (that is ``agentkit.agent``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias, cast
+
+JsonValue: TypeAlias = (
+    "None | bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue]"
+)
+JsonObject: TypeAlias = Mapping[str, Any]
+"""A decoded JSON object. ``Any`` because schemas and arguments are walked key by key."""
+
+FailureKind = Literal[
+    "malformed_arguments",  # the argument text is not a JSON object
+    "unknown_tool",  # no tool of that name is offered
+    "invalid_arguments",  # the arguments break the schema
+    "retry_requested",  # the tool's author raised ModelRetry
+    "tool_failed",  # the tool's author raised ToolFailed
+    "tool_error",  # the tool raised something else
+    "timeout",  # the tool did not finish in time
+    "unserialisable_result",  # the tool returned what JSON can not hold
+    "denied",  # approval was asked for and refused
+    "limit_exceeded",  # the run's budget of calls or retries is spent
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolCall:
+    """A model's request to run one tool.
+
+    Attributes:
+        call_id: Ties the call to its result within one conversation.
+        name: The tool's name as the library knows it.
+        arguments: Decoded arguments; empty when ``malformed`` is set.
+        malformed: The argument text as received when it is not a JSON object, else None.
+    """
+
+    call_id: str
+    name: str
+    arguments: JsonObject = field(default_factory=dict)
+    malformed: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The call as a JSON object."""
+        record: dict[str, Any] = {
+            "call_id": self.call_id,
+            "name": self.name,
+            "arguments": dict(self.arguments),
+        }
+        if self.malformed is not None:
+            record["malformed"] = self.malformed
+        return record
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> ToolCall:
+        """The inverse of ``to_json``."""
+        return cls(
+            call_id=record["call_id"],
+            name=record["name"],
+            arguments=record.get("arguments", {}),
+            malformed=record.get("malformed"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolFailure:
+    """Why a call failed, in terms a model can act on.
+
+    Attributes:
+        kind: The typed cause.
+        rule: The rule that was broken, in one sentence.
+        path: Where in the arguments, as a dotted path; empty for the whole call.
+        schema_excerpt: The part of the tool's schema that states the rule.
+        nearest: Names or values that are allowed and look like what was given, best first.
+        retryable: Whether another call could succeed.
+        cause: Type name of the exception behind it, if there was one.
+    """
+
+    kind: FailureKind
+    rule: str
+    path: str = ""
+    schema_excerpt: JsonObject | None = None
+    nearest: tuple[str, ...] = ()
+    retryable: bool = True
+    cause: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The failure as a JSON object; empty parts are left out."""
+        record: dict[str, Any] = {"kind": self.kind, "rule": self.rule, "retryable": self.retryable}
+        if self.path:
+            record["path"] = self.path
+        if self.schema_excerpt is not None:
+            record["schema_excerpt"] = dict(self.schema_excerpt)
+        if self.nearest:
+            record["nearest"] = list(self.nearest)
+        if self.cause is not None:
+            record["cause"] = self.cause
+        return record
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> ToolFailure:
+        """The inverse of ``to_json``."""
+        return cls(
+            kind=record["kind"],
+            rule=record["rule"],
+            path=record.get("path", ""),
+            schema_excerpt=record.get("schema_excerpt"),
+            nearest=tuple(record.get("nearest", ())),
+            retryable=record.get("retryable", True),
+            cause=record.get("cause"),
+        )
+
+
+ResultStatus = Literal["ok", "failed", "denied", "deferred"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolResult:
+    """What came of one call.
+
+    Attributes:
+        call_id: The call this answers.
+        name: The tool's name.
+        status: ``ok``; ``failed`` and ``denied`` (see ``failure``); ``deferred`` when somebody
+            outside the run has to produce the value.
+        value: The returned value, JSON-serialisable; None unless ``ok``.
+        text: What the model reads.
+        failure: Why it failed, for ``failed`` and ``denied``.
+        attempts: How many times the tool was started.
+        seconds: Wall time of all attempts.
+    """
+
+    call_id: str
+    name: str
+    status: ResultStatus
+    value: Any = None
+    text: str = ""
+    failure: ToolFailure | None = None
+    attempts: int = 1
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as a JSON object."""
+        record: dict[str, Any] = {
+            "call_id": self.call_id,
+            "name": self.name,
+            "status": self.status,
+            "value": self.value,
+            "text": self.text,
+            "attempts": self.attempts,
+            "seconds": self.seconds,
+        }
+        if self.failure is not None:
+            record["failure"] = self.failure.to_json()
+        return record
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> ToolResult:
+        """The inverse of ``to_json``."""
+        failure = record.get("failure")
+        return cls(
+            call_id=record["call_id"],
+            name=record["name"],
+            status=record["status"],
+            value=record.get("value"),
+            text=record.get("text", ""),
+            failure=None if failure is None else ToolFailure.from_json(failure),
+            attempts=record.get("attempts", 1),
+            seconds=record.get("seconds", 0.0),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SystemMessage:
+    """Standing instructions."""
+
+    role: ClassVar[Literal["system"]] = "system"
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UserMessage:
+    """What a person said."""
+
+    role: ClassVar[Literal["user"]] = "user"
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AssistantMessage:
+    """What the model answered: text, tool calls, or both."""
+
+    role: ClassVar[Literal["assistant"]] = "assistant"
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolMessage:
+    """The result of one call, as the model reads it."""
+
+    role: ClassVar[Literal["tool"]] = "tool"
+    call_id: str
+    name: str
+    text: str
+
+
+Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
+
+
+def message_to_json(message: Message) -> dict[str, Any]:
+    """One message as a JSON object, tagged with its role."""
+    record: dict[str, Any] = {"role": message.role, "text": message.text}
+    if isinstance(message, AssistantMessage) and message.tool_calls:
+        record["tool_calls"] = [call.to_json() for call in message.tool_calls]
+    if isinstance(message, ToolMessage):
+        record |= {"call_id": message.call_id, "name": message.name}
+    return record
+
+
+def message_from_json(record: JsonObject) -> Message:
+    """The inverse of ``message_to_json``.
+
+    Raises:
+        ValueError: The role is not one of system, user, assistant, tool.
+    """
+    role, text = record["role"], record.get("text", "")
+    match role:
+        case "system":
+            return SystemMessage(text=text)
+        case "user":
+            return UserMessage(text=text)
+        case "assistant":
+            calls = tuple(ToolCall.from_json(call) for call in record.get("tool_calls", ()))
+            return AssistantMessage(text=text, tool_calls=calls)
+        case "tool":
+            return ToolMessage(call_id=record["call_id"], name=record["name"], text=text)
+        case _:
+            message = f"unknown message role {role!r}; expected system, user, assistant or tool"
+            raise ValueError(message)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """What a stretch of model use cost. Adds up with ``+``.
+
+    Attributes:
+        requests: Requests sent to a model.
+        prompt_tokens: Tokens read, cached ones included.
+        cached_tokens: The part of ``prompt_tokens`` that a prompt cache served.
+        completion_tokens: Tokens written.
+        cost_usd: Price in US dollars; None when no adapter knew it.
+    """
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens read and written."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        return Usage(
+            requests=self.requests + other.requests,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost_usd=sum(costs) if costs else None,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The usage as a JSON object."""
+        return {
+            "requests": self.requests,
+            "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
+            "completion_tokens": self.completion_tokens,
+            "cost_usd": self.cost_usd,
+        }
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> Usage:
+        """The inverse of ``to_json``."""
+        return cls(**cast("dict[str, Any]", dict(record)))

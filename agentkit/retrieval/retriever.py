@@ -1,0 +1,67 @@
+"""The seam to retrieval: which tools the model gets to see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from agentkit.episodes import RetrievalTrace, StageReport
+from agentkit.library.library import Library
+from agentkit.tools.definition import ToolDefinition
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hit:
+    """One ranked tool.
+
+    Attributes:
+        definition: The tool.
+        score: Higher is better; comparable within one retrieval only.
+        reason: What matched, in words, for people.
+    """
+
+    definition: ToolDefinition
+    score: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retrieval:
+    """What a retriever found.
+
+    Attributes:
+        query: The text that was searched for.
+        hits: The shortlist, best first; the model may be shown a one-line card of each.
+        offered: Those few whose full schema the model gets, best first.
+        cards: The one-line cards of ``hits``, as text.
+        tokens: Estimated prompt tokens of ``cards`` and the full schemas together.
+        stages: One report per stage, in order.
+    """
+
+    query: str
+    hits: tuple[Hit, ...]
+    offered: tuple[ToolDefinition, ...]
+    cards: str
+    tokens: int
+    stages: tuple[StageReport, ...] = ()
+
+    def trace(self) -> RetrievalTrace:
+        """The record of this retrieval that an episode keeps."""
+        return RetrievalTrace(
+            query=self.query,
+            shortlist=tuple(hit.definition.name for hit in self.hits),
+            offered=tuple(definition.name for definition in self.offered),
+            stages=self.stages,
+        )
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """Chooses tools for a request."""
+
+    async def retrieve(self, query: str, library: Library) -> Retrieval:
+        """Rank the library's tools for ``query`` and choose those to offer in full.
+
+        Never raises for a query that matches nothing: the result is then empty.
+        """
+        ...

@@ -1,0 +1,47 @@
+"""Canonical JSON (RFC 8785) and the digests made from it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_MAX_EXACT_INTEGER = 2**53 - 1
+
+
+def canonical_json(value: Any) -> bytes:
+    """Serialise ``value`` so that equal data give equal bytes (RFC 8785).
+
+    Integers beyond ±(2**53 - 1), which RFC 8785 can not carry, are written as strings with a
+    trailing ``n``, as JavaScript writes them; real schemas do hold such bounds.
+
+    Args:
+        value: JSON data; tuples count as arrays.
+
+    Raises:
+        ValueError: The data hold something that JSON can not, such as NaN.
+    """
+    import rfc8785
+
+    try:
+        return rfc8785.dumps(_exact(value))
+    except rfc8785.CanonicalizationError as error:
+        message = f"not JSON data: {error}"
+        raise ValueError(message) from error
+
+
+def digest(value: Any) -> str:
+    """SHA-256 over the canonical JSON of ``value``, as 64 hexadecimal digits."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+def _exact(value: Any) -> Any:
+    if isinstance(value, str | bool) or value is None:
+        return value
+    if isinstance(value, int):
+        return value if abs(value) <= _MAX_EXACT_INTEGER else f"{value}n"
+    if isinstance(value, Mapping):
+        return {key: _exact(item) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [_exact(item) for item in value]
+    return value

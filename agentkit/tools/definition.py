@@ -1,0 +1,353 @@
+"""``ToolDefinition``: what the model and the retriever see of a tool, in four levels.
+
+The levels are those of CoCoDA (section 3.1): L1 signature, L2 description, L3 specification,
+L4 examples. Only L2 may be edited by evolution; L1 is the contract. A definition is immutable
+and its identity is the digest over its canonical JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from agentkit.errors import DefinitionError
+from agentkit.messages import JsonObject
+from agentkit.tools.canonical import digest
+from agentkit.tools.schema import attach_descriptions, detach_descriptions
+
+FORMAT_VERSION = 1
+"""Version of the JSON form of a definition."""
+
+EffectName = Literal["reads", "writes", "destructive", "idempotent", "open_world"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effects:
+    """What running a tool does to the world, in the words of MCP's tool annotations.
+
+    None means "not declared": such a tool is treated as one that may write, and is not treated
+    as destructive.
+
+    Attributes:
+        reads: Looks at state outside the call.
+        writes: Changes state outside the call.
+        destructive: May delete or overwrite, or spend money; needs approval by default.
+        idempotent: A second identical call changes nothing more.
+        open_world: Talks to systems beyond the application's own.
+    """
+
+    reads: bool | None = None
+    writes: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+
+    @classmethod
+    def of(cls, names: Iterable[EffectName]) -> Effects:
+        """Effects from the names that hold; ``reads`` alone also declares ``writes=False``.
+
+        Raises:
+            DefinitionError: A name is not an effect.
+        """
+        given = set(names)
+        unknown = given - set(get_args(EffectName))
+        if unknown:
+            raise DefinitionError(
+                f"unknown effects {sorted(unknown)}; use some of {list(get_args(EffectName))}"
+            )
+        declared: dict[str, bool] = dict.fromkeys(given, True)
+        if "reads" in given and not given & {"writes", "destructive"}:
+            declared["writes"] = False
+        if "destructive" in given:
+            declared["writes"] = True
+        return cls(**declared)
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether the tool is known not to change anything."""
+        return self.writes is False and not self.destructive
+
+    def to_json(self) -> dict[str, bool]:
+        """Declared effects only."""
+        values = {name: getattr(self, name) for name in get_args(EffectName)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChildReference:
+    """A child of a composite, pinned to one revision."""
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Signature:
+    """L1: the contract that callers and composites rely on.
+
+    Attributes:
+        parameters: JSON Schema 2020-12 of the arguments object, without property descriptions
+            (those are L2, see ``Description.parameters``).
+        result: JSON Schema of the returned value; None when undeclared.
+        effects: What running the tool does to the world.
+        children: Pinned tools that a composite calls; empty for a primitive.
+    """
+
+    parameters: JsonObject = field(default_factory=lambda: {"type": "object", "properties": {}})
+    result: JsonObject | None = None
+    effects: Effects = field(default_factory=Effects)
+    children: tuple[ChildReference, ...] = ()
+
+    @property
+    def properties(self) -> Mapping[str, JsonObject]:
+        """Schema of each parameter by name, in declared order."""
+        properties: Mapping[str, JsonObject] = self.parameters.get("properties", {})
+        return properties
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Names of the parameters that a call must give."""
+        return tuple(self.parameters.get("required", ()))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Description:
+    """L2: the words. This is what evolution may edit.
+
+    Attributes:
+        summary: What the tool does and when to use it.
+        tags: Free labels.
+        parameters: Text per parameter; a nested one is keyed by its dotted path (``address.city``,
+            ``items[].sku``).
+        usage_rules: One rule a sentence, shown after the summary.
+    """
+
+    summary: str = ""
+    tags: tuple[str, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    usage_rules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Specification:
+    """L3: what holds before and after a call.
+
+    Attributes:
+        pre: Expressions over the parameters, in the composite language.
+        post: Expressions over the parameters and ``result``.
+        text: Conditions in words; they rank, they never gate.
+        complexity: Cost in words, such as ``O(n log n)`` or ``two database reads``.
+    """
+
+    pre: tuple[str, ...] = ()
+    post: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+    complexity: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Example:
+    """L4: one worked call.
+
+    Attributes:
+        arguments: The arguments given.
+        result: The value returned, or the recorded stub value of an effectful tool.
+        query: The request that led to this call, if known.
+    """
+
+    arguments: JsonObject
+    result: Any = None
+    query: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Origin:
+    """Where a definition came from.
+
+    Attributes:
+        kind: ``function``, ``pydantic``, ``json_schema``, ``openapi``, ``mcp`` or ``composite``.
+        reference: Module path, file or URL.
+        original: The parameters schema as received, kept when normalising changed it.
+        original_name: The name as received, kept when it had to be changed.
+        licence: SPDX expression of the source, when known.
+    """
+
+    kind: str = "function"
+    reference: str = ""
+    original: JsonObject | None = None
+    original_name: str | None = None
+    licence: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolDefinition:
+    """Everything that is known about a tool except how it runs.
+
+    Attributes:
+        name: Unique within a library. Any text; adapters map it to what a provider accepts.
+        signature: L1, the contract.
+        description: L2, the words.
+        specification: L3, conditions.
+        examples: L4, worked calls.
+        origin: Where it came from; not part of the digest.
+
+    Example:
+        >>> double = ToolDefinition.from_schema(
+        ...     "double",
+        ...     "Twice a number.",
+        ...     {
+        ...         "type": "object",
+        ...         "properties": {"x": {"type": "number", "description": "The number."}},
+        ...         "required": ["x"],
+        ...     },
+        ... )
+        >>> double.description.parameters["x"]
+        'The number.'
+        >>> len(double.digest)
+        64
+    """
+
+    name: str
+    signature: Signature = field(default_factory=Signature)
+    description: Description = field(default_factory=Description)
+    specification: Specification = field(default_factory=Specification)
+    examples: tuple[Example, ...] = ()
+    origin: Origin = field(default_factory=Origin, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise DefinitionError("a tool needs a name; got an empty one")
+
+    @classmethod
+    def from_schema(
+        cls,
+        name: str,
+        description: str,
+        parameters: JsonObject,
+        *,
+        result: JsonObject | None = None,
+        effects: Effects | None = None,
+        tags: Iterable[str] = (),
+        origin: Origin | None = None,
+    ) -> ToolDefinition:
+        """A definition from a well-formed JSON Schema whose properties carry descriptions.
+
+        Schemas found in the wild go through ``agentkit.tools.sources.definition_from_json``,
+        which also normalises dialects.
+        """
+        bare, texts = detach_descriptions(parameters)
+        return cls(
+            name=name,
+            signature=Signature(parameters=bare, result=result, effects=effects or Effects()),
+            description=Description(summary=description, tags=tuple(tags), parameters=texts),
+            origin=origin or Origin(kind="json_schema"),
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over the canonical JSON of the four levels and the name (RFC 8785)."""
+        record = self.to_json()
+        record.pop("origin", None)
+        return digest(record)
+
+    @cached_property
+    def parameters_schema(self) -> JsonObject:
+        """L1 and L2 together: the JSON Schema with its descriptions, as a model reads it."""
+        return attach_descriptions(self.signature.parameters, self.description.parameters)
+
+    @cached_property
+    def text(self) -> str:
+        """The summary and the usage rules, as a model reads them."""
+        return "\n".join((self.description.summary, *self.description.usage_rules)).strip()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.digest))
+
+    def to_json(self) -> dict[str, Any]:
+        """The definition as a JSON object with its format version; empty parts are left out."""
+        signature, description = self.signature, self.description
+        record: dict[str, Any] = {
+            "format": FORMAT_VERSION,
+            "name": self.name,
+            "signature": _without_empty(
+                keep="parameters",
+                record={
+                    "parameters": signature.parameters,
+                    "result": signature.result,
+                    "effects": signature.effects.to_json(),
+                    "children": [
+                        {"name": child.name, "digest": child.digest} for child in signature.children
+                    ],
+                },
+            ),
+            "description": _without_empty(_fields(description)),
+            "specification": _without_empty(_fields(self.specification)),
+            "examples": [_example_to_json(example) for example in self.examples],
+            "origin": _without_empty(_fields(self.origin)),
+        }
+        return _without_empty(record, keep="signature")
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> ToolDefinition:
+        """The inverse of ``to_json``.
+
+        Raises:
+            DefinitionError: The record is not a definition, or its format is newer than ours.
+        """
+        name = record.get("name", "?")
+        if record.get("format", FORMAT_VERSION) > FORMAT_VERSION:
+            raise DefinitionError(
+                f"definition {name!r} has format {record['format']}, this agentkit reads up to "
+                f"{FORMAT_VERSION}; upgrade agentkit-evolve",
+                tool_name=name,
+            )
+        try:
+            signature = dict(record.get("signature", {}))
+            return cls(
+                name=record["name"],
+                signature=Signature(
+                    parameters=signature.get("parameters", {"type": "object", "properties": {}}),
+                    result=signature.get("result"),
+                    effects=Effects(**signature.get("effects", {})),
+                    children=tuple(
+                        ChildReference(**child) for child in signature.get("children", ())
+                    ),
+                ),
+                description=Description(**_tupled(record.get("description", {}))),
+                specification=Specification(**_tupled(record.get("specification", {}))),
+                examples=tuple(Example(**example) for example in record.get("examples", ())),
+                origin=Origin(**record.get("origin", {})),
+            )
+        except (KeyError, TypeError) as error:
+            raise DefinitionError(
+                f"not a tool definition ({type(error).__name__}: {error}): {str(record)[:200]}",
+                tool_name=name,
+            ) from error
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    values = {name: getattr(record, name) for name in record.__dataclass_fields__}
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+
+
+def _example_to_json(example: Example) -> dict[str, Any]:
+    record: dict[str, Any] = {"arguments": dict(example.arguments)}
+    if example.result is not None:  # an empty string or list is a result worth keeping
+        record["result"] = example.result
+    if example.query:
+        record["query"] = example.query
+    return record
+
+
+def _tupled(record: JsonObject) -> dict[str, Any]:
+    return {
+        key: tuple(value) if isinstance(value, list) else value for key, value in record.items()
+    }
+
+
+def _without_empty(record: dict[str, Any], keep: str = "") -> dict[str, Any]:
+    """Drop what equals its default, so that the digest does not move when a field is added."""
+    empty: tuple[object, ...] = (None, "", [], {})
+    return {key: value for key, value in record.items() if key == keep or value not in empty}

@@ -1,0 +1,73 @@
+"""``Tool``: a definition together with the way it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentkit.messages import JsonObject
+from agentkit.tools.definition import ToolDefinition
+
+
+def _unchanged(arguments: JsonObject) -> JsonObject:
+    return arguments
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """A tool that an agent may offer: what the model sees, and how it runs.
+
+    A tool without a ``function`` is *unbound*: a catalogue entry, or work done outside this
+    process. A call to it is validated and then handed back to the caller as deferred.
+
+    Attributes:
+        definition: What the model and the retriever see.
+        function: Sync or async callable that takes the arguments as keywords, or None.
+        is_async: Whether ``function`` returns an awaitable.
+        convert: Turns validated JSON arguments into the Python values that ``function`` expects.
+        timeout_seconds: Longest run of one attempt; None takes the agent's.
+        max_retries: Further attempts after a transient exception, and how often the model may try
+            again after ``ModelRetry``; None takes the agent's.
+        requires_approval: Ask a person before running; None means "when destructive".
+    """
+
+    definition: ToolDefinition
+    function: Callable[..., Any] | None = None
+    is_async: bool = False
+    convert: Callable[[JsonObject], JsonObject] = field(default=_unchanged, repr=False)
+    timeout_seconds: float | None = None
+    max_retries: int | None = None
+    requires_approval: bool | None = None
+
+    @property
+    def name(self) -> str:
+        """The name that the library knows the tool by."""
+        return self.definition.name
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the tool runs in this process."""
+        return self.function is not None
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether a person is asked before the tool runs."""
+        if self.requires_approval is not None:
+            return self.requires_approval
+        return self.definition.signature.effects.destructive is True
+
+    def with_definition(self, definition: ToolDefinition) -> Tool:
+        """The same binding under another revision of the definition."""
+        return replace(self, definition=definition)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function directly, as if it had not been decorated.
+
+        Raises:
+            TypeError: The tool is unbound.
+        """
+        if self.function is None:
+            message = f"tool {self.name!r} has no function in this process"
+            raise TypeError(message)
+        return self.function(*args, **kwargs)
