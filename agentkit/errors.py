@@ -2,7 +2,7 @@
 
 * AgentKitError
     * UsageError                 the API was used in a way that can not work
-    * MissingExtraError          an optional dependency is absent; names the pip line (an ImportError)
+    * MissingExtraError          an optional dependency is absent (an ImportError)
     * DefinitionError            a tool definition is not usable
     * LibraryError
         * ToolNotFoundError      no tool of that name in this snapshot (a LookupError)
@@ -20,6 +20,7 @@
         * ModelResponseError     the answer is not what the protocol says
         * ReplayMismatchError    a cassette holds no answer for this request
     * RunError                   a run could not go on; carries the episode so far
+    * FetchError                 a data file could not be downloaded, or is not what was expected
 
 Not errors but signals, raised by tool authors to speak to the model:
 
@@ -205,6 +206,10 @@ class RunError(AgentKitError):
     def __init__(self, message: str, *, episode: object) -> None:
         self.episode = episode
         super().__init__(message)
+
+
+class FetchError(AgentKitError):
+    """A data file could not be downloaded, or is not what was expected."""
 
 
 class ToolSignal(Exception):  # noqa: N818 - a signal to the model, not an error of the program

@@ -1,1 +1,1 @@
-"""."""
+"""4. The loop: retrieve, ask the model, refine, validate, execute, observe."""

@@ -106,6 +106,7 @@ class Turn:
         usage: All model use of the turn, refinement included.
         retrieval: How the offered tools were found; None when all were offered.
         refine: How the calls were refined; None when they were not.
+        correction: What the model was told about an answer that did not match the output schema.
         seconds: Wall time of the turn.
         model_seconds: The part of it spent waiting for the model.
     """
@@ -115,6 +116,7 @@ class Turn:
     usage: Usage = field(default_factory=Usage)
     retrieval: RetrievalTrace | None = None
     refine: RefineTrace | None = None
+    correction: str = ""
     seconds: float = 0.0
     model_seconds: float = 0.0
 
@@ -134,6 +136,8 @@ class Episode:
         library_digest: Digest over the definitions of that snapshot; empty when not computed.
         session_id: Conversation that the run belongs to, if any.
         history_length: Messages of the conversation before ``request``.
+        resumes: Id of the episode whose waiting calls this one answers; its first turn repeats
+            the waiting turn, now with results.
         usage: All model use.
         started_at: ISO 8601 time in UTC.
         seconds: Wall time of the run.
@@ -154,6 +158,7 @@ class Episode:
     library_digest: str = ""
     session_id: str | None = None
     history_length: int = 0
+    resumes: str | None = None
     usage: Usage = field(default_factory=Usage)
     started_at: str = ""
     seconds: float = 0.0
@@ -182,6 +187,8 @@ class Episode:
                 ToolMessage(call_id=result.call_id, name=result.name, text=result.text)
                 for result in turn.results
             )
+            if turn.correction:
+                messages.append(UserMessage(text=turn.correction))
         return tuple(messages)
 
     def to_json(self) -> dict[str, Any]:
@@ -197,6 +204,7 @@ class Episode:
             "library_version": self.library_version,
             "library_digest": self.library_digest,
             "history_length": self.history_length,
+            "resumes": self.resumes,
             "usage": self.usage.to_json(),
             "started_at": self.started_at,
             "seconds": self.seconds,
@@ -216,8 +224,8 @@ class Episode:
         """
         if record.get("format", 0) > FORMAT_VERSION:
             raise EpisodeFormatError(
-                f"episode {record.get('episode_id')!r} has format {record['format']}, this agentkit "
-                f"reads up to {FORMAT_VERSION}; upgrade agentkit-evolve"
+                f"episode {record.get('episode_id')!r} has format {record['format']}, this "
+                f"agentkit reads up to {FORMAT_VERSION}; upgrade agentkit-evolve"
             )
         try:
             values = dict(record)
@@ -238,6 +246,8 @@ def _turn_to_json(turn: Turn) -> dict[str, Any]:
         "seconds": turn.seconds,
         "model_seconds": turn.model_seconds,
     }
+    if turn.correction:
+        record["correction"] = turn.correction
     if turn.retrieval is not None:
         record["retrieval"] = {
             "query": turn.retrieval.query,
@@ -275,6 +285,7 @@ def _turn_from_json(record: JsonObject) -> Turn:
         usage=Usage.from_json(record["usage"]),
         retrieval=None if retrieval is None else _retrieval_from_json(retrieval),
         refine=None if refine is None else _refine_from_json(refine),
+        correction=record.get("correction", ""),
         seconds=record["seconds"],
         model_seconds=record["model_seconds"],
     )

@@ -133,7 +133,7 @@ class EpisodeStore(Protocol):
         """The episode of that id, or None."""
         ...
 
-    def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
+    def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:
         """The episodes that match, lazily."""
         ...
 

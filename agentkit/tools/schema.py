@@ -19,7 +19,8 @@ def detach_descriptions(schema: JsonObject) -> tuple[dict[str, Any], dict[str, s
         (``city``, ``address.city``, ``items[].sku``).
 
     Example:
-        >>> detach_descriptions({"properties": {"x": {"type": "integer", "description": "How many."}}})
+        >>> schema = {"properties": {"x": {"type": "integer", "description": "How many."}}}
+        >>> detach_descriptions(schema)
         ({'properties': {'x': {'type': 'integer'}}}, {'x': 'How many.'})
     """
     texts: dict[str, str] = {}

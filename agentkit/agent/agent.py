@@ -1,0 +1,383 @@
+"""``Agent``: a model, a library of tools, and the policy of how they are used."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
+from weakref import WeakKeyDictionary
+
+from agentkit.agent.approval import Approver, Decision
+from agentkit.agent.conversation import conversation, offered_first
+from agentkit.agent.events import Emit, RunEvent, RunFinished, ToolsRetrieved, ignore
+from agentkit.agent.executor import ExecutionPolicy, Executor
+from agentkit.agent.limits import Limits
+from agentkit.agent.loop import Loop, Outcome
+from agentkit.agent.output import OutputFormat
+from agentkit.agent.recording import Recorder, Start
+from agentkit.agent.refine import RefineSettings
+from agentkit.agent.result import RunResult
+from agentkit.agent.resuming import answered_turn
+from agentkit.agent.snapshots import Snapshots
+from agentkit.agent.streaming import stream_events
+from agentkit.episodes import Episode, RefineMode, RetrievalTrace
+from agentkit.errors import ModelError, RunError, UsageError
+from agentkit.library.library import Library
+from agentkit.library.opening import open_store
+from agentkit.library.store import EpisodeFilter, Store
+from agentkit.messages import JsonObject, Message, SystemMessage, UserMessage
+from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, ToolChoice
+from agentkit.models.resolve import resolve_model
+from agentkit.retrieval.cascade import default_retriever
+from agentkit.retrieval.retriever import Retriever
+from agentkit.tools.decorator import tool as as_tool
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.tool import Tool
+from agentkit.tools.validation import ArgumentValidator, load_validator
+
+T = TypeVar("T")
+
+OFFER_ALL_UP_TO = 32
+"""With ``retriever="auto"``, libraries of at most this many tools are offered whole."""
+
+
+class Agent:
+    """Answers requests with a model and tools.
+
+    An agent holds no state of a run and may serve many runs at once. Each run is pinned to one
+    library snapshot and ends as an ``Episode``.
+
+    Args:
+        model: A ``ChatModel``, or a name such as ``openai:gpt-4o-mini`` or ``local:smollm2-135m``.
+        tools: Tools, or plain functions that become tools.
+        library: A snapshot to use instead of the store's newest one; ``tools`` are added to it.
+        store: A store or its URL. Its newest library is loaded, ``tools`` give code to the
+            definitions of the same name, and every episode is kept in it.
+        instructions: The system message.
+        retriever: Chooses the tools to offer. ``auto`` offers a library of up to 32 tools whole
+            and ranks a larger one; None always offers all.
+        refine: How proposed calls are refined before they run, see ``agentkit.agent.refine``.
+        max_refinements: Most refinement rounds a turn.
+        limits: Bounds on one run.
+        approve: Asks a person about calls that need it; without it such calls are deferred.
+        output_type: A type (or JSON Schema) that the final answer must match; None for text.
+        tool_choice: Whether the model may, must not or must call a tool. ``required`` holds for
+            the first turn; afterwards the model may answer.
+        settings: How to generate.
+        tool_timeout_seconds: Longest run of one tool call, unless the tool says otherwise.
+        tool_retries: Retry budget per tool and run, unless the tool says otherwise.
+        name: The agent's name, for records.
+
+    Raises:
+        ModelNotFoundError: No model answers to that name.
+        UsageError: The arguments contradict each other.
+
+    Example:
+        >>> from agentkit import Agent, tool
+        >>> from agentkit.messages import ToolCall
+        >>> from agentkit.testing import ScriptedModel
+        >>> @tool
+        ... def add(a: int, b: int) -> int:
+        ...     '''Add two numbers.'''
+        ...     return a + b
+        >>> call = ToolCall(call_id="1", name="add", arguments={"a": 1, "b": 2})
+        >>> agent = Agent(ScriptedModel([[call], "It is 3."]), tools=[add])
+        >>> result = agent.run_sync("What is 1 + 2?")
+        >>> result.output, result.episode.results[0].value
+        ('It is 3.', 3)
+    """
+
+    def __init__(
+        self,
+        model: ChatModel | str,
+        *,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        library: Library | None = None,
+        store: Store | str | None = None,
+        instructions: str = "",
+        retriever: Retriever | Literal["auto"] | None = "auto",
+        refine: RefineMode = "none",
+        max_refinements: int = 5,
+        limits: Limits = Limits(),  # noqa: B008 - immutable
+        approve: Approver | None = None,
+        output_type: type | JsonObject | None = None,
+        tool_choice: ToolChoice = "auto",
+        settings: ModelSettings = ModelSettings(),  # noqa: B008 - immutable
+        tool_timeout_seconds: float = 30.0,
+        tool_retries: int = 1,
+        name: str = "agent",
+    ) -> None:
+        self.name = name
+        self.model = resolve_model(model)
+        self._owns_store = isinstance(store, str)
+        self.store: Store | None = open_store(store) if isinstance(store, str) else store
+        own = tuple(entry if isinstance(entry, Tool) else as_tool(entry) for entry in tools)
+        self._snapshots = Snapshots(store=self.store, library=library, tools=own)
+        self._retriever = retriever
+        self._default_retriever = default_retriever() if retriever == "auto" else None
+        self._instructions = instructions
+        self._refinement = RefineSettings(mode=refine, max_refinements=max_refinements)
+        self._limits = limits
+        self._approve = approve
+        self._output_format = OutputFormat.of(output_type)
+        self._tool_choice: ToolChoice = tool_choice
+        self._settings = settings
+        self._policy = ExecutionPolicy(timeout_seconds=tool_timeout_seconds, retries=tool_retries)
+        self._validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]]
+        self._validators = WeakKeyDictionary()
+        if len(self.library):
+            load_validator()  # so that the first run imports nothing
+
+    @property
+    def library(self) -> Library:
+        """The snapshot that new runs are pinned to."""
+        return self._snapshots.current
+
+    def refresh(self) -> Library:
+        """Take up the newest version from the store, for runs that start from now on."""
+        return self._snapshots.refresh()
+
+    async def run(
+        self,
+        request: str,
+        *,
+        session_id: str | None = None,
+        history: Sequence[Message] = (),
+        metadata: Mapping[str, str] | None = None,
+    ) -> RunResult:
+        """Answer one request.
+
+        Args:
+            request: What the user says.
+            session_id: Continue this conversation; its earlier episodes are read from the store
+                and its library version is kept.
+            history: Earlier messages, for callers who keep the conversation themselves.
+            metadata: Labels to keep with the episode.
+
+        Returns:
+            The result. A run that stops at a limit, or waits for somebody, is a result too: see
+            ``stop_reason``.
+
+        Raises:
+            RunError: The model failed for good; carries the episode, caused by a ``ModelError``.
+            UsageError: A session was asked for without a store, or together with a history.
+        """
+        return await self._run(await self._start(request, session_id, history, metadata))
+
+    def run_sync(
+        self,
+        request: str,
+        *,
+        session_id: str | None = None,
+        history: Sequence[Message] = (),
+        metadata: Mapping[str, str] | None = None,
+    ) -> RunResult:
+        """``run`` for callers without an event loop.
+
+        Raises:
+            UsageError: Called where an event loop is running; await ``run`` there.
+        """
+        return _bridge(self.run(request, session_id=session_id, history=history, metadata=metadata))
+
+    async def stream(
+        self,
+        request: str,
+        *,
+        session_id: str | None = None,
+        history: Sequence[Message] = (),
+        metadata: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[RunEvent]:
+        """Answer one request and yield what happens; ``RunFinished`` comes last.
+
+        Leaving the iteration early cancels the run. Arguments and errors are those of ``run``.
+        """
+        start = await self._start(request, session_id, history, metadata)
+        async for event in stream_events(lambda emit: self._run(replace(start, emit=emit))):
+            yield event
+
+    async def resume(
+        self,
+        waiting: RunResult | Episode,
+        *,
+        approvals: Mapping[str, Decision] | None = None,
+        values: Mapping[str, object] | None = None,
+        history: Sequence[Message] = (),
+    ) -> RunResult:
+        """Go on with a run whose calls were deferred.
+
+        Args:
+            waiting: The result, or its episode, whose ``stop_reason`` is ``deferred``.
+            approvals: Decisions by call id; an approved call runs now.
+            values: Results by call id, for calls that were answered outside this process.
+            history: The messages before the run when they are in no store.
+
+        Raises:
+            UsageError: A waiting call got neither a decision nor a value, or an id is unknown.
+            RunError: As for ``run``.
+        """
+        episode = waiting.episode if isinstance(waiting, RunResult) else waiting
+        library = await asyncio.to_thread(self._snapshots.at, episode.library_version)
+        turn = await answered_turn(
+            episode,
+            approvals=approvals or {},
+            values=values or {},
+            executor=self._executor(library, library.definitions, ignore),
+        )
+        start = Start(
+            request="",
+            library=library,
+            history=await self._history_before(waiting, history),
+            session_id=episode.session_id,
+            metadata=episode.metadata,
+            resumes=episode.episode_id,
+            answered=turn,
+        )
+        return await self._run(start)
+
+    async def close(self) -> None:
+        """Close the model's connections, and the store if the agent opened it."""
+        close = getattr(self.model, "close", None)
+        if close is not None:
+            await close()
+        if self._owns_store and self.store is not None:
+            self.store.close()
+
+    async def _start(
+        self,
+        request: str,
+        session_id: str | None,
+        history: Sequence[Message],
+        metadata: Mapping[str, str] | None,
+    ) -> Start:
+        start = Start(
+            request=request,
+            library=self.library,
+            history=tuple(history),
+            session_id=session_id,
+            metadata=metadata or {},
+        )
+        if session_id is None:
+            return start
+        if history:
+            raise UsageError("give session_id or history, not both: a session has its own")
+        episodes = await self._session(session_id)
+        if not episodes:
+            return start
+        # A conversation keeps the library version that it began with.
+        library = await asyncio.to_thread(self._snapshots.at, episodes[0].library_version)
+        return replace(start, library=library, history=conversation(episodes))
+
+    async def _session(self, session_id: str) -> list[Episode]:
+        store = self.store
+        if store is None:
+            raise UsageError(
+                f"session {session_id!r} needs a store to live in; "
+                "pass store='sqlite:///agent.db' to Agent, or keep the history yourself"
+            )
+        matching = EpisodeFilter(session_id=session_id, oldest_first=True)
+        return await asyncio.to_thread(lambda: list(store.select(matching)))
+
+    async def _history_before(
+        self, waiting: RunResult | Episode, history: Sequence[Message]
+    ) -> tuple[Message, ...]:
+        """Everything that was said before the turn that waits."""
+        if isinstance(waiting, RunResult):
+            return waiting.messages[: -1 - len(waiting.episode.turns[-1].results)]
+        before = tuple(history)
+        if waiting.session_id is not None and self.store is not None:
+            episodes = await self._session(waiting.session_id)
+            before = conversation(e for e in episodes if e.episode_id < waiting.episode_id)
+        return (*before, *replace(waiting, turns=waiting.turns[:-1]).messages())
+
+    async def _run(self, start: Start) -> RunResult:
+        recorder = Recorder(start=start, model=self.model.name, store=self.store)
+        offered, trace = await self._offered(start)
+        loop = self._loop(start, offered, trace)
+        try:
+            outcome = await loop.run(answered=start.answered)
+        except ModelError as error:
+            episode = recorder.episode(loop, Outcome(stop_reason="error"), error=error)
+            await recorder.keep(episode)
+            message = f"the model {self.model.name!r} failed: {error}"
+            raise RunError(message, episode=episode) from error
+        except asyncio.CancelledError as error:
+            recorder.keep_now(recorder.episode(loop, Outcome(stop_reason="cancelled"), error=error))
+            raise
+        episode = recorder.episode(loop, outcome, data=self._as_data(outcome))
+        await recorder.keep(episode)
+        said = loop.messages[1:] if self._instructions else loop.messages
+        result = RunResult(output=outcome.output, episode=episode, messages=tuple(said))
+        start.emit(RunFinished(result=result))
+        return result
+
+    def _as_data(self, outcome: Outcome) -> Any:
+        if self._output_format is None or outcome.stop_reason != "finished":
+            return outcome.output
+        return self._output_format.to_data(outcome.output)
+
+    async def _offered(
+        self, start: Start
+    ) -> tuple[tuple[ToolDefinition, ...], RetrievalTrace | None]:
+        """The definitions that the model gets to see, and how they were found."""
+        library = start.library
+        retriever = self._retriever
+        if retriever == "auto":
+            retriever = self._default_retriever if len(library) > OFFER_ALL_UP_TO else None
+        if retriever is None:
+            return library.definitions, None
+        said = [m.text for m in start.history if isinstance(m, UserMessage)][-1:]
+        found = await retriever.retrieve("\n".join((*said, start.request)).strip(), library)
+        trace = found.trace()
+        start.emit(ToolsRetrieved(trace=trace))
+        return offered_first(start.history, library, found.offered), trace
+
+    def _executor(
+        self, library: Library, offered: Sequence[ToolDefinition], emit: Emit
+    ) -> Executor:
+        return Executor(
+            library=library,
+            offered=frozenset(definition.name for definition in offered),
+            policy=self._policy,
+            limits=self._limits,
+            approve=self._approve,
+            validators=self._validators.setdefault(library, {}),
+            emit=emit,
+        )
+
+    def _loop(
+        self, start: Start, offered: tuple[ToolDefinition, ...], trace: RetrievalTrace | None
+    ) -> Loop:
+        opening: list[Message] = [*start.history]
+        if self._instructions:
+            opening.insert(0, SystemMessage(text=self._instructions))
+        if start.request:
+            opening.append(UserMessage(text=start.request))
+        request = ModelRequest(
+            messages=(),
+            tools=offered,
+            tool_choice=self._tool_choice if offered else "none",
+            output_schema=self._output_format.schema if self._output_format else None,
+            settings=self._settings,
+        )
+        return Loop(
+            model=self.model,
+            request=request,
+            executor=self._executor(start.library, offered, start.emit),
+            messages=opening,
+            limits=self._limits,
+            refinement=self._refinement,
+            output_format=self._output_format,
+            retrieval=trace,
+            emit=start.emit,
+        )
+
+
+def _bridge(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine from code that has no event loop: the one bridge from sync to async."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    coroutine.close()
+    raise UsageError("run_sync was called inside a running event loop; use 'await agent.run(...)'")

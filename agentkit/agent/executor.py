@@ -1,0 +1,277 @@
+"""Executing tool calls: validate, ask for approval, run, and turn what happens into a value.
+
+No exception of a tool leaves this module: each call ends as a ``ToolResult`` whose failure, if
+there is one, says in words what a model can do about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentkit.agent.approval import Approver, as_approval
+from agentkit.agent.encoding import UnserialisableError, encode_result
+from agentkit.agent.events import Emit, ToolCallFinished, ToolCallStarted
+from agentkit.agent.limits import Limits
+from agentkit.agent.threads import run_in_daemon_thread
+from agentkit.diagnosis.wording import describe_failure
+from agentkit.errors import ModelRetry, ToolFailed
+from agentkit.library.library import Library, nearest_names
+from agentkit.messages import FailureKind, JsonObject, ToolCall, ToolFailure, ToolResult
+from agentkit.tools.coercion import coerce
+from agentkit.tools.tool import Tool
+from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
+
+_DEFERRED_TEXT = "This call waits for an answer from outside; there is no result yet."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExecutionPolicy:
+    """How calls are run when a tool does not say otherwise.
+
+    Attributes:
+        timeout_seconds: Longest run of one attempt.
+        retries: Per tool and run: how often the model may try again after a failure, and how many
+            further attempts a tool that is safe to repeat gets after an exception.
+        backoff_seconds: Wait before the second attempt; doubles each time.
+        sleep: How to wait; a test passes its own.
+    """
+
+    timeout_seconds: float = 30.0
+    retries: int = 1
+    backoff_seconds: float = 0.2
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+
+@dataclass(kw_only=True)
+class Executor:
+    """Runs the calls of one run. Holds that run's budget, so make a new one for each run.
+
+    Attributes:
+        library: The pinned snapshot.
+        offered: Names that the model may call.
+        policy: Defaults for timeouts and retries.
+        limits: Bounds of the run.
+        approve: Asks a person; without it, calls that need approval are deferred.
+        validators: Validators by tool name, shared between the runs of an agent.
+        emit: Receives events.
+        finished: Results of the current turn so far, in order of completion.
+    """
+
+    library: Library
+    offered: frozenset[str]
+    policy: ExecutionPolicy
+    limits: Limits
+    approve: Approver | None
+    validators: dict[str, ArgumentValidator]
+    emit: Emit
+    finished: list[ToolResult] = field(init=False, default_factory=list)
+    _calls_left: int = field(init=False)
+    _failures: Counter[str] = field(init=False, default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._calls_left = self.limits.max_calls
+
+    async def execute(self, calls: Sequence[ToolCall]) -> tuple[ToolResult, ...]:
+        """Run the calls of one turn and return their results in the order of the calls.
+
+        Calls run side by side, except that those whose tools declare ``writes`` keep the model's
+        order among themselves.
+        """
+        self.finished.clear()
+        if len(calls) == 1:  # the usual case needs no task
+            return (await self._observed(calls[0]),)
+        previous: asyncio.Task[ToolResult] | None = None
+        tasks: list[asyncio.Task[ToolResult]] = []
+        for call in calls:
+            ordered = self._writes(call)
+            task = asyncio.create_task(self._after(previous if ordered else None, call))
+            previous = task if ordered else previous
+            tasks.append(task)
+        try:
+            return tuple(await asyncio.gather(*tasks))
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+
+    def _writes(self, call: ToolCall) -> bool:
+        tool = self.library.get(call.name)
+        return tool is not None and tool.definition.signature.effects.writes is True
+
+    async def _after(self, previous: asyncio.Task[ToolResult] | None, call: ToolCall) -> ToolResult:
+        if previous is not None:
+            await asyncio.wait([previous])
+        return await self._observed(call)
+
+    async def _observed(self, call: ToolCall) -> ToolResult:
+        self.emit(ToolCallStarted(call=call))
+        started = time.perf_counter()
+        result = await self._run(call)
+        result = replace(result, seconds=time.perf_counter() - started)
+        self.finished.append(result)
+        self.emit(ToolCallFinished(call=call, result=result))
+        return result
+
+    async def _run(self, call: ToolCall) -> ToolResult:
+        tool = self.library.get(call.name)
+        if tool is None or call.name not in self.offered:
+            return self._unknown(call)
+        if call.malformed is not None:
+            rule = f"It was: {call.malformed[:200]}"
+            return self._failed(call, tool, kind="malformed_arguments", rule=rule)
+        checked = self._checked(tool, call.arguments)
+        if isinstance(checked, ArgumentProblem):
+            return self._invalid(call, tool, checked)
+        if self._calls_left <= 0:
+            rule = f"At most {self.limits.max_calls} calls may be started."
+            return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
+        self._calls_left -= 1
+        refusal = await self._refusal(call, tool)
+        return refusal if refusal is not None else await self._attempts(call, tool, checked)
+
+    def _checked(self, tool: Tool, arguments: JsonObject) -> JsonObject | ArgumentProblem:
+        """The arguments as they can be run, or the first rule that they break."""
+        validator = self.validators.get(tool.name)
+        if validator is None:
+            validator = self.validators[tool.name] = ArgumentValidator(tool.definition)
+        problems = validator.check(arguments)
+        if not problems:
+            return arguments
+        # "3" for an integer is clear enough: mending it here saves a round trip to the model.
+        mended: JsonObject = coerce(arguments, tool.definition.signature.parameters)
+        return problems[0] if validator.check(mended) else mended
+
+    async def _refusal(self, call: ToolCall, tool: Tool) -> ToolResult | None:
+        """A denied or deferred result, or None when the call may run here and now."""
+        if tool.needs_approval:
+            if self.approve is None:
+                return _deferred(
+                    call, f"{tool.name} waits for a person's approval; it has not run."
+                )
+            decision = self.approve(call, tool)
+            approval = as_approval(await decision if inspect.isawaitable(decision) else decision)
+            if not approval.approved:
+                rule = approval.reason or "A person said no."
+                return self._failed(call, tool, kind="denied", rule=rule, retryable=False)
+        return None if tool.is_bound else _deferred(call, _DEFERRED_TEXT)
+
+    async def _attempts(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult:
+        effects = tool.definition.signature.effects
+        safe_to_repeat = not effects.destructive and (effects.idempotent or effects.is_read_only)
+        allowed = 1 + (self._retries(tool) if safe_to_repeat else 0)
+        for attempt in range(1, allowed + 1):
+            outcome = await self._attempt(call, tool, arguments)
+            result = replace(outcome, attempts=attempt)
+            failure = outcome.failure
+            if failure is None or failure.kind != "tool_error" or attempt == allowed:
+                return result
+            await self.policy.sleep(self.policy.backoff_seconds * 2 ** (attempt - 1))
+        return result
+
+    async def _attempt(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult:
+        seconds = (
+            self.policy.timeout_seconds if tool.timeout_seconds is None else tool.timeout_seconds
+        )
+        deadline = asyncio.timeout(seconds)
+        try:
+            async with deadline:
+                value = await _invoke(tool, arguments)
+            return self._succeeded(call, value)
+        except ModelRetry as signal:
+            return self._failed(call, tool, kind="retry_requested", rule=signal.message)
+        except ToolFailed as signal:
+            rule = signal.message
+            return self._failed(call, tool, kind="tool_failed", rule=rule, retryable=False)
+        except UnserialisableError as error:
+            kind: FailureKind = "unserialisable_result"
+            return self._failed(call, tool, kind=kind, rule=str(error), retryable=False)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - becomes the result's failure
+            if deadline.expired():
+                rule = f"It was stopped after {seconds:g} seconds."
+                return self._failed(call, tool, kind="timeout", rule=rule)
+            rule = f"{type(error).__name__}: {str(error)[:500]}"
+            return self._failed(
+                call, tool, kind="tool_error", rule=rule, cause=type(error).__name__
+            )
+
+    def _succeeded(self, call: ToolCall, value: object) -> ToolResult:
+        data, text = encode_result(value)
+        limit = self.limits.max_result_chars
+        if limit is not None and len(text) > limit:
+            text = f"{text[:limit]}… (shortened: {limit} of {len(text)} characters)"
+        return ToolResult(call_id=call.call_id, name=call.name, status="ok", value=data, text=text)
+
+    def _unknown(self, call: ToolCall) -> ToolResult:
+        failure = ToolFailure(
+            kind="unknown_tool",
+            rule=f"Offered are {len(self.offered)} tools." if self.offered else "None is offered.",
+            nearest=nearest_names(call.name, sorted(self.offered)),
+        )
+        return _failure_result(call, self._spent(call.name, failure, self.policy.retries))
+
+    def _invalid(self, call: ToolCall, tool: Tool, problem: ArgumentProblem) -> ToolResult:
+        failure = ToolFailure(
+            kind="invalid_arguments",
+            rule=problem.rule,
+            path=problem.path_text,
+            schema_excerpt=problem.schema_excerpt,
+            nearest=problem.nearest,
+            cause=problem.keyword,
+        )
+        return _failure_result(call, self._spent(tool.name, failure, self._retries(tool)))
+
+    def _failed(
+        self,
+        call: ToolCall,
+        tool: Tool,
+        *,
+        kind: FailureKind,
+        rule: str,
+        retryable: bool = True,
+        cause: str | None = None,
+    ) -> ToolResult:
+        failure = ToolFailure(kind=kind, rule=rule, retryable=retryable, cause=cause)
+        return _failure_result(call, self._spent(tool.name, failure, self._retries(tool)))
+
+    def _retries(self, tool: Tool) -> int:
+        return self.policy.retries if tool.max_retries is None else tool.max_retries
+
+    def _spent(self, name: str, failure: ToolFailure, allowed: int) -> ToolFailure:
+        """Count the failure; once the tool's retries are used up it becomes final."""
+        self._failures[name] += 1
+        over = failure.retryable and self._failures[name] > allowed
+        return replace(failure, retryable=False) if over else failure
+
+
+async def _invoke(tool: Tool, arguments: JsonObject) -> Any:
+    function = tool.function
+    if function is None:  # unbound tools were deferred before
+        raise ToolFailed(f"{tool.name} has no function in this process")
+    keywords = tool.convert(arguments)
+    if tool.is_async:
+        return await function(**keywords)
+    value = await run_in_daemon_thread(lambda: function(**keywords))
+    return await value if inspect.isawaitable(value) else value
+
+
+def _deferred(call: ToolCall, text: str) -> ToolResult:
+    return ToolResult(
+        call_id=call.call_id, name=call.name, status="deferred", text=text, attempts=0
+    )
+
+
+def _failure_result(call: ToolCall, failure: ToolFailure) -> ToolResult:
+    return ToolResult(
+        call_id=call.call_id,
+        name=call.name,
+        status="denied" if failure.kind == "denied" else "failed",
+        text=describe_failure(call.name, failure),
+        failure=failure,
+    )

@@ -1,0 +1,218 @@
+"""One run, turn by turn: ask the model, refine its calls, execute them, look at the outcome."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentkit.agent.events import (
+    CallsRefined,
+    Emit,
+    TurnFinished,
+    ignore,
+)
+from agentkit.agent.executor import Executor
+from agentkit.agent.limits import Limits
+from agentkit.agent.output import OutputFormat, OutputProblem
+from agentkit.agent.refine import RefineSettings, refine
+from agentkit.episodes import RefineTrace, RetrievalTrace, StopReason, Turn
+from agentkit.errors import ModelResponseError
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
+from agentkit.models.base import (
+    ChatModel,
+    ModelRequest,
+    ModelResponse,
+    StreamingChatModel,
+    TextDelta,
+    ToolChoice,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        stop_reason: Why.
+        output: The answer as the caller gets it; None when there is none.
+    """
+
+    stop_reason: StopReason
+    output: Any = None
+
+
+@dataclass(kw_only=True)
+class Loop:
+    """The state of one run.
+
+    Attributes:
+        model: Answers.
+        request: The template of each request: tools, schema and settings.
+        executor: Runs the calls.
+        messages: The conversation so far; grows.
+        limits: When to stop.
+        refinement: How proposals are refined.
+        output_format: What the final answer must look like; None for text.
+        output_retries: How often a final answer may be sent back.
+        retrieval: How the offered tools were found; recorded in the first turn.
+        emit: Receives events.
+        turns: Complete turns; grows.
+        usage: Sum over all turns; grows.
+    """
+
+    model: ChatModel
+    request: ModelRequest
+    executor: Executor
+    messages: list[Message]
+    limits: Limits
+    refinement: RefineSettings
+    output_format: OutputFormat | None = None
+    output_retries: int = 2
+    retrieval: RetrievalTrace | None = None
+    emit: Emit = ignore
+    turns: list[Turn] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    _proposed: AssistantMessage | None = field(init=False, default=None)
+
+    async def run(self, *, answered: Turn | None = None) -> Outcome:
+        """Take turns until there is an answer, something to wait for, or a limit.
+
+        Args:
+            answered: For a resumed run: the turn that waited, with its results.
+
+        Raises:
+            ModelError: The model failed for good. ``turns`` holds what was complete by then.
+        """
+        outcome: Outcome | None = None
+        if answered is not None:
+            self._add(answered)
+            outcome = self._outcome(answered)
+        while outcome is None:
+            outcome = self._outcome(await self._take_turn())
+        return outcome
+
+    @property
+    def interrupted(self) -> Turn | None:
+        """The turn that was under way, with the results there were; None between turns."""
+        if self._proposed is None:
+            return None
+        return Turn(message=self._proposed, results=tuple(self.executor.finished))
+
+    def _add(self, turn: Turn) -> None:
+        """Record a complete turn and show its results to the model."""
+        self._proposed = None
+        self.turns.append(turn)
+        self.usage += turn.usage
+        self.messages.append(turn.message)
+        self.messages.extend(
+            ToolMessage(call_id=result.call_id, name=result.name, text=result.text)
+            for result in turn.results
+        )
+        self.emit(TurnFinished(turn=turn))
+
+    async def _take_turn(self) -> Turn:
+        started = time.perf_counter()
+        response, trace = await self._propose()
+        model_seconds = time.perf_counter() - started
+        message = _with_unique_ids(response.message, self.turns)
+        self._proposed = message
+        calls = message.tool_calls
+        results = await self.executor.execute(calls) if calls else ()
+        turn = Turn(
+            message=message,
+            results=results,
+            usage=response.usage if trace is None else response.usage + trace.usage,
+            retrieval=None if self.turns else self.retrieval,
+            refine=trace,
+            seconds=time.perf_counter() - started,
+            model_seconds=model_seconds,
+        )
+        self._add(turn)
+        return turn
+
+    async def _propose(self) -> tuple[ModelResponse, RefineTrace | None]:
+        request = replace(
+            self.request, messages=tuple(self.messages), tool_choice=self._tool_choice()
+        )
+        response = await self._complete(request)
+        if self.refinement.mode == "none" or not response.message.tool_calls:
+            return response, None
+        response, trace = await refine(self.model, request, response, self.refinement)
+        self.emit(CallsRefined(trace=trace))
+        return response, trace
+
+    def _tool_choice(self) -> ToolChoice:
+        """A forced call is forced once; after that the model must be able to answer."""
+        forced = self.request.tool_choice == "required" and bool(self.turns)
+        return "auto" if forced else self.request.tool_choice
+
+    async def _complete(self, request: ModelRequest) -> ModelResponse:
+        if self.emit is ignore or not isinstance(self.model, StreamingChatModel):
+            response = await self.model.complete(request)
+            if response.message.text:
+                self.emit(TextDelta(text=response.message.text))
+            return response
+        final: ModelResponse | None = None
+        async for event in self.model.stream(request):
+            if isinstance(event, TextDelta):
+                self.emit(event)
+            else:
+                final = event
+        if final is None:
+            raise ModelResponseError(
+                f"the stream of {self.model.name!r} ended without a response; a StreamingChatModel "
+                "yields the whole ModelResponse last"
+            )
+        return final
+
+    def _outcome(self, turn: Turn) -> Outcome | None:
+        if any(result.status == "deferred" for result in turn.results):
+            return Outcome(stop_reason="deferred")
+        if not turn.message.tool_calls:
+            answer = self._answer(turn.message.text)
+            if answer is not None:
+                return answer
+        limit = self.limits.reached(steps=len(self.turns), usage=self.usage)
+        return None if limit is None else Outcome(stop_reason=limit)
+
+    def _answer(self, text: str) -> Outcome | None:
+        """The finished run, or None when the answer was sent back for another try."""
+        if self.output_format is None:
+            return Outcome(stop_reason="finished", output=text)
+        value = self.output_format.parse(text)
+        if not isinstance(value, OutputProblem):
+            return Outcome(stop_reason="finished", output=value)
+        if self.output_retries <= 0:
+            return Outcome(stop_reason="output_invalid")
+        self.output_retries -= 1
+        correction = (
+            f"{value.text} Answer again with JSON that matches the schema, and nothing else."
+        )
+        self.turns[-1] = replace(self.turns[-1], correction=correction)
+        self.messages.append(UserMessage(text=correction))
+        return None
+
+
+def _with_unique_ids(message: AssistantMessage, turns: Sequence[Turn]) -> AssistantMessage:
+    """Some servers number calls anew in each answer; ids must be unique within a conversation."""
+    calls = message.tool_calls
+    if not calls:
+        return message
+    taken = {call.call_id for turn in turns for call in turn.message.tool_calls}
+    renamed: list[ToolCall] = []
+    for call in calls:
+        call_id, suffix = call.call_id, 2
+        while call_id in taken:
+            call_id, suffix = f"{call.call_id}-{suffix}", suffix + 1
+        taken.add(call_id)
+        renamed.append(call if call_id == call.call_id else replace(call, call_id=call_id))
+    return replace(message, tool_calls=tuple(renamed))

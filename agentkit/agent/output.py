@@ -1,0 +1,82 @@
+"""Structured output: from a Python type to a schema, and from the model's text to a value."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentkit.messages import JsonObject
+
+_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OutputProblem:
+    """Why a final answer is not what was asked for, in words that the model reads."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputFormat:
+    """What the final answer must look like.
+
+    Attributes:
+        schema: JSON Schema of the answer.
+        adapter: Pydantic adapter that makes the Python value; None when a bare schema was given.
+    """
+
+    schema: JsonObject
+    adapter: Any = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, output_type: Any) -> OutputFormat | None:
+        """The format for an agent's ``output_type``: a type, a JSON Schema, or None for text."""
+        if output_type is None or output_type is str:
+            return None
+        if isinstance(output_type, dict):
+            return cls(schema=output_type)
+        from pydantic import TypeAdapter
+
+        adapter: TypeAdapter[Any] = TypeAdapter(output_type)
+        return cls(schema=adapter.json_schema(), adapter=adapter)
+
+    def parse(self, text: str) -> Any | OutputProblem:
+        """The value in ``text``, which may be wrapped in a code fence, or what is wrong with it."""
+        try:
+            data = json.loads(_unfenced(text))
+        except ValueError as error:
+            return OutputProblem(text=f"The answer is not JSON: {error}.")
+        return self._against_schema(data) if self.adapter is None else self._adapted(data)
+
+    def _adapted(self, data: object) -> Any | OutputProblem:
+        from pydantic import ValidationError
+
+        try:
+            return self.adapter.validate_python(data)
+        except ValidationError as error:
+            found = "; ".join(
+                f"{'.'.join(map(str, e['loc'])) or 'answer'}: {e['msg']}"
+                for e in error.errors()[:5]
+            )
+            return OutputProblem(text=f"The answer does not fit: {found}.")
+
+    def _against_schema(self, data: object) -> Any | OutputProblem:
+        from jsonschema import Draft202012Validator
+        from jsonschema.exceptions import best_match
+
+        error = best_match(Draft202012Validator(self.schema).iter_errors(data))
+        if error is None:
+            return data
+        return OutputProblem(text=f"The answer does not fit at {error.json_path}: {error.message}.")
+
+    def to_data(self, value: Any) -> Any:
+        """The value as JSON data, for the episode."""
+        return value if self.adapter is None else self.adapter.dump_python(value, mode="json")
+
+
+def _unfenced(text: str) -> str:
+    fenced = _FENCED.search(text)
+    return fenced.group(1) if fenced else text.strip()

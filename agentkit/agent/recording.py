@@ -1,0 +1,100 @@
+"""Turning the state of a run into its episode, and keeping it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from agentkit.agent.events import Emit, ignore
+from agentkit.agent.loop import Loop, Outcome
+from agentkit.episodes import Episode, Turn
+from agentkit.library.library import Library
+from agentkit.library.store import EpisodeStore
+from agentkit.messages import Message
+
+
+def new_episode_id() -> str:
+    """A unique id that sorts by time: milliseconds since 1970 and 48 random bits, in hexadecimal."""
+    return f"{time.time_ns() // 1_000_000:012x}{os.urandom(6).hex()}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Start:
+    """Where a run begins.
+
+    Attributes:
+        request: What the user says; empty when a run is resumed.
+        history: The conversation before it.
+        library: The pinned snapshot.
+        session_id: Conversation that the run belongs to, if any.
+        metadata: The caller's labels.
+        resumes: Id of the episode whose waiting calls are answered.
+        answered: The waiting turn with its results, for a resumed run.
+        emit: Receives events.
+    """
+
+    request: str
+    library: Library
+    history: tuple[Message, ...] = ()
+    session_id: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    resumes: str | None = None
+    answered: Turn | None = None
+    emit: Emit = ignore
+
+
+@dataclass(kw_only=True)
+class Recorder:
+    """Makes the episode of one run.
+
+    Attributes:
+        start: Where the run began.
+        model: The model's name.
+        store: Where episodes are kept; None keeps them in the result only.
+    """
+
+    start: Start
+    model: str
+    store: EpisodeStore | None
+    _began: float = field(init=False, default_factory=time.perf_counter)
+    _id: str = field(init=False, default_factory=new_episode_id)
+    _at: datetime = field(init=False, default_factory=lambda: datetime.now(UTC))
+
+    def episode(
+        self, loop: Loop, outcome: Outcome, *, data: Any = None, error: BaseException | None = None
+    ) -> Episode:
+        """The record of the run as it stands; a turn that was interrupted comes last."""
+        start = self.start
+        turns = loop.turns if loop.interrupted is None else [*loop.turns, loop.interrupted]
+        return Episode(
+            episode_id=self._id,
+            request=start.request,
+            turns=tuple(turns),
+            stop_reason=outcome.stop_reason,
+            output=data,
+            model=self.model,
+            library_version=start.library.version,
+            session_id=start.session_id,
+            history_length=len(start.history),
+            resumes=start.resumes,
+            usage=loop.usage,
+            started_at=self._at.isoformat(timespec="milliseconds"),
+            seconds=time.perf_counter() - self._began,
+            error=None if error is None else f"{type(error).__name__}: {error}".rstrip(": "),
+            metadata=dict(start.metadata),
+        )
+
+    async def keep(self, episode: Episode) -> None:
+        """Append the episode to the store without blocking the event loop."""
+        if self.store is not None:
+            await asyncio.to_thread(self.store.append, episode)
+
+    def keep_now(self, episode: Episode) -> None:
+        """Append the episode before anything else can happen; for a run that is being cancelled."""
+        if self.store is not None:
+            self.store.append(episode)

@@ -1,0 +1,108 @@
+"""Self-refinement of tool calls before they run (ToolACE-R, section 3.3 and Algorithm 1).
+
+The model proposes calls, is asked to refine them, and stops when two consecutive proposals are
+equal (``adaptive``), or after a fixed number of rounds (``vanilla``: the last proposal;
+``self_consistency``: the most frequent one). As in the paper, each round sees the question, the
+tools and the previous proposal only.
+
+Where we differ from the paper, on purpose:
+
+* Equality is on canonical calls, not on text: ``3`` and ``"3"`` for an integer parameter, another
+  key order or another order of parallel calls are the same answer.
+* A round that answers without any call ("it is already perfect") counts as agreement.
+* Self-consistency votes over all proposals, the direct answer included; ties go to the earliest.
+* Only proposals that contain calls are refined; an answer in text is left alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agentkit.episodes import RefineMode, RefineTrace
+from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
+from agentkit.metrics.calls import canonical_calls
+from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
+from agentkit.models.prompt_format import render_calls
+from agentkit.tools.definition import ToolDefinition
+
+REFINE_PROMPT = (
+    "Please refine your answer. Directly output the refined answer, or the original answer if you "
+    "think it is already perfect."
+)
+"""The prompt of ToolACE-R, Figure 6."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RefineSettings:
+    """How proposals are refined.
+
+    Attributes:
+        mode: The strategy; ``none`` asks once.
+        max_refinements: Most rounds after the direct answer (n in Algorithm 1; the paper uses 5).
+        prompt: What the model is asked in each round.
+    """
+
+    mode: RefineMode = "none"
+    max_refinements: int = 5
+    prompt: str = REFINE_PROMPT
+
+
+async def refine(
+    model: ChatModel, request: ModelRequest, first: ModelResponse, settings: RefineSettings
+) -> tuple[ModelResponse, RefineTrace]:
+    """Refine the calls of ``first`` by asking ``model`` again.
+
+    Args:
+        model: The model that answered ``request`` with ``first``.
+        request: The question and the tools.
+        first: The direct answer; must contain calls.
+        settings: Strategy and bounds.
+
+    Returns:
+        The answer to go on with, and the trace. The usage of the answer is that of ``first``; the
+        trace holds what the rounds cost on top.
+    """
+    proposals: list[tuple[ToolCall, ...]] = [first.message.tool_calls]
+    usage, converged = Usage(), False
+    for _ in range(settings.max_refinements):
+        response = await model.complete(_refinement(request, proposals[-1], settings.prompt))
+        usage += response.usage
+        proposals.append(response.message.tool_calls or proposals[-1])
+        converged = _equal(proposals[-2], proposals[-1], request.tools)
+        if converged and settings.mode == "adaptive":
+            break
+    chosen = _chosen(proposals, request.tools, settings.mode)
+    message = replace(first.message, tool_calls=proposals[chosen])
+    trace = RefineTrace(
+        mode=settings.mode,
+        proposals=tuple(proposals),
+        chosen=chosen,
+        converged=converged,
+        usage=usage,
+    )
+    return replace(first, message=message), trace
+
+
+def _refinement(request: ModelRequest, proposal: tuple[ToolCall, ...], prompt: str) -> ModelRequest:
+    """The request for one round. The proposal travels as text, since its calls have no results."""
+    shown = AssistantMessage(text=render_calls(proposal))
+    return replace(request, messages=(*request.messages, shown, UserMessage(text=prompt)))
+
+
+def _equal(
+    one: Sequence[ToolCall], other: Sequence[ToolCall], tools: Sequence[ToolDefinition]
+) -> bool:
+    return canonical_calls(one, tools) == canonical_calls(other, tools)
+
+
+def _chosen(
+    proposals: list[tuple[ToolCall, ...]], tools: Sequence[ToolDefinition], mode: RefineMode
+) -> int:
+    if mode != "self_consistency":
+        return len(proposals) - 1
+    canonical = [canonical_calls(proposal, tools) for proposal in proposals]
+    votes = Counter(canonical)
+    winner = max(votes, key=lambda answer: (votes[answer], -canonical.index(answer)))
+    return canonical.index(winner)

@@ -1,0 +1,78 @@
+"""Recovery-oriented words for failed calls.
+
+SEAL (section 3.3) finds that a model recovers when the feedback names the rule and the way out,
+not when it repeats an exception. Every failure is worded in the same order: what happened, what
+is allowed, what to do next. A stack trace never reaches the model.
+"""
+
+from __future__ import annotations
+
+import json
+
+from agentkit.messages import FailureKind, ToolFailure
+
+_OPENINGS: dict[FailureKind, str] = {
+    "malformed_arguments": "The arguments of {name} are not a JSON object.",
+    "unknown_tool": "There is no tool named {name}.",
+    "invalid_arguments": "The call to {name} was not run, because its arguments break its schema.",
+    "retry_requested": "{name} asks for another try.",
+    "tool_failed": "{name} failed.",
+    "tool_error": "{name} stopped with an error.",
+    "timeout": "{name} did not finish in time.",
+    "unserialisable_result": "{name} ran, but its result can not be shown.",
+    "denied": "The call to {name} was not approved, so it was not run.",
+    "limit_exceeded": "The call to {name} was not run: a limit of this run is reached.",
+}
+
+_WAYS_OUT: dict[FailureKind, str] = {
+    "malformed_arguments": "Send the call again with valid JSON.",
+    "unknown_tool": "Use only the tools that are offered.",
+    "invalid_arguments": "Correct the arguments and call it again.",
+    "retry_requested": "Change the call accordingly and try again.",
+    "tool_failed": "Do not repeat the call; continue without it or tell the user.",
+    "tool_error": "Check the arguments; if they are right, tell the user what failed.",
+    "timeout": "Ask for less at once, or tell the user that it takes too long.",
+    "unserialisable_result": "Do not repeat the call; tell the user.",
+    "denied": "Do not repeat the call; ask the user how to continue.",
+    "limit_exceeded": "Answer with what is known so far.",
+}
+
+_FINAL_WAY_OUT = "Do not repeat this call; continue without it or tell the user."
+
+
+def describe_failure(name: str, failure: ToolFailure) -> str:
+    """What the model reads in place of a result.
+
+    Args:
+        name: The tool's name as the model used it.
+        failure: The typed failure.
+
+    Returns:
+        Sentences in a fixed order: what happened and the rule, the part of the schema that states
+        it, names or values that come near, what to do next.
+
+    Example:
+        >>> print(describe_failure("get_wether", ToolFailure(
+        ...     kind="unknown_tool", rule="It is not offered here.", nearest=("get_weather",))))
+        There is no tool named get_wether. It is not offered here.
+        Nearest: get_weather.
+        Use only the tools that are offered.
+    """
+    lines = [f"{_OPENINGS[failure.kind].format(name=name)} {_sentence(failure.rule)}".strip()]
+    if failure.schema_excerpt is not None:
+        where = failure.path or "arguments"
+        excerpt = json.dumps(failure.schema_excerpt, ensure_ascii=False, separators=(", ", ": "))
+        lines.append(f"Schema of {where}: {_shortened(excerpt)}")
+    if failure.nearest:
+        lines.append(f"Nearest: {', '.join(failure.nearest)}.")
+    lines.append(_WAYS_OUT[failure.kind] if failure.retryable else _FINAL_WAY_OUT)
+    return "\n".join(lines)
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if not text or text[-1] in ".!?" else f"{text}."
+
+
+def _shortened(text: str, limit: int = 600) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}… (shortened)"
