@@ -21,6 +21,7 @@
         * ReplayMismatchError    a cassette holds no answer for this request
     * RunError                   a run could not go on; carries the episode so far
     * FetchError                 a data file could not be downloaded, or is not what was expected
+    * DatasetError               a benchmark's file does not hold what it should
 
 Not errors but signals, raised by tool authors to speak to the model:
 
@@ -210,6 +211,10 @@ class RunError(AgentKitError):
 
 class FetchError(AgentKitError):
     """A data file could not be downloaded, or is not what was expected."""
+
+
+class DatasetError(AgentKitError):
+    """A benchmark's file does not hold what it should; the message names the place."""
 
 
 class ToolSignal(Exception):  # noqa: N818 - a signal to the model, not an error of the program

