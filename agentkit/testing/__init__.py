@@ -1,1 +1,35 @@
-"""."""
+"""Shipped doubles and suites, for our tests and yours. A name loads when it is first used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentkit.testing.sample_library import sample_library
+    from agentkit.testing.store_conformance import (
+        EpisodeStoreConformance,
+        ToolStoreConformance,
+    )
+
+__all__ = ["EpisodeStoreConformance", "ToolStoreConformance", "sample_library"]
+
+_MODULES = {
+    "EpisodeStoreConformance": "agentkit.testing.store_conformance",
+    "ToolStoreConformance": "agentkit.testing.store_conformance",
+    "sample_library": "agentkit.testing.sample_library",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module 'agentkit.testing' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(module), name)
+    globals()[name] = value  # the next look-up is a plain attribute
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

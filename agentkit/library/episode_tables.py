@@ -1,0 +1,92 @@
+"""The tables of a SQLite file that hold episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentkit.episodes import Episode
+from agentkit.episodes.jsonl import decode_episode, encode_episode
+from agentkit.library.changes import check_filter
+from agentkit.library.sqlite_connection import SQLiteConnection, storable
+from agentkit.library.store import EpisodeFilter
+
+_PAGE = 64
+"""Episodes read at a time: the lock is free while the caller looks at them."""
+
+_INSERT = """
+INSERT OR IGNORE INTO episodes (episode_id, session_id, stop_reason, body) VALUES (?,?,?,?)
+"""
+
+
+class EpisodeTables:
+    """The four methods of ``EpisodeStore`` over a connection, but ``close``."""
+
+    def __init__(self, connection: SQLiteConnection) -> None:
+        self._connection = connection
+
+    def append(self, episode: Episode) -> None:
+        """See ``SQLiteStore.append``."""
+        body = encode_episode(episode)
+        key = storable(episode.episode_id)
+        session = None if episode.session_id is None else storable(episode.session_id)
+        called = dict.fromkeys(storable(call.name) for call in episode.calls)
+        with self._connection.transaction():
+            self._connection.execute(_INSERT, (key, session, episode.stop_reason, body))
+            rows = self._connection.execute("SELECT changes(), last_insert_rowid()")
+            ((is_new, sequence),) = rows
+            if is_new and called:
+                self._connection.execute_many(
+                    "INSERT INTO episode_tools VALUES (?,?)", [(name, sequence) for name in called]
+                )
+
+    def get(self, episode_id: str) -> Episode | None:
+        """See ``EpisodeStore.get``."""
+        by_id = "SELECT body FROM episodes WHERE episode_id = ?"
+        for (body,) in self._connection.execute(by_id, (storable(episode_id),)):
+            return decode_episode(body)
+        return None
+
+    def select(self, matching: EpisodeFilter) -> Iterator[Episode]:
+        """See ``SQLiteStore.select``."""
+        check_filter(matching)
+        ((newest,),) = self._connection.execute("SELECT coalesce(max(sequence), 0) FROM episodes")
+        return self._pages(matching, newest)
+
+    def _pages(self, matching: EpisodeFilter, newest: int) -> Iterator[Episode]:
+        left = matching.limit
+        position = 0 if matching.oldest_first else newest + 1
+        while left is None or left > 0:
+            size = _PAGE if left is None else min(_PAGE, left)
+            sql, parameters = _page(matching, position=position, newest=newest, size=size)
+            rows = self._connection.execute(sql, parameters)
+            for _, body in rows:
+                yield decode_episode(body)
+            if len(rows) < size:
+                return
+            position = rows[-1][0]
+            left = None if left is None else left - size
+
+
+def _page(
+    matching: EpisodeFilter, *, position: int, newest: int, size: int
+) -> tuple[str, list[object]]:
+    """SQL and parameters of one page of episodes beyond ``position``."""
+    source = "episodes"
+    conditions = ["sequence <= ?", "sequence > ?" if matching.oldest_first else "sequence < ?"]
+    parameters: list[object] = [newest, position]
+    if matching.session_id is not None:
+        conditions.append("session_id = ?")
+        parameters.append(storable(matching.session_id))
+    if matching.stop_reason is not None:
+        conditions.append("stop_reason = ?")
+        parameters.append(storable(matching.stop_reason))
+    if matching.tool_name is not None:
+        source = "episode_tools JOIN episodes USING (sequence)"
+        conditions.append("tool_name = ?")
+        parameters.append(storable(matching.tool_name))
+    order = "ASC" if matching.oldest_first else "DESC"
+    sql = (
+        f"SELECT sequence, body FROM {source} WHERE {' AND '.join(conditions)} "  # noqa: S608 - the literals above
+        f"ORDER BY sequence {order} LIMIT ?"
+    )
+    return sql, [*parameters, size]

@@ -1,0 +1,161 @@
+"""``MemoryStore``: keeps everything in this process, for tests and short-lived programs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from agentkit.episodes import Episode
+from agentkit.errors import StaleVersionError, StoreError, ToolNotFoundError
+from agentkit.library.changes import check_change, check_filter, no_such_version, now
+from agentkit.library.library import Library, nearest_names
+from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.tools.definition import ToolDefinition
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Applied:
+    change: LibraryChange
+    created_at: str
+
+
+class MemoryStore:
+    """Both halves of a store in this process's memory; what it holds ends with it.
+
+    The log of changes is the only truth: an old version is made again by replaying it. Safe to
+    use from several threads.
+
+    Example:
+        >>> from agentkit import ToolDefinition
+        >>> from agentkit.library import LibraryChange
+        >>> store = MemoryStore()
+        >>> change = LibraryChange(proposal_id="first", upserts=(ToolDefinition(name="ping"),))
+        >>> store.commit(change, expected_version=0)
+        1
+        >>> store.load()
+        Library(1 tools, version=1)
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._log: list[_Applied] = []  # entry i made version i + 1
+        self._made_by: dict[str, int] = {}
+        self._newest = Library()
+        self._episodes: dict[str, Episode] = {}
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"MemoryStore({len(self._log)} versions, {len(self._episodes)} episodes)"
+
+    def load(self, version: int | None = None) -> Library:
+        """The snapshot at ``version``; see ``ToolStore.load``."""
+        with self._lock:
+            self._check_open()
+            if version is None or version == self._newest.version:
+                return self._newest
+            if not 0 <= version <= len(self._log):
+                raise no_such_version(version, self._versions())
+            steps = self._log[:version]
+        tools: dict[str, ToolDefinition] = {}
+        for step in steps:
+            _apply(step.change, tools, version=version)
+        return Library(tools.values(), version=version)
+
+    def commit(self, change: LibraryChange, *, expected_version: int) -> int:
+        """Apply ``change``; see ``ToolStore.commit``."""
+        check_change(change)
+        with self._lock:
+            self._check_open()
+            if change.proposal_id in self._made_by:
+                return self._made_by[change.proposal_id]
+            actual = len(self._log)
+            if actual != expected_version:
+                raise StaleVersionError(expected=expected_version, actual=actual)
+            tools = {tool.name: tool.definition for tool in self._newest}
+            _apply(change, tools, version=actual)
+            self._newest = Library(tools.values(), version=actual + 1)
+            self._log.append(_Applied(change=change, created_at=now()))
+            self._made_by[change.proposal_id] = actual + 1
+            return actual + 1
+
+    def versions(self) -> Sequence[int]:
+        """All versions in ascending order."""
+        with self._lock:
+            self._check_open()
+            return self._versions()
+
+    def history(self, tool_name: str) -> Sequence[ToolRevision]:
+        """All revisions of one tool in ascending order."""
+        with self._lock:
+            self._check_open()
+            log = tuple(self._log)
+        revisions = (_revision(tool_name, step, index + 1) for index, step in enumerate(log))
+        return tuple(revision for revision in revisions if revision is not None)
+
+    def append(self, episode: Episode) -> None:
+        """Keep one episode; one with a known id is ignored."""
+        with self._lock:
+            self._check_open()
+            self._episodes.setdefault(episode.episode_id, episode)
+
+    def get(self, episode_id: str) -> Episode | None:
+        """The episode of that id, or None."""
+        with self._lock:
+            self._check_open()
+            return self._episodes.get(episode_id)
+
+    def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
+        """The episodes that match, of those kept before the call."""
+        check_filter(matching)
+        with self._lock:
+            self._check_open()
+            kept = tuple(self._episodes.values())
+        ordered = kept if matching.oldest_first else reversed(kept)
+        return islice((one for one in ordered if _matches(one, matching)), matching.limit)
+
+    def close(self) -> None:
+        """Refuse further use. A second call does nothing."""
+        self._closed = True
+
+    def _versions(self) -> tuple[int, ...]:
+        return tuple(range(1, len(self._log) + 1))
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError("this memory store is closed; open a new one with open_store")
+
+
+def _apply(change: LibraryChange, tools: dict[str, ToolDefinition], *, version: int) -> None:
+    for name in change.removals:
+        if name not in tools:
+            raise ToolNotFoundError(name, nearest=nearest_names(name, tools), version=version)
+        del tools[name]
+    for definition in change.upserts:
+        tools[definition.name] = definition  # a known name keeps its place in the order
+
+
+def _revision(tool_name: str, step: _Applied, version: int) -> ToolRevision | None:
+    change = step.change
+    upserted = next((tool for tool in change.upserts if tool.name == tool_name), None)
+    if upserted is None and tool_name not in change.removals:
+        return None
+    return ToolRevision(
+        version=version,
+        definition=upserted,
+        proposal_id=change.proposal_id,
+        author=change.author,
+        reason=change.reason,
+        evidence=change.evidence,
+        created_at=step.created_at,
+    )
+
+
+def _matches(episode: Episode, matching: EpisodeFilter) -> bool:
+    if matching.session_id is not None and episode.session_id != matching.session_id:
+        return False
+    if matching.stop_reason is not None and episode.stop_reason != matching.stop_reason:
+        return False
+    called = (call.name for call in episode.calls)
+    return matching.tool_name is None or matching.tool_name in called

@@ -1,0 +1,162 @@
+"""The shape of a SQLite store, as named steps that are only ever added to.
+
+A migration that was released is never edited: files out there have it behind them. Which ones a
+file has seen stands in the ledger that sqlite-utils keeps (``_sqlite_migrations``), so that
+``sqlite-utils migrate`` and other tools of that family read it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, TypeAlias
+
+from agentkit._version import __version__
+from agentkit.errors import StoreFormatError
+from agentkit.library.sqlite_connection import SQLiteConnection
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+Migration: TypeAlias = "Callable[[Database], None]"
+
+LEDGER = "_sqlite_migrations"
+MIGRATION_SET = "agentkit"
+
+
+def m0001_tool_tables(db: Database) -> None:
+    """Definitions by content, library versions, and what each version did to which tool."""
+    db.execute(
+        """
+        CREATE TABLE definitions (
+            digest TEXT PRIMARY KEY,  -- ToolDefinition.digest
+            name   TEXT NOT NULL,
+            body   TEXT NOT NULL      -- JSON without the origin, which the digest does not cover
+        )
+        """
+    )
+    db.execute(
+        """
+        CREATE TABLE versions (
+            version     INTEGER PRIMARY KEY,
+            proposal_id TEXT NOT NULL UNIQUE,
+            author      TEXT NOT NULL,
+            reason      TEXT NOT NULL,
+            evidence    TEXT NOT NULL,  -- JSON array of episode ids
+            created_at  TEXT NOT NULL
+        )
+        """
+    )
+    db.execute(
+        """
+        CREATE TABLE revisions (
+            version   INTEGER NOT NULL REFERENCES versions,
+            tool_name TEXT NOT NULL,
+            digest    TEXT REFERENCES definitions,  -- NULL: removed
+            origin    TEXT,                         -- JSON; where this revision came from
+            since     INTEGER NOT NULL,  -- version in which the tool was added: its place in the
+            place     INTEGER NOT NULL,  -- library's order, with its place among that version's
+            PRIMARY KEY (tool_name, version)
+        )
+        """
+    )
+
+
+def m0002_episode_tables(db: Database) -> None:
+    """Episodes in the order in which they were kept, and the tools that each one called."""
+    db.execute(
+        """
+        CREATE TABLE episodes (
+            sequence    INTEGER PRIMARY KEY,
+            episode_id  TEXT NOT NULL UNIQUE,
+            session_id  TEXT,
+            stop_reason TEXT NOT NULL,
+            body        TEXT NOT NULL  -- JSON, see Episode.to_json
+        )
+        """
+    )
+    db.execute("CREATE INDEX episodes_by_session ON episodes (session_id)")
+    db.execute("CREATE INDEX episodes_by_stop_reason ON episodes (stop_reason)")
+    db.execute(
+        """
+        CREATE TABLE episode_tools (
+            tool_name TEXT NOT NULL,
+            sequence  INTEGER NOT NULL REFERENCES episodes,
+            PRIMARY KEY (tool_name, sequence)
+        ) WITHOUT ROWID
+        """
+    )
+
+
+MIGRATIONS: tuple[Migration, ...] = (m0001_tool_tables, m0002_episode_tables)
+"""In order. Append to it; never edit, reorder or remove."""
+
+_OUR_TABLES = frozenset({"definitions", "versions", "revisions", "episodes", "episode_tools"})
+
+
+def bring_up_to_date(connection: SQLiteConnection) -> None:
+    """Give a file the newest shape; one that has it already is only looked at.
+
+    All steps that are missing run in one transaction, so that a file never stays half-way, and
+    two programs that open the same new file do not both run them.
+
+    Raises:
+        StoreFormatError: The file is no database, was written by a newer agentkit, or holds
+            tables of another program under our names. It is left as it was.
+        StoreError: The file is locked or can not be written.
+    """
+    tables = _table_names(connection)
+    applied = _applied(connection, tables)
+    _check_not_newer(connection, applied)
+    if not applied:
+        _check_not_foreign(connection, tables)
+    connection.execute("PRAGMA journal_mode = WAL")
+    if len(applied) < len(MIGRATIONS):
+        _apply_missing(connection)
+
+
+def _table_names(connection: SQLiteConnection) -> frozenset[str]:
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+    return frozenset(name for (name,) in rows)
+
+
+def _applied(connection: SQLiteConnection, tables: Collection[str]) -> frozenset[str]:
+    if LEDGER not in tables:
+        return frozenset()
+    ours = f"SELECT name FROM {LEDGER} WHERE migration_set = ?"  # noqa: S608 - a constant above
+    return frozenset(name for (name,) in connection.execute(ours, (MIGRATION_SET,)))
+
+
+def _check_not_newer(connection: SQLiteConnection, applied: Collection[str]) -> None:
+    unknown = sorted(set(applied) - {migration.__name__ for migration in MIGRATIONS})
+    if unknown:
+        raise StoreFormatError(
+            f"{connection.path} was written by a newer agentkit: it went through "
+            f"{', '.join(unknown)}, which {__version__} does not know. Nothing was changed; "
+            "run: pip install --upgrade agentkit-evolve"
+        )
+
+
+def _check_not_foreign(connection: SQLiteConnection, tables: Collection[str]) -> None:
+    taken = sorted(_OUR_TABLES.intersection(tables))
+    if taken:
+        raise StoreFormatError(
+            f"{connection.path} belongs to another program: it holds {', '.join(taken)}, which "
+            "agentkit did not make. Nothing was changed; choose another file"
+        )
+
+
+def _apply_missing(connection: SQLiteConnection) -> None:
+    """Run what is missing; sqlite-utils is loaded here alone, for a new or an older file."""
+    from sqlite_utils import Database, Migrations
+
+    steps = Migrations(MIGRATION_SET)
+    for migration in MIGRATIONS:
+        steps()(migration)
+    with connection.transaction():
+        database = Database(
+            connection.raw,
+            tracer=connection.tracer,
+            recursive_triggers=False,
+            execute_plugins=False,  # plugins of the sqlite-utils command have no place here
+        )
+        steps.apply(database)

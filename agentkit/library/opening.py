@@ -1,0 +1,144 @@
+"""``open_store(url)``: from the name of a store to the store."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from agentkit.errors import StoreError, UnknownSchemeError, UsageError
+from agentkit.library.memory import MemoryStore
+from agentkit.library.sqlite import SQLiteStore
+from agentkit.library.store import Store
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINT_GROUP = "agentkit.stores"
+"""A plugin registers a callable here, under the scheme that it answers for; the callable takes
+the whole URL and returns a ``Store``."""
+
+_BUILT_IN = ("memory", "sqlite")
+_FILE_SUFFIXES = frozenset({".db", ".sqlite", ".sqlite3"})
+_FIRST_PARTY = {
+    "postgres": "agentkit-postgres",
+    "postgresql": "agentkit-postgres",
+    "redis": "agentkit-redis",
+    "rediss": "agentkit-redis",
+}
+
+
+def open_store(url: str | os.PathLike[str]) -> Store:
+    """Open a store for definitions and episodes.
+
+    ==========================  =====================================================
+    ``memory:``                 a new one in this process, gone with it
+    ``sqlite:///library.db``    a file, relative to the working directory
+    ``sqlite:////data/lib.db``  a file by its absolute path
+    ``sqlite:///~/lib.db``      a file in the home directory
+    ``library.db``              short for ``sqlite:///library.db``; also ``.sqlite``, ``.sqlite3``
+    anything else               a plugin that registered the scheme
+    ==========================  =====================================================
+
+    Args:
+        url: One of the above, or a path object, which is a SQLite file whatever its ending.
+
+    Raises:
+        UsageError: This is not the URL of a store.
+        UnknownSchemeError: No installed store answers for the scheme; names the pip line.
+        StoreFormatError: The file is broken or was written by a newer agentkit.
+        StoreError: The store can not be opened.
+
+    Example:
+        >>> store = open_store("memory:")
+        >>> store.load()
+        Library(0 tools, version=0)
+        >>> store.close()
+    """
+    if isinstance(url, os.PathLike):
+        return SQLiteStore(url)
+    if "://" not in url and PurePath(url).suffix in _FILE_SUFFIXES:
+        return SQLiteStore(Path(url).expanduser())
+    scheme, colon, rest = url.partition(":")
+    if not scheme or not colon:
+        raise UsageError(
+            f"{url!r} is not the URL of a store; write memory:, sqlite:///library.db, or a path "
+            f"that ends in {', '.join(sorted(_FILE_SUFFIXES))}"
+        )
+    match scheme.lower():
+        case "memory":
+            return _open_memory(url, rest)
+        case "sqlite":
+            return _open_sqlite(url, rest)
+        case other:
+            return _open_plugin(url, other)
+
+
+def _open_memory(url: str, rest: str) -> Store:
+    if rest.strip("/"):
+        raise UsageError(
+            f"a memory store has no name, each memory: is a new one; got {url!r}. "
+            "Pass the store object around to share it, or use sqlite:///"
+        )
+    return MemoryStore()
+
+
+def _open_sqlite(url: str, rest: str) -> Store:
+    path = rest.removeprefix("///")
+    if path == rest or not path or path.startswith(":memory:"):
+        raise UsageError(
+            f"{url!r} names no file; write sqlite:///library.db for a file here, "
+            "sqlite:////data/library.db for one by its absolute path, or memory: for no file"
+        )
+    return SQLiteStore(Path(path).expanduser())
+
+
+def _open_plugin(url: str, scheme: str) -> Store:
+    from importlib.metadata import entry_points
+
+    plugins = {(found.name, found.value): found for found in entry_points(group=ENTRY_POINT_GROUP)}
+    answering = [found for (name, _), found in plugins.items() if name == scheme]
+    if not answering:
+        raise UnknownSchemeError(
+            _without_password(url),
+            scheme=scheme,
+            installed=sorted({*_BUILT_IN, *(name for name, _ in plugins)}),
+            install=_advice(scheme),
+        )
+    if len(answering) > 1:
+        claims = ", ".join(sorted(found.value for found in answering))
+        raise StoreError(f"several plugins answer for {scheme!r} ({claims}); uninstall all but one")
+    return _open_with(answering[0], url)
+
+
+def _open_with(plugin: EntryPoint, url: str) -> Store:
+    try:
+        opener = plugin.load()
+    except (ImportError, AttributeError) as error:
+        raise StoreError(
+            f"the plugin {plugin.value} for {plugin.name!r} can not be loaded "
+            f"({type(error).__name__}: {error}); install it again with its dependencies"
+        ) from error
+    store = opener(url)
+    if not isinstance(store, Store):
+        raise StoreError(
+            f"the plugin {plugin.value} for {plugin.name!r} returned a {type(store).__name__}, "
+            "which is no agentkit.library.Store: it lacks some of its methods"
+        )
+    return store
+
+
+def _advice(scheme: str) -> str:
+    package = _FIRST_PARTY.get(scheme)
+    if package is not None:
+        return f"Run: pip install {package}"
+    return (
+        f"Install a plugin that registers {scheme!r} under the entry point group "
+        f"{ENTRY_POINT_GROUP!r}, or write one (docs/write-a-store.md)"
+    )
+
+
+def _without_password(url: str) -> str:
+    password = urlsplit(url).password
+    return url if password is None else url.replace(f":{password}@", ":***@", 1)

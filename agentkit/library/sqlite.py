@@ -1,0 +1,115 @@
+"""``SQLiteStore``: the default store, one file that several programs may use at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from agentkit.episodes import Episode
+from agentkit.library.episode_tables import EpisodeTables
+from agentkit.library.library import Library
+from agentkit.library.migrations import bring_up_to_date
+from agentkit.library.sqlite_connection import SQLiteConnection, Tracer
+from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+from agentkit.library.tool_tables import ToolTables
+
+
+class SQLiteStore:
+    """Both halves of a store in one SQLite file.
+
+    Definitions are kept by content, so that a version costs what it changed. Two definitions of
+    equal digest are one: what JSON does not tell apart (the order of properties, ``1`` and
+    ``1.0``) is that of the first. Where a definition came from is kept with each revision.
+
+    Several threads and several processes may use one file. Readers never wait; writers wait for
+    each other for ``timeout_seconds``. A committed version survives a crash of the program and,
+    at the cost of one flush to the disk, of the machine; of the episodes, the last ones before a
+    power cut may be lost.
+
+    Args:
+        path: The file. It is made when it does not exist; its folder is not.
+        timeout_seconds: How long to wait for a writer in another process.
+        tracer: Called with the SQL and its parameters before each statement.
+
+    Raises:
+        StoreError: The file can not be opened, or another program holds it.
+        StoreFormatError: The file is damaged, no database, another program's, or written by a
+            newer agentkit. It is left as it was.
+
+    Example:
+        >>> import tempfile
+        >>> from agentkit import ToolDefinition
+        >>> from agentkit.library import LibraryChange
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> store = SQLiteStore(Path(folder.name) / "library.db")
+        >>> change = LibraryChange(proposal_id="first", upserts=(ToolDefinition(name="ping"),))
+        >>> store.commit(change, expected_version=0)
+        1
+        >>> store.load(), store.load(0)
+        (Library(1 tools, version=1), Library(0 tools, version=0))
+        >>> store.close()
+        >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        timeout_seconds: float = 5.0,
+        tracer: Tracer | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._connection = SQLiteConnection(
+            self.path, timeout_seconds=timeout_seconds, tracer=tracer
+        )
+        try:
+            bring_up_to_date(self._connection)
+        except BaseException:
+            self._connection.close()
+            raise
+        self._tools = ToolTables(self._connection)
+        self._episodes = EpisodeTables(self._connection)
+
+    def __repr__(self) -> str:
+        return f"SQLiteStore({str(self.path)!r})"
+
+    def load(self, version: int | None = None) -> Library:
+        """The snapshot at ``version``; see ``ToolStore.load``.
+
+        The newest snapshot is kept: asking again costs one look at the file and gives the same
+        object until somebody commits, and then only what changed is read.
+        """
+        return self._tools.load(version)
+
+    def commit(self, change: LibraryChange, *, expected_version: int) -> int:
+        """Apply ``change``; see ``ToolStore.commit``."""
+        return self._tools.commit(change, expected_version=expected_version)
+
+    def versions(self) -> Sequence[int]:
+        """All versions in ascending order."""
+        return self._tools.versions()
+
+    def history(self, tool_name: str) -> Sequence[ToolRevision]:
+        """All revisions of one tool in ascending order."""
+        return self._tools.history(tool_name)
+
+    def append(self, episode: Episode) -> None:
+        """Keep one episode; one with a known id is ignored.
+
+        Raises:
+            EpisodeFormatError: The episode holds a value that JSON can not.
+        """
+        self._episodes.append(episode)
+
+    def get(self, episode_id: str) -> Episode | None:
+        """The episode of that id, or None."""
+        return self._episodes.get(episode_id)
+
+    def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
+        """The episodes that match, of those kept before the call; a page is read at a time."""
+        return self._episodes.select(matching)
+
+    def close(self) -> None:
+        """Close the file. A second call does nothing."""
+        self._connection.close()

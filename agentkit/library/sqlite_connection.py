@@ -1,0 +1,169 @@
+"""One SQLite connection that threads share: transactions, tracing, errors in our words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from agentkit.errors import StoreError, StoreFormatError
+
+Tracer: TypeAlias = Callable[[str, object], None]
+"""Called with the SQL and its parameters before a statement runs; what it raises stops it."""
+
+_PRIMARY_CODE = 0xFF  # SQLite keeps the general error code in the lowest byte of a specific one
+
+
+class SQLiteConnection:
+    """A connection that several threads may use, one statement or transaction at a time.
+
+    A lock rather than one connection a thread: statements take microseconds, and closing is then
+    one step that leaves nothing behind.
+
+    Args:
+        path: The file; it is made when it does not exist, its folder is not.
+        timeout_seconds: How long to wait for other processes that hold the file.
+        tracer: Sees every statement.
+
+    Raises:
+        StoreError: The file can not be opened.
+    """
+
+    def __init__(self, path: Path, *, timeout_seconds: float, tracer: Tracer | None) -> None:
+        self.path = path
+        self.tracer = tracer
+        self._timeout_seconds = timeout_seconds
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._raw: sqlite3.Connection | None = None
+        with self._translated():
+            self._raw = sqlite3.connect(
+                path.absolute(),
+                timeout=timeout_seconds,
+                isolation_level=None,  # transactions start where the code says so
+                check_same_thread=False,  # the lock keeps threads apart
+            )
+        self.execute("PRAGMA foreign_keys = ON")
+
+    @property
+    def raw(self) -> sqlite3.Connection:
+        """The driver's connection, for a library that needs one.
+
+        Raises:
+            StoreError: The store is closed, or was opened before this process forked.
+        """
+        if self._process != os.getpid():
+            raise StoreError(
+                f"{self.path} was opened by process {self._process} and is used by its fork "
+                f"{os.getpid()}; SQLite can not be carried across a fork, open the store again "
+                "in the new process"
+            )
+        if self._raw is None:
+            raise StoreError(f"{self.path} is closed; open it again with open_store")
+        return self._raw
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> list[Any]:
+        """Run one statement and return all its rows."""
+        raw = self.raw  # before the lock: a fork may have copied it while it was held
+        with self._lock, self._translated():
+            self._trace(sql, parameters)
+            return raw.execute(sql, parameters).fetchall()
+
+    def execute_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
+        """Run one statement once for each row of parameters."""
+        raw = self.raw
+        with self._lock, self._translated():
+            self._trace(sql, rows)
+            raw.executemany(sql, rows)
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[None]:
+        """Hold the write lock of the file; everything inside happens, or nothing of it.
+
+        Args:
+            durable: Wait until the disk has it, so that even a power cut leaves it in place.
+
+        Raises:
+            StoreError: Another process held the lock for too long.
+        """
+        raw = self.raw
+        with self._lock, self._translated():
+            self.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            try:
+                self.execute("BEGIN IMMEDIATE")
+                yield
+                self.execute("COMMIT")
+            except BaseException:
+                if raw.in_transaction:  # some errors have ended it already
+                    raw.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close the file. A second call does nothing."""
+        if self._process != os.getpid():
+            return  # the file belongs to the process that opened it
+        with self._lock:
+            if self._raw is not None:
+                self._raw.close()
+                self._raw = None
+
+    def _trace(self, sql: str, parameters: object) -> None:
+        if self.tracer is not None:
+            self.tracer(sql, parameters)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise _in_our_words(error, self.path, self._timeout_seconds) from error
+
+
+def _in_our_words(error: sqlite3.Error, path: Path, timeout_seconds: float) -> StoreError:
+    code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
+    match code:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StoreError(
+                f"{path} is locked: another program held it for more than {timeout_seconds:g} s. "
+                "Nothing was changed; try again when that program is done"
+            )
+        case sqlite3.SQLITE_READONLY:
+            return StoreError(
+                f"{path} is read-only, or its folder is: {error}. Nothing was changed; give this "
+                "user the right to write both, or copy the file to a place where it has it"
+            )
+        case sqlite3.SQLITE_CANTOPEN:
+            return StoreError(f"{path} can not be opened: {_why_not(path)}")
+        case sqlite3.SQLITE_FULL:
+            return StoreError(
+                f"{path} can not grow, its disk is full: {error}. Nothing was changed; make room "
+                "and try again"
+            )
+        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+            return StoreFormatError(
+                f"{path} is not a SQLite database, or is damaged: {error}. Nothing was changed; "
+                "restore a backup, save what can be read with `sqlite3 FILE .recover`, or "
+                "choose another file"
+            )
+        case _:
+            return StoreError(f"{path}: SQLite says {type(error).__name__}: {error}")
+
+
+def _why_not(path: Path) -> str:
+    if path.is_dir():
+        return "it is a folder; name a file in it"
+    if not path.absolute().parent.is_dir():
+        return f"the folder {path.absolute().parent} does not exist; make it first"
+    return (
+        "this user may not write the file or its folder; SQLite keeps its log beside the file, so "
+        "even reading needs a folder that can be written"
+    )
+
+
+def storable(text: str) -> str:
+    r"""Text that SQLite takes: half a surrogate pair, which a model may write, as ``\udXXX``."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,198 @@
+"""The tables of a SQLite file that hold definitions and their versions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentkit.errors import (
+    DefinitionError,
+    StaleVersionError,
+    StoreFormatError,
+    ToolNotFoundError,
+)
+from agentkit.library.changes import check_change, no_such_version, now
+from agentkit.library.library import Library, nearest_names
+from agentkit.library.sqlite_connection import SQLiteConnection, storable
+from agentkit.library.store import LibraryChange, ToolRevision
+from agentkit.tools.definition import ToolDefinition
+
+_NEWEST_VERSION = "SELECT coalesce(max(version), 0) FROM versions"
+
+_MADE_BY = "SELECT version FROM versions WHERE proposal_id = ?"
+
+_LOAD = """
+SELECT r.tool_name, r.digest, r.origin, d.body
+FROM (SELECT tool_name, max(version) AS version FROM revisions WHERE version <= ?
+      GROUP BY tool_name) AS newest
+JOIN revisions AS r ON r.tool_name = newest.tool_name AND r.version = newest.version
+LEFT JOIN definitions AS d ON d.digest = r.digest AND r.version > ?
+WHERE r.digest IS NOT NULL
+ORDER BY r.since, r.place
+"""
+"""The tools at one version; without a body those that an earlier snapshot holds already."""
+
+_HISTORY = """
+SELECT v.version, v.proposal_id, v.author, v.reason, v.evidence, v.created_at,
+       r.digest, r.origin, d.body
+FROM revisions AS r
+JOIN versions AS v ON v.version = r.version
+LEFT JOIN definitions AS d ON d.digest = r.digest
+WHERE r.tool_name = ?
+ORDER BY r.version
+"""
+
+_CURRENT = """
+SELECT digest, since, place FROM revisions WHERE tool_name = ? ORDER BY version DESC LIMIT 1
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Encoded:
+    """A definition as the tables hold it."""
+
+    name: str
+    digest: str
+    body: str
+    origin: str
+
+
+class ToolTables:
+    """The five methods of ``ToolStore`` over a connection, but ``close``."""
+
+    def __init__(self, connection: SQLiteConnection) -> None:
+        self._connection = connection
+        self._newest = Library()
+
+    def load(self, version: int | None = None) -> Library:
+        """See ``SQLiteStore.load``."""
+        newest = self._newest_version()
+        wanted = newest if version is None else version
+        if not 0 <= wanted <= newest:
+            raise no_such_version(wanted, self.versions())
+        known = self._newest
+        if wanted == known.version:
+            return known
+        base = known if known.version < wanted else Library()
+        rows = self._connection.execute(_LOAD, (wanted, base.version))
+        tools = [
+            base[name] if body is None else self._definition(digest, origin, body)
+            for name, digest, origin, body in rows
+        ]
+        library = Library(tools, version=wanted)
+        if wanted == newest:
+            self._newest = library
+        return library
+
+    def commit(self, change: LibraryChange, *, expected_version: int) -> int:
+        """See ``ToolStore.commit``."""
+        check_change(change)
+        upserts = [_encoded(tool) for tool in change.upserts]  # before the file is locked
+        with self._connection.transaction(durable=True):
+            made = self._connection.execute(_MADE_BY, (storable(change.proposal_id),))
+            if made:
+                return int(made[0][0])
+            actual = self._newest_version()
+            if actual != expected_version:
+                raise StaleVersionError(expected=expected_version, actual=actual)
+            revisions = [
+                *self._removals(change.removals, version=actual + 1),
+                *self._upserts(upserts, version=actual + 1),
+            ]
+            self._write_version(change, version=actual + 1)
+            self._connection.execute_many(
+                "INSERT OR IGNORE INTO definitions VALUES (?,?,?)",
+                [(tool.digest, tool.name, tool.body) for tool in upserts],
+            )
+            self._connection.execute_many("INSERT INTO revisions VALUES (?,?,?,?,?,?)", revisions)
+            return actual + 1
+
+    def versions(self) -> Sequence[int]:
+        """See ``ToolStore.versions``."""
+        rows = self._connection.execute("SELECT version FROM versions ORDER BY version")
+        return tuple(version for (version,) in rows)
+
+    def history(self, tool_name: str) -> Sequence[ToolRevision]:
+        """See ``ToolStore.history``."""
+        rows = self._connection.execute(_HISTORY, (storable(tool_name),))
+        return tuple(
+            ToolRevision(
+                version=version,
+                definition=None if kept[0] is None else self._definition(*kept),
+                proposal_id=proposal_id,
+                author=author,
+                reason=reason,
+                evidence=tuple(json.loads(evidence)),
+                created_at=created_at,
+            )
+            for version, proposal_id, author, reason, evidence, created_at, *kept in rows
+        )
+
+    def _newest_version(self) -> int:
+        ((version,),) = self._connection.execute(_NEWEST_VERSION)
+        return int(version)
+
+    def _definition(self, digest: str, origin: str, body: str) -> ToolDefinition:
+        try:
+            return ToolDefinition.from_json({**json.loads(body), "origin": json.loads(origin)})
+        except (ValueError, TypeError, DefinitionError) as error:
+            raise StoreFormatError(
+                f"{self._connection.path} holds a definition that can not be read ({digest}): "
+                f"{error}"
+            ) from error
+
+    def _removals(self, names: Sequence[str], *, version: int) -> list[tuple[object, ...]]:
+        """Rows of the table ``revisions`` that take tools out."""
+        rows: list[tuple[object, ...]] = []
+        for name in names:
+            place = self._place(name)
+            if place is None:
+                known = self.load()
+                nearest = nearest_names(name, known.tools)
+                raise ToolNotFoundError(name, nearest=nearest, version=known.version)
+            rows.append((version, storable(name), None, None, *place))
+        return rows
+
+    def _upserts(self, tools: Sequence[_Encoded], *, version: int) -> list[tuple[object, ...]]:
+        """Rows of the table ``revisions`` that add tools, or replace them where they stand."""
+        return [
+            (
+                version,
+                tool.name,
+                tool.digest,
+                tool.origin,
+                *(self._place(tool.name) or (version, i)),
+            )
+            for i, tool in enumerate(tools)
+        ]
+
+    def _place(self, tool_name: str) -> tuple[int, int] | None:
+        """Where a tool stands in the library's order; None when it is not in the library."""
+        for digest, since, place in self._connection.execute(_CURRENT, (storable(tool_name),)):
+            return None if digest is None else (since, place)
+        return None
+
+    def _write_version(self, change: LibraryChange, *, version: int) -> None:
+        self._connection.execute(
+            "INSERT INTO versions VALUES (?,?,?,?,?,?)",
+            (
+                version,
+                storable(change.proposal_id),
+                storable(change.author),
+                storable(change.reason),
+                json.dumps(change.evidence),
+                now(),
+            ),
+        )
+
+
+def _encoded(tool: ToolDefinition) -> _Encoded:
+    record = tool.to_json()
+    origin = record.pop("origin", {})
+    return _Encoded(
+        name=tool.name,
+        digest=tool.digest,
+        body=json.dumps(record, ensure_ascii=False, separators=(",", ":")),
+        origin=json.dumps(origin, separators=(",", ":")),
+    )

@@ -1,0 +1,62 @@
+"""A program that writes to a store, to be run beside others or killed in the middle.
+
+``python -m agentkit.testing.store_writer URL commit NAME COUNT`` commits COUNT changes to tools of
+its own, each change giving all of them one new text; ``append`` keeps COUNT episodes instead. It
+prints one line for each that the store has taken.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from agentkit.episodes import Episode
+from agentkit.errors import StaleVersionError, UsageError
+from agentkit.library.opening import open_store
+from agentkit.library.store import LibraryChange, Store
+from agentkit.tools.definition import Description, ToolDefinition
+
+TOOLS_EACH = 25
+"""Tools that one writer owns; in every version all of them carry the same text."""
+
+
+def batch(writer: str, number: int) -> LibraryChange:
+    """The ``number``-th change of a writer."""
+    return LibraryChange(
+        proposal_id=f"{writer}-{number}",
+        upserts=tuple(
+            ToolDefinition(
+                name=f"{writer}_{place}", description=Description(summary=f"text {number}")
+            )
+            for place in range(TOOLS_EACH)
+        ),
+        author=writer,
+    )
+
+
+def main(arguments: list[str]) -> None:
+    """Write as the arguments say."""
+    if len(arguments) != 4 or arguments[1] not in {"commit", "append"}:
+        raise UsageError("arguments: URL commit|append NAME COUNT")
+    url, action, writer, count = arguments
+    store = open_store(url)
+    for number in range(int(count)):
+        if action == "commit":
+            _commit(store, batch(writer, number))
+        else:
+            store.append(Episode(episode_id=f"{writer}-{number}", request="?", session_id=writer))
+        sys.stdout.write(f"{number}\n")
+        sys.stdout.flush()
+    store.close()
+
+
+def _commit(store: Store, change: LibraryChange) -> None:
+    while True:
+        try:
+            store.commit(change, expected_version=store.load().version)
+        except StaleVersionError:  # another writer was faster: build on what it made
+            continue
+        return
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,17 @@
+"""``sqlite:///`` passes the shipped suites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentkit.testing.store_conformance import EpisodeStoreConformance, ToolStoreConformance
+
+
+class TestSQLiteStore(ToolStoreConformance, EpisodeStoreConformance):
+    """A file store: everything applies."""
+
+    @pytest.fixture
+    def store_url(self, tmp_path: Path) -> str:
+        return f"sqlite:///{tmp_path / 'store.db'}"
