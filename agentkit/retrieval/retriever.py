@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from agentkit.episodes import RetrievalTrace, StageReport
 from agentkit.library.library import Library
+from agentkit.messages import Usage
 from agentkit.tools.definition import ToolDefinition
 
 
@@ -36,6 +37,7 @@ class Retrieval:
         cards: The one-line cards of ``hits``, as text.
         tokens: Estimated prompt tokens of ``cards`` and the full schemas together.
         stages: One report per stage, in order.
+        usage: What the stages spent on models, for those that ask one.
     """
 
     query: str
@@ -44,6 +46,7 @@ class Retrieval:
     cards: str
     tokens: int
     stages: tuple[StageReport, ...] = ()
+    usage: Usage = field(default_factory=Usage)
 
     def trace(self) -> RetrievalTrace:
         """The record of this retrieval that an episode keeps."""

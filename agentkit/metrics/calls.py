@@ -1,0 +1,88 @@
+"""When two sets of tool calls are the same answer (canonical call equality).
+
+Self-refinement stops on it, self-consistency votes by it, and the metrics build on it. Two answers
+are equal when they hold the same calls the same number of times, in whatever order: parallel
+calls have none. Two calls are equal when they name the same tool and their arguments mean the
+same under the tool's schema (``agentkit.tools.coercion.canonical_arguments``): the order of keys,
+``3`` against ``"3"`` for an integer, and a default written out or left out make no difference.
+Ids of calls never count.
+
+Canonical forms are compared, so the relation is an equivalence: reflexive, symmetric, transitive.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agentkit.messages import JsonObject, ToolCall
+from agentkit.tools.coercion import canonical_arguments
+from agentkit.tools.definition import ToolDefinition
+
+
+class CanonicalCall(NamedTuple):
+    """A call as a value that can be compared, sorted, hashed and counted.
+
+    Attributes:
+        name: The tool.
+        arguments: Canonical arguments as JSON text; the text as received of a malformed call.
+        is_malformed: Whether the arguments could not be read. Such a call equals only one whose
+            text is the same to the letter.
+    """
+
+    name: str
+    arguments: str
+    is_malformed: bool
+
+
+def canonical_calls(
+    calls: Iterable[ToolCall], definitions: Iterable[ToolDefinition]
+) -> tuple[CanonicalCall, ...]:
+    """The calls of one answer in a form in which equal answers are equal objects.
+
+    Args:
+        calls: The calls of one turn.
+        definitions: The tools that may be called. The arguments of a tool that is not among them
+            are taken as they are, but for the order of keys and whole numbers (``3.0`` is ``3``).
+
+    Returns:
+        The canonical calls, sorted.
+
+    Example:
+        >>> double = ToolDefinition.from_schema(
+        ...     "double", "Twice a number.", {"properties": {"x": {"type": "integer"}}}
+        ... )
+        >>> answers = [
+        ...     [ToolCall(call_id="a", name="double", arguments={"x": x})] for x in (3, "3", 4)
+        ... ]
+        >>> from collections import Counter
+        >>> votes = Counter(canonical_calls(answer, [double]) for answer in answers)
+        >>> votes.most_common(1)
+        [((CanonicalCall(name='double', arguments='{"x":3}', is_malformed=False),), 2)]
+    """
+    schemas = {definition.name: definition.signature.parameters for definition in definitions}
+    return tuple(sorted(_canonical(call, schemas.get(call.name, {})) for call in calls))
+
+
+def calls_equal(
+    a: Iterable[ToolCall], b: Iterable[ToolCall], definitions: Iterable[ToolDefinition]
+) -> bool:
+    """Whether two answers make the same calls; see the module's text for what that means.
+
+    Args:
+        a: The calls of one answer.
+        b: The calls of another one.
+        definitions: The tools that may be called.
+    """
+    known = tuple(definitions)
+    return canonical_calls(a, known) == canonical_calls(b, known)
+
+
+def _canonical(call: ToolCall, parameters: JsonObject) -> CanonicalCall:
+    if call.malformed is not None:
+        return CanonicalCall(name=call.name, arguments=call.malformed, is_malformed=True)
+    arguments = canonical_arguments(call.arguments, parameters)
+    # Not RFC 8785: models do write NaN and integers beyond 2**53, and these must compare too.
+    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
+    return CanonicalCall(name=call.name, arguments=text, is_malformed=False)

@@ -1,0 +1,121 @@
+"""How a tool is shown: a one-line card, or its full schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentkit.messages import JsonObject
+from agentkit.tools.definition import ToolDefinition
+
+_LONGEST_SENTENCE = 160
+_LONGEST_ENUM = 6
+_LONGEST_TYPE = 60
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s+(?![a-z])"  # a small letter goes on with the sentence
+    "|(?<=[\u3002\uff01\uff1f])"  # full-width marks need no space after them
+)
+
+
+def card(definition: ToolDefinition) -> str:
+    """One line that tells what a tool is for and what it takes.
+
+    The form is ``name(p: type, q?: type) -> type  # first sentence``; a question mark stands for
+    "may be left out", the arrow appears when the result is declared. Line breaks inside names or
+    texts become spaces.
+
+    Example:
+        >>> area = ToolDefinition.from_schema(
+        ...     "area",
+        ...     "The area of a triangle. Use it for any unit.",
+        ...     {
+        ...         "type": "object",
+        ...         "properties": {"base": {"type": "number"}, "unit": {"enum": ["m", "cm"]}},
+        ...         "required": ["base"],
+        ...     },
+        ...     result={"type": "number"},
+        ... )
+        >>> card(area)
+        'area(base: number, unit?: m|cm) -> number  # The area of a triangle.'
+    """
+    signature = definition.signature
+    required = set(signature.required)
+    parameters = ", ".join(
+        f"{name}{'' if name in required else '?'}: {type_text(schema)}"
+        for name, schema in signature.properties.items()
+    )
+    result = "" if signature.result is None else f" -> {type_text(signature.result)}"
+    sentence = first_sentence(definition.text)
+    comment = f"  # {sentence}" if sentence else ""
+    return _one_line(f"{definition.name}({parameters}){result}") + comment
+
+
+def schema_text(definition: ToolDefinition) -> str:
+    """The full schema as compact JSON in the OpenAI function form, to count what it costs.
+
+    Adapters may send another form; they differ by a few tokens a tool.
+    """
+    function = {
+        "name": definition.name,
+        "description": definition.text,
+        "parameters": definition.parameters_schema,
+    }
+    record = {"type": "function", "function": function}
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=_plain)
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of ``text`` on one line, cut at 160 characters."""
+    sentence = _SENTENCE_END.split(text.strip(), maxsplit=1)[0]
+    return _clipped(_one_line(sentence), _LONGEST_SENTENCE)
+
+
+def type_text(schema: Any) -> str:
+    """A schema in a word: ``number``, ``[string]``, ``m|cm``, ``any``; at most 60 characters."""
+    return _clipped(_type_text(schema), _LONGEST_TYPE)
+
+
+def _type_text(schema: Any) -> str:
+    if not isinstance(schema, Mapping):
+        return "any"
+    if "const" in schema:
+        return _value_text(schema["const"])
+    enum = schema.get("enum")
+    if enum and len(enum) <= _LONGEST_ENUM:
+        return "|".join(_value_text(value) for value in enum)
+    if "$ref" in schema:
+        return str(schema["$ref"]).rsplit("/", 1)[-1]
+    for keyword in ("anyOf", "oneOf"):
+        if schema.get(keyword):
+            return "|".join(dict.fromkeys(_type_text(option) for option in schema[keyword]))
+    return _declared_type(schema)
+
+
+def _declared_type(schema: JsonObject) -> str:
+    declared = schema.get("type", "any")
+    if isinstance(declared, Sequence) and not isinstance(declared, str):
+        return "|".join(_declared_type({**schema, "type": name}) for name in declared)
+    if declared == "array":
+        return f"[{_type_text(schema.get('items', True))}]"
+    return str(declared)
+
+
+def _value_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _clipped(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1].rstrip() + "\u2026"
+
+
+def _plain(value: object) -> object:
+    """JSON form of the read-only mappings that a definition may hold."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a schema holds a {type(value).__name__}, which is not JSON data")

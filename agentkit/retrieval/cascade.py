@@ -1,0 +1,166 @@
+"""``CascadeRetriever``: stages in a visible order, and a token budget that always holds."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Sequence
+from time import perf_counter
+
+from agentkit.episodes import StageReport
+from agentkit.errors import UsageError
+from agentkit.library.library import Library
+from agentkit.retrieval.budget import Packed, PriceList, pack
+from agentkit.retrieval.retriever import Retrieval
+from agentkit.retrieval.stages import ExactName, Lexical
+from agentkit.retrieval.survivors import Stage, SubGoal, Survivors
+from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+
+logger = logging.getLogger(__name__)
+
+
+class CascadeRetriever:
+    """Runs stages in order, then shows as much of the survivors as the budget allows.
+
+    The result holds at most ``shortlist`` tools, of which at most ``offer`` are given in full, and
+    never costs more than ``token_budget``. As long as some tool matched and its card and schema
+    fit the budget, at least one tool is offered: one that is too large is passed over for the next
+    best. When none fits, ``offered`` is empty, the cards that fit are there, and a warning is
+    logged that names the budget needed.
+
+    What a stage knows about a library is worked out at the first query and kept for the lifetime
+    of that snapshot (about 0.1 CPU s for a thousand tools); send one query at start-up where the
+    first user must not wait for it.
+
+    Args:
+        stages: What to run, in order; by default ``[ExactName(), Lexical(keep=shortlist)]``.
+        shortlist: Most tools to name.
+        offer: Most tools to give in full.
+        token_budget: Most tokens that cards and full schemas may cost together.
+        count_tokens: Counts the tokens of a text; by default the estimate of four bytes each.
+
+    Raises:
+        UsageError: No stages, a number below 1, or a negative budget.
+
+    Example:
+        >>> import asyncio
+        >>> from agentkit.tools.definition import ToolDefinition
+        >>> library = Library([
+        ...     ToolDefinition.from_schema("get_weather", "Weather in a city.", {}),
+        ...     ToolDefinition.from_schema("send_mail", "Send a mail to a person.", {}),
+        ... ])
+        >>> found = asyncio.run(CascadeRetriever().retrieve("Mail this to Ann", library))
+        >>> [definition.name for definition in found.offered]
+        ['send_mail']
+    """
+
+    def __init__(
+        self,
+        *,
+        stages: Sequence[Stage] | None = None,
+        shortlist: int = 32,
+        offer: int = 5,
+        token_budget: int = 1600,
+        count_tokens: TokenCounter = estimate_tokens,
+    ) -> None:
+        if stages is not None and not stages:
+            raise UsageError("stages is empty; leave it out to get ExactName and Lexical")
+        if shortlist < 1 or offer < 1 or token_budget < 0:
+            raise UsageError(
+                f"shortlist={shortlist} and offer={offer} must be at least 1, "
+                f"token_budget={token_budget} at least 0"
+            )
+        self.stages: tuple[Stage, ...] = tuple(stages or (ExactName(), Lexical(keep=shortlist)))
+        self._shortlist = shortlist
+        self._offer = offer
+        self._budget = token_budget
+        self._prices = PriceList(count_tokens)
+
+    async def retrieve(self, query: str, library: Library) -> Retrieval:
+        """Rank the library's tools for ``query`` and choose those to offer in full.
+
+        A query that matches nothing gives an empty result.
+
+        Raises:
+            UsageError: A stage returned something else than survivors.
+        """
+        survivors, reports = Survivors.of(library), []
+        for stage in self.stages:
+            started = perf_counter()
+            survivors = await _run(stage, query, survivors)
+            seconds = perf_counter() - started
+            reports.append(self._report(stage_name(stage), survivors, seconds))
+        started = perf_counter()
+        packed = self._packed(survivors)
+        reports.extend(_packing_reports(packed, perf_counter() - started))
+        return Retrieval(
+            query=query,
+            hits=packed.hits,
+            offered=packed.offered,
+            cards=packed.cards,
+            tokens=packed.card_tokens + packed.schema_tokens,
+            stages=tuple(reports),
+            usage=survivors.usage,
+        )
+
+    def _packed(self, survivors: Survivors) -> Packed:
+        packed = pack(
+            survivors,
+            shortlist=self._shortlist,
+            offer=self._offer,
+            token_budget=self._budget,
+            prices=self._prices,
+        )
+        if survivors.hits and not packed.offered:
+            self._warn_that_nothing_fits(survivors)
+        return packed
+
+    def _warn_that_nothing_fits(self, survivors: Survivors) -> None:
+        best = survivors.hits[0].definition
+        card = self._prices.card(best, survivors.library)
+        logger.warning(
+            "no tool is offered: %d matched, but none fits the token budget of %d; the best, %r, "
+            "needs %d. Raise token_budget or shorten the definition",
+            len(survivors.hits),
+            self._budget,
+            best.name,
+            card.tokens + self._prices.schema(best),
+        )
+
+    def _report(self, name: str, survivors: Survivors, seconds: float) -> StageReport:
+        tokens = self._prices.cards(survivors.pool, survivors.library)
+        return StageReport(stage=name, survivors=len(survivors), tokens=tokens, seconds=seconds)
+
+
+def default_retriever() -> CascadeRetriever:
+    """The retriever behind ``Agent(retriever="auto")``: exact names, then shared words."""
+    return CascadeRetriever()
+
+
+def stage_name(stage: Stage) -> str:
+    """What reports call a stage: its ``name``, else the name of the function or of the class."""
+    name = getattr(stage, "name", None) or getattr(stage, "__name__", None)
+    return str(name or type(stage).__name__)
+
+
+async def _run(stage: Stage, query: str, survivors: Survivors) -> Survivors:
+    returned: object = stage(query, SubGoal(intent=query), survivors)
+    if inspect.isawaitable(returned):
+        returned = await returned
+        if isinstance(returned, Survivors):
+            return returned
+    raise UsageError(
+        f"the stage {stage_name(stage)!r} gave {type(returned).__name__}, but a stage is an async "
+        "function that returns the survivors: write `async def`, and end it with "
+        "`return survivors` or with one of the methods of Survivors"
+    )
+
+
+def _packing_reports(packed: Packed, seconds: float) -> tuple[StageReport, StageReport]:
+    shortlist = StageReport(
+        stage="shortlist", survivors=len(packed.hits), tokens=packed.card_tokens, seconds=seconds
+    )
+    offer = StageReport(
+        stage="offer", survivors=len(packed.offered), tokens=packed.schema_tokens, seconds=0.0
+    )
+    return shortlist, offer

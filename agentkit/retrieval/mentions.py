@@ -1,0 +1,83 @@
+"""Finding tools that a text calls by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+_NAME = re.compile(r"[A-Za-z0-9_]+(?:[.\-/:]+[A-Za-z0-9_]+)*")
+_LOOKS_LIKE_CODE = re.compile(r"[_.\-/:]|[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_MARKED = re.compile(
+    r"`([^`\n]+)`"  # `add`
+    r"|\b(\w++)\("  # add(1, 2)
+    r"|\b(?:tool|function)\s+(?:(?:named|called)\s+)?[\"']?(\w++)"  # the tool "add"
+    r"|\b(\w++)(?=[\"']?\s+(?:tool|function)\b)",  # the add tool
+    re.IGNORECASE,
+)
+
+
+class NameIndex:
+    """Tells which of a set of tool names a text mentions.
+
+    Whether a word is a mention depends on how it is written, because many tools bear names that
+    are ordinary words (``add``, ``search``, ``find``):
+
+    * A word that looks like code, by an underscore, dot, hyphen, slash, colon or an inner capital
+      (``get_weather``, ``math.add``, ``runThis``), is a mention when it equals a name as a whole,
+      case ignored. ``math.add`` does not mention ``add``.
+    * A plain word is a mention only where it is marked as one: in backticks, followed at once by
+      ``(``, next to the word *tool* or *function*, or standing alone as the whole text.
+    * A name with spaces or other signs (``first aid``, ``reviews(tips)``) is mentioned where the
+      text holds it word for word, case ignored.
+
+    Args:
+        names: The names to look for.
+
+    Example:
+        >>> index = NameIndex(["add", "math.add", "getTime"])
+        >>> index.mentioned("Add 3 and 4 with math.add, then getTime.")
+        {'math.add': True, 'getTime': True}
+        >>> list(index.mentioned("Use the add tool")), list(index.mentioned("Please add 3 and 4"))
+        (['add'], [])
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._by_folded: dict[str, list[str]] = {}
+        self._phrases: list[str] = []
+        for name in names:
+            folded = name.casefold()
+            self._by_folded.setdefault(folded, []).append(name)
+            if not (_NAME.fullmatch(name) or name.isalnum()):
+                self._phrases.append(folded)
+
+    def mentioned(self, text: str) -> Mapping[str, bool]:
+        """The names that ``text`` mentions.
+
+        Returns:
+            Per name, whether the text writes it with the same capitals: where two names differ
+            in capitals alone, that one is meant.
+        """
+        found: dict[str, bool] = {}
+        for written in (*_identifiers(text), *_marked(text), *self._verbatim(text)):
+            for name in self._by_folded.get(written.casefold(), ()):
+                found[name] = found.get(name, False) or name == written
+        return found
+
+    def _verbatim(self, text: str) -> list[str]:
+        """Phrases that stand in the text, as they are written there."""
+        folded = text.casefold()
+        spans = [(folded.find(phrase), phrase) for phrase in self._phrases if phrase in folded]
+        return [
+            text[start : start + len(phrase)] if len(folded) == len(text) else phrase
+            for start, phrase in sorted(spans)
+            if re.search(rf"(?<![A-Za-z0-9_]){re.escape(phrase)}(?![A-Za-z0-9_])", folded)
+        ]
+
+
+def _identifiers(text: str) -> list[str]:
+    return [word for word in _NAME.findall(text) if _LOOKS_LIKE_CODE.search(word)]
+
+
+def _marked(text: str) -> list[str]:
+    words = [group for match in _MARKED.finditer(text) for group in match.groups() if group]
+    return [*(word.strip() for word in words), text.strip()]

@@ -1,0 +1,138 @@
+"""When two answers make the same calls."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit import ToolDefinition
+from agentkit.messages import ToolCall
+from agentkit.metrics import calls_equal, canonical_calls
+
+LOAN = ToolDefinition.from_schema(
+    "loan",
+    "Monthly payment.",
+    {
+        "type": "object",
+        "properties": {
+            "amount": {"type": "number"},
+            "months": {"type": "integer"},
+            "currency": {"type": "string", "enum": ["EUR", "USD"], "default": "EUR"},
+            "fees": {"type": "array", "items": {"type": "number"}},
+        },
+        "required": ["amount", "months"],
+    },
+)
+MAIL = ToolDefinition.from_schema("mail", "Send.", {"properties": {"to": {"type": "string"}}})
+TOOLS = [LOAN, MAIL]
+
+numbers = itertools.count()
+
+
+def call(name="loan", malformed=None, **arguments):
+    return ToolCall(
+        call_id=f"call_{next(numbers)}", name=name, arguments=arguments, malformed=malformed
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (call(amount=1000, months=36), call(months=36, amount=1000)),
+        (call(amount=1000, months=36), call(amount=1000.0, months="36")),
+        (call(amount=1000, months=36), call(amount=1000, months=36, currency="EUR")),
+        (call(amount=1, months=36, currency="usd"), call(amount=1, months=36, currency="USD")),
+        (call(amount=1, months=2, fees=[1, 2.0]), call(amount=1, months=2, fees="[1.0, 2]")),
+        (call("unknown", a={"x": 1, "y": 2}), call("unknown", a={"y": 2, "x": 1.0})),
+        (call("unknown", a=float("nan")), call("unknown", a=float("nan"))),
+        (call(malformed='{"amount": 1'), call(malformed='{"amount": 1')),
+    ],
+)
+def test_calls_that_mean_the_same_are_equal(one, other):
+    """Order of keys, clear coercions and written-out defaults make no difference."""
+    assert calls_equal([one], [other], TOOLS)
+    assert hash(canonical_calls([one], TOOLS)) == hash(canonical_calls([other], TOOLS))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (call(amount=1000, months=36), call(amount=1000, months=48)),
+        (call(amount=1000, months=36), call(amount=1000)),
+        (call(amount=1, months=36), call(amount=1, months=36, currency="USD")),
+        (call(amount=1, months=2, fees=[1, 2]), call(amount=1, months=2, fees=[2, 1])),
+        (call("mail", to="Ann"), call("mail", to="ann")),
+        (call("mail", to="Ann"), call("loan", to="Ann")),
+        (call("unknown", a=1), call("unknown", a=True)),
+        (call("unknown", a=1), call("unknown", a="1")),
+        (call("unknown", a=2**60), call("unknown", a=2**60 + 1)),
+        (call(malformed='{"amount": 1'), call(malformed='{"amount":1')),
+        (call(malformed="{}"), call()),
+        (call(malformed="x"), call("mail", malformed="x")),
+    ],
+)
+def test_calls_that_mean_something_else_differ(one, other):
+    """Values, tools, order within a list, and the text of malformed calls count."""
+    assert not calls_equal([one], [other], TOOLS)
+
+
+def test_parallel_calls_are_a_multiset():
+    """Order does not count, number does."""
+    ann, bob = call("mail", to="Ann"), call("mail", to="Bob")
+    assert calls_equal([ann, bob], [bob, ann], TOOLS)
+    assert not calls_equal([ann, ann, bob], [ann, bob, bob], TOOLS)
+    assert not calls_equal([ann], [ann, ann], TOOLS)
+    assert calls_equal([], [], TOOLS)
+
+
+def test_answers_can_be_voted_on():
+    """Equal answers are one key, so that the majority can be counted."""
+    answers = [[call(amount=1, months=m)] for m in (36, "36", 48, 36.0)]
+    votes = Counter(canonical_calls(answer, TOOLS) for answer in answers)
+    assert sorted(votes.values()) == [1, 3]
+
+
+def test_definitions_may_come_from_an_iterator():
+    """Both answers are read with the same definitions, even if those can be read once only."""
+    one, other = [call(amount=1, months="36")], [call(amount=1, months=36)]
+    assert calls_equal(one, other, iter(TOOLS))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+loan_values = st.sampled_from([1, 1.0, "1", " 1", True, None, "EUR", "eur", [1], "[1]", {"a": 1}])
+some_calls = st.one_of(
+    st.builds(call, st.just("loan"), amount=loan_values, months=loan_values, currency=loan_values),
+    st.builds(call, st.sampled_from(["mail", "unknown"]), to=json_values),
+    st.builds(call, st.sampled_from(["mail", "loan"]), malformed=st.sampled_from(["", "{", "{}"])),
+)
+answers = st.lists(some_calls, max_size=4)
+
+
+@settings(deadline=None)
+@given(answers, st.randoms(use_true_random=False))
+def test_equality_is_reflexive_and_ignores_order(answer, random):
+    """Any answer equals itself, whatever order its calls stand in."""
+    shuffled = random.sample(answer, len(answer))
+    assert calls_equal(answer, answer, TOOLS)
+    assert calls_equal(answer, shuffled, TOOLS)
+    assert calls_equal(shuffled, answer, TOOLS)
+
+
+@settings(deadline=None)
+@given(some_calls, some_calls, some_calls)
+def test_equality_is_symmetric_and_transitive(a, b, c):
+    """It does not matter who is compared with whom, or over whom."""
+    ab, bc, ac = (calls_equal([x], [y], TOOLS) for x, y in ((a, b), (b, c), (a, c)))
+    assert ab == calls_equal([b], [a], TOOLS)
+    assert ac or not (ab and bc)
+    assert ab == (hash(canonical_calls([a], TOOLS)) == hash(canonical_calls([b], TOOLS)))

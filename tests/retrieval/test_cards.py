@@ -1,0 +1,122 @@
+"""How tools are shown, and what that is estimated to cost."""
+
+from __future__ import annotations
+
+import json
+from types import MappingProxyType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit import ToolDefinition
+from agentkit.retrieval import card, estimate_tokens, schema_text
+from agentkit.retrieval.cards import first_sentence, type_text
+
+
+def test_a_card_has_parameters_result_and_first_sentence():
+    """Optional parameters carry a question mark, a declared result an arrow."""
+    definition = ToolDefinition.from_schema(
+        "loan.quote",
+        "Quote a loan. Ask for the term first.",
+        {
+            "type": "object",
+            "properties": {"amount": {"type": "number"}, "term": {"enum": [36, 48, 60]}},
+            "required": ["amount"],
+        },
+        result={"type": "object"},
+    )
+    assert card(definition) == (
+        "loan.quote(amount: number, term?: 36|48|60) -> object  # Quote a loan."
+    )
+
+
+def test_a_bare_tool_has_a_bare_card():
+    """Without parameters, result and description nothing is made up."""
+    assert card(ToolDefinition(name="ping")) == "ping()"
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "string"}, "string"),
+        ({"type": ["string", "null"]}, "string|null"),
+        ({"type": "array", "items": {"type": "integer"}}, "[integer]"),
+        ({"type": "array"}, "[any]"),
+        ({"type": ["array", "null"], "items": {"type": "integer"}}, "[integer]|null"),
+        ({"enum": ["a", "b"]}, "a|b"),
+        ({"type": "integer", "enum": list(range(7))}, "integer"),
+        ({"const": True}, "true"),
+        ({"$ref": "#/$defs/Address"}, "Address"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}, {"type": "string"}]}, "string|null"),
+        ({}, "any"),
+        (True, "any"),
+        ({"enum": ["x" * 100]}, "x" * 59 + "\u2026"),
+    ],
+)
+def test_types_in_a_word(schema, text):
+    """A type is what a reader would write in a signature."""
+    assert type_text(schema) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("One. Two.", "One."),
+        ("Uses units, e.g. metres, i.e. SI. More.", "Uses units, e.g. metres, i.e. SI."),
+        ("Version 2.0 of it. More", "Version 2.0 of it."),
+        ("Really? Yes.", "Really?"),
+        ("第一句。第二句。", "第一句。"),
+        ("line one\n  line two", "line one line two"),
+        ("x" * 200, "x" * 159 + "\u2026"),
+        ("", ""),
+    ],
+)
+def test_the_first_sentence(text, sentence):
+    """Abbreviations and decimals do not end a sentence; long ones are cut."""
+    assert first_sentence(text) == sentence
+
+
+@given(
+    name=st.text(min_size=1).filter(str.strip),
+    summary=st.text(),
+    parameter=st.text(min_size=1),
+    option=st.text(),
+)
+def test_a_card_is_one_line(name, summary, parameter, option):
+    """Whatever names and texts hold, a card can not run into the next one."""
+    schema = {"type": "object", "properties": {parameter: {"enum": [option, "b"]}}}
+    shown = card(ToolDefinition.from_schema(name, summary, schema))
+    assert len(shown.splitlines()) == 1
+
+
+def test_the_full_schema_is_compact_json(catalogue):
+    """Descriptions are in their places and nothing is indented."""
+    text = schema_text(catalogue["get_weather"].definition)
+    function = json.loads(text)["function"]
+    assert function["parameters"]["properties"]["city"]["description"] == "Name of the city."
+    assert ": " not in text
+
+
+def test_read_only_mappings_are_shown_like_others():
+    """A definition may hold frozen mappings; what is no JSON data is refused with its type."""
+    frozen = MappingProxyType({"type": "string"})
+    shown = schema_text(ToolDefinition.from_schema("one", "It.", {"properties": {"x": frozen}}))
+    assert '"x":{"type":"string"}' in shown
+    wrong = ToolDefinition.from_schema("one", "It.", {"properties": {"x": {"enum": {1, 2}}}})
+    with pytest.raises(TypeError, match="holds a set"):
+        schema_text(wrong)
+
+
+@given(st.text(), st.text())
+def test_the_estimate_grows_with_the_text_and_never_falls_short_of_its_parts(a, b):
+    """Joining texts never costs more than they cost apart."""
+    assert estimate_tokens(a) <= estimate_tokens(a + b) <= estimate_tokens(a) + estimate_tokens(b)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("天气", 2)]
+)
+def test_the_estimate_is_four_bytes_a_token(text, tokens):
+    """Bytes of UTF-8 are counted, rounded up."""
+    assert estimate_tokens(text) == tokens

@@ -1,0 +1,173 @@
+"""The cascade reports each step and never spends more than its budget."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit import Library, ToolDefinition
+from agentkit.errors import UsageError
+from agentkit.retrieval import (
+    CascadeRetriever,
+    Retriever,
+    card,
+    default_retriever,
+    estimate_tokens,
+    schema_text,
+)
+
+WORDS = ("rocket", "weather", "loan", "mail", "find", "天气")
+
+
+def cost(definition, count=estimate_tokens):
+    """What offering one tool costs: its card with a line break, and its schema."""
+    return count(card(definition) + "\n") + count(schema_text(definition))
+
+
+@st.composite
+def libraries(draw):
+    summaries = st.lists(st.sampled_from(WORDS), max_size=40).map(" ".join)
+    texts = draw(st.lists(summaries, max_size=25))
+    return Library(
+        ToolDefinition.from_schema(
+            f"tool_{place}", text, {"properties": {word: {} for word in text.split()[:3]}}
+        )
+        for place, text in enumerate(texts)
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    library=libraries(),
+    query=st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join),
+    budget=st.integers(0, 600),
+    shortlist=st.integers(1, 40),
+    offer=st.integers(1, 8),
+    count=st.sampled_from([estimate_tokens, len, lambda text: len(text.split())]),
+)
+def test_the_budget_holds_for_any_library(library, query, budget, shortlist, offer, count):
+    """Tokens stay within the budget, bounds hold, and a tool is offered whenever one fits."""
+    retriever = CascadeRetriever(
+        shortlist=shortlist, offer=offer, token_budget=budget, count_tokens=count
+    )
+    found = asyncio.run(retriever.retrieve(query, library))
+    names = [hit.definition.name for hit in found.hits]
+    spent = sum(count(card(hit.definition) + "\n") for hit in found.hits)
+    spent += sum(count(schema_text(definition)) for definition in found.offered)
+    assert found.tokens == spent <= budget
+    assert len(names) <= shortlist
+    assert len(found.offered) <= offer
+    assert [name for name in names if name in {d.name for d in found.offered}] == [
+        definition.name for definition in found.offered
+    ]
+    assert found.cards.splitlines() == [card(hit.definition) for hit in found.hits]
+    everything = CascadeRetriever(shortlist=shortlist, token_budget=10**9)
+    matched = asyncio.run(everything.retrieve(query, library)).hits
+    if any(cost(hit.definition, count) <= budget for hit in matched):
+        assert found.offered
+
+
+async def test_results_are_the_same_each_time(catalogue):
+    """Neither a second query nor another retriever changes order or scores."""
+    first = await default_retriever().retrieve("find the time and weather of a city", catalogue)
+    retriever = default_retriever()
+    await retriever.retrieve("something else", catalogue)
+    again = await retriever.retrieve("find the time and weather of a city", catalogue)
+    assert again.hits == first.hits
+    assert again.cards == first.cards
+
+
+async def test_ties_go_by_library_order(define):
+    """Tools that match equally well stay in the order of the library."""
+    library = Library([define(f"tool_{letter}", "Launch a rocket.") for letter in "dbca"])
+    found = await CascadeRetriever(shortlist=3).retrieve("rocket", library)
+    assert [hit.definition.name for hit in found.hits] == ["tool_d", "tool_b", "tool_c"]
+
+
+@pytest.mark.parametrize("query", ["", "xylophone", "the of and", "?!"])
+async def test_no_match_is_an_empty_result(catalogue, query):
+    """Nothing is made up for a query that shares no word."""
+    found = await CascadeRetriever().retrieve(query, catalogue)
+    assert (found.hits, found.offered, found.cards, found.tokens) == ((), (), "", 0)
+    assert found.trace().offered == ()
+
+
+async def test_an_empty_library_is_an_empty_result():
+    """No tools, no hits, no error."""
+    assert (await CascadeRetriever().retrieve("weather", Library())).hits == ()
+
+
+async def test_every_stage_reports_survivors_and_tokens(catalogue):
+    """Reports stand in the order of the stages, then come shortlist and offer."""
+    found = await CascadeRetriever(offer=1).retrieve("weather or time", catalogue)
+    assert [(report.stage, report.survivors) for report in found.stages] == [
+        ("exact_name", 10),
+        ("lexical", 2),
+        ("shortlist", 2),
+        ("offer", 1),
+    ]
+    whole = sum(estimate_tokens(card(tool) + "\n") for tool in catalogue.definitions)
+    assert found.stages[0].tokens == whole
+    assert found.stages[2].tokens + found.stages[3].tokens == found.tokens
+    assert all(report.seconds >= 0 for report in found.stages)
+
+
+async def test_the_trace_names_what_was_found(catalogue):
+    """An episode keeps names, not definitions."""
+    trace = (
+        await CascadeRetriever(offer=1).retrieve("weather forecast or time", catalogue)
+    ).trace()
+    assert trace.shortlist == ("get_weather", "get_time")
+    assert trace.offered == ("get_weather",)
+    assert trace.query == "weather forecast or time"
+
+
+async def test_a_tool_too_large_is_passed_over(define):
+    """The next best that fits is offered; the large one keeps its card."""
+    large = define("rocket", "Launch a rocket.", fuel="Very long text. " * 500)
+    library = Library([large, define("rocket_status", "Is a rocket there?")])
+    found = await CascadeRetriever(token_budget=200).retrieve("launch rocket", library)
+    assert [definition.name for definition in found.offered] == ["rocket_status"]
+    assert [hit.definition.name for hit in found.hits] == ["rocket", "rocket_status"]
+
+
+async def test_when_no_schema_fits_only_cards_are_given_and_a_warning_says_so(catalogue, caplog):
+    """The log names the budget that would be needed."""
+    with caplog.at_level(logging.WARNING, logger="agentkit.retrieval"):
+        found = await CascadeRetriever(token_budget=30).retrieve("weather", catalogue)
+    needed = cost(catalogue["get_weather"].definition)
+    assert found.offered == ()
+    assert found.cards.startswith("get_weather(")
+    assert "token budget of 30" in caplog.text
+    assert f"'get_weather', needs {needed}" in caplog.text
+    enough = CascadeRetriever(token_budget=needed)
+    assert len((await enough.retrieve("weather", catalogue)).offered) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"stages": []}, {"shortlist": 0}, {"offer": 0}, {"token_budget": -1}]
+)
+def test_impossible_settings_are_refused(arguments):
+    """The message repeats the value."""
+    with pytest.raises(UsageError, match=next(iter(arguments))):
+        CascadeRetriever(**arguments)
+
+
+def test_the_default_is_a_retriever():
+    """What ``Agent(retriever="auto")`` uses fits the protocol and shows its stages."""
+    retriever = default_retriever()
+    assert isinstance(retriever, Retriever)
+    assert [stage.name for stage in retriever.stages] == ["exact_name", "lexical"]
+
+
+async def test_concurrent_queries_do_not_disturb_each_other(catalogue):
+    """Runs that share a retriever get what they would get alone."""
+    retriever = CascadeRetriever()
+    queries = ["weather", "time", "send a mail", "loan", "hotel room"] * 10
+    together = await asyncio.gather(*(retriever.retrieve(query, catalogue) for query in queries))
+    alone = [await CascadeRetriever().retrieve(query, catalogue) for query in queries[:5]]
+    assert [found.hits for found in together] == [found.hits for found in alone] * 10

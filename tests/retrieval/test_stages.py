@@ -1,0 +1,207 @@
+"""Stages rank and narrow the survivors; any async callable is one."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from dataclasses import replace
+
+import pytest
+
+from agentkit import Library
+from agentkit.errors import UsageError
+from agentkit.messages import Usage
+from agentkit.retrieval import (
+    CascadeRetriever,
+    ExactName,
+    FieldWeights,
+    Lexical,
+    SubGoal,
+    Survivors,
+)
+
+
+async def run(stage, query, survivors, goal=None):
+    return await stage(query, goal or SubGoal(intent=query), survivors)
+
+
+def ranked(survivors):
+    return [hit.definition.name for hit in survivors.hits]
+
+
+async def test_exact_name_lifts_and_drops_nothing(catalogue):
+    """All tools stay in the running, the named one in front with its reason."""
+    left = await run(ExactName(), "use get_time", Survivors.of(catalogue))
+    assert len(left) == len(catalogue)
+    assert [(hit.definition.name, hit.reason) for hit in left.hits] == [
+        ("get_time", "called by name")
+    ]
+
+
+async def test_lexical_keeps_the_best_matches_and_says_why(catalogue):
+    """At most ``keep`` tools go on; the best match adds a score of 1."""
+    left = await run(Lexical(keep=2), "forecast of the weather, the time", Survivors.of(catalogue))
+    assert ranked(left) == ["get_weather", "get_time"]
+    assert len(left) == 2
+    assert left.hits[0].score == 1.0
+    assert left.hits[0].reason == "shares forecast, weather"
+
+
+async def test_lexical_keeps_what_an_earlier_stage_ranked(catalogue):
+    """A tool that shares no word survives if it has a score, behind or before the others."""
+    before = Survivors.of(catalogue).add({"send_mail": 0.001}, reason="likely")
+    left = await run(Lexical(), "weather", before)
+    assert ranked(left) == ["get_weather", "send_mail"]
+
+
+async def test_lexical_adds_to_ranked_tools_beyond_its_cut(catalogue):
+    """A tool ranked before gets the points of its own match although others match better."""
+    before = Survivors.of(catalogue).add({"get_time": 2.0})
+    left = await run(Lexical(keep=1), "weather forecast for the city and the time", before)
+    assert ranked(left) == ["get_time"]
+    assert left.hits[0].score > 2.0
+
+
+async def test_lexical_stays_among_the_survivors(catalogue):
+    """A tool that a filter dropped does not come back."""
+    before = Survivors.of(catalogue).where(lambda definition: definition.name != "get_weather")
+    assert ranked(await run(Lexical(), "weather or time", before)) == ["get_time"]
+
+
+async def test_guessed_argument_names_help(catalogue):
+    """Argument names of the sub-goal are searched along with its intent."""
+    goal = SubGoal(intent="money each month", argument_names=("term",))
+    left = await run(Lexical(), "money each month", Survivors.of(catalogue), goal)
+    assert "calculate_loan" in ranked(left)
+    assert "calculate_loan" in ranked(await run(Lexical(), "the term", Survivors.of(catalogue)))
+    assert ranked(await run(Lexical(), "money each week", Survivors.of(catalogue))) == []
+
+
+async def test_lexical_takes_weights(define):
+    """The weights given are those of its index."""
+    library = Library([define("rocket", "Plain."), define("plain", "Rocket, a rocket.")])
+    weights = FieldWeights(name=0.1, description=5.0)
+    assert ranked(await run(Lexical(), "rocket", Survivors.of(library))) == ["rocket", "plain"]
+    left = await run(Lexical(weights=weights), "rocket", Survivors.of(library))
+    assert ranked(left) == ["plain", "rocket"]
+
+
+async def test_a_stage_keeps_nothing_of_a_dead_library(define):
+    """Indexes go when their snapshot goes, and several snapshots can be in use at once."""
+    stages = [ExactName(), Lexical()]
+    retriever = CascadeRetriever(stages=stages)
+    library, newer = Library([define("one", "Rocket.")]), Library([define("two", "Rocket.")])
+    for snapshot, name in ((library, "one"), (newer, "two"), (library, "one")):
+        found = await retriever.retrieve("rocket", snapshot)
+        assert found.offered[0].name == name
+    ghost = weakref.ref(library)
+    del library, snapshot, found
+    gc.collect()
+    assert ghost() is None
+    assert (await retriever.retrieve("rocket", newer)).offered[0].name == "two"
+
+
+def test_scores_add_up_and_ties_keep_their_order(catalogue):
+    """Equal scores stay as they were; a reason is added to the one before."""
+    survivors = Survivors.of(catalogue).add({"search": 1.0, "add": 1.0}, reason="first")
+    survivors = survivors.add(
+        {"get_time": 1.0, "add": 0.5, "search": 0.5}, reason={"add": "second"}
+    )
+    assert ranked(survivors) == ["search", "add", "get_time"]
+    assert [hit.reason for hit in survivors.hits] == ["first", "first; second", ""]
+    assert survivors.hits[0].score == 1.5
+
+
+def test_invented_names_are_ignored(catalogue):
+    """A model that ranks may name tools that do not exist."""
+    assert ranked(Survivors.of(catalogue).add({"no_such_tool": 9.0, "add": 1.0})) == ["add"]
+
+
+def test_best_drops_the_unranked(catalogue):
+    """After it only ranked tools are in the running."""
+    survivors = Survivors.of(catalogue).add({"add": 1.0, "search": 2.0})
+    assert len(survivors) == len(catalogue)
+    assert ranked(survivors.best()) == ["search", "add"]
+    assert len(survivors.best()) == 2
+    assert ranked(survivors.best(1)) == ["search"]
+    assert len(survivors.best(1).add({"get_time": 5.0})) == 1
+
+
+def test_where_drops_ranked_and_unranked_alike(catalogue):
+    """A filter holds for the whole pool."""
+    survivors = Survivors.of(catalogue).add({"add": 1.0, "search": 2.0})
+    left = survivors.where(lambda definition: definition.name in {"add", "get_time"})
+    assert ranked(left) == ["add"]
+    assert [definition.name for definition in left.pool] == ["get_time", "add"]
+    assert not left.is_whole_library
+
+
+async def test_an_async_function_is_a_stage(catalogue):
+    """A stage needs no class; the report calls it by its name."""
+
+    async def only_short_names(query, goal, survivors):
+        return survivors.where(lambda definition: len(definition.name) < 9)
+
+    retriever = CascadeRetriever(stages=[only_short_names, Lexical()])
+    found = await retriever.retrieve("weather or time", catalogue)
+    assert [definition.name for definition in found.offered] == ["get_time"]
+    assert found.stages[0].stage == "only_short_names"
+    assert found.stages[0].survivors == 4
+
+
+async def test_what_a_stage_spends_is_reported(catalogue):
+    """Model use of stages adds up in the result."""
+
+    async def asks_a_model(query, goal, survivors):
+        return survivors.spent(Usage(requests=1, prompt_tokens=10))
+
+    retriever = CascadeRetriever(stages=[asks_a_model, Lexical(), asks_a_model])
+    found = await retriever.retrieve("weather", catalogue)
+    assert found.usage == Usage(requests=2, prompt_tokens=20)
+
+
+async def test_order_of_stages_is_meaning(catalogue):
+    """The same two stages in another order see other survivors."""
+    seen = []
+
+    async def look(query, goal, survivors):
+        seen.append(len(survivors))
+        return survivors
+
+    await CascadeRetriever(stages=[look, Lexical()]).retrieve("weather", catalogue)
+    await CascadeRetriever(stages=[Lexical(), look]).retrieve("weather", catalogue)
+    assert seen == [len(catalogue), 1]
+
+
+async def test_a_stage_that_forgets_to_return_is_told_so(catalogue):
+    """The error names the stage and what to write."""
+
+    async def forgetful(query, goal, survivors):
+        survivors.best(3)
+
+    with pytest.raises(UsageError, match=r"'forgetful' gave NoneType.*return survivors"):
+        await CascadeRetriever(stages=[forgetful]).retrieve("weather", catalogue)
+
+
+async def test_a_stage_that_is_not_async_is_told_so(catalogue):
+    """A plain function is refused with a hint, not with a TypeError from the event loop."""
+
+    def plain(query, goal, survivors):
+        return survivors
+
+    with pytest.raises(UsageError, match=r"'plain' gave Survivors.*async def"):
+        await CascadeRetriever(stages=[plain]).retrieve("weather", catalogue)
+
+
+async def test_a_stage_may_show_a_tool_in_other_words(catalogue):
+    """A hit may carry another revision of the definition; its own card and schema are counted."""
+
+    async def reword(query, goal, survivors):
+        hits = [
+            replace(hit, definition=replace(hit.definition, name="weather_now"))
+            for hit in survivors.hits
+        ]
+        return replace(survivors, hits=tuple(hits))
+
+    found = await CascadeRetriever(stages=[Lexical(), reword]).retrieve("weather", catalogue)
+    assert found.cards.startswith("weather_now(")
