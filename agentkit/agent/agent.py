@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
@@ -187,14 +188,16 @@ class Agent:
         session_id: str | None = None,
         history: Sequence[Message] = (),
         metadata: Mapping[str, str] | None = None,
-    ) -> AsyncIterator[RunEvent]:
+    ) -> AsyncGenerator[RunEvent, None]:
         """Answer one request and yield what happens; ``RunFinished`` comes last.
 
         Leaving the iteration early cancels the run. Arguments and errors are those of ``run``.
         """
         start = await self._start(request, session_id, history, metadata)
-        async for event in stream_events(lambda emit: self._run(replace(start, emit=emit))):
-            yield event
+        events = stream_events(lambda emit: self._run(replace(start, emit=emit)))
+        async with aclosing(events):
+            async for event in events:
+                yield event
 
     async def resume(
         self,

@@ -124,7 +124,7 @@ class Executor:
         if tool is None or call.name not in self.offered:
             return self._unknown(call)
         if call.malformed is not None:
-            rule = f"It was: {call.malformed[:200]}"
+            rule = f"It was: {call.malformed[:200]!r}."
             return self._failed(call, tool, kind="malformed_arguments", rule=rule)
         checked = self._checked(tool, call.arguments)
         if isinstance(checked, ArgumentProblem):

@@ -19,7 +19,7 @@ from agentkit.messages import Message
 
 
 def new_episode_id() -> str:
-    """A unique id that sorts by time: milliseconds since 1970 and 48 random bits, in hexadecimal."""
+    """A unique id that sorts by time: milliseconds since 1970, then 48 random bits, in hex."""
     return f"{time.time_ns() // 1_000_000:012x}{os.urandom(6).hex()}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
 from agentkit.agent.events import Emit, RunEvent
@@ -11,7 +11,7 @@ from agentkit.agent.events import Emit, RunEvent
 
 async def stream_events(
     run: Callable[[Emit], Coroutine[Any, Any, object]],
-) -> AsyncIterator[RunEvent]:
+) -> AsyncGenerator[RunEvent, None]:
     """Start ``run`` and yield what it emits; its exception is raised after the last event.
 
     Closing the iterator cancels the run and waits until it has recorded itself.

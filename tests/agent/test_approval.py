@@ -1,0 +1,141 @@
+"""Destructive tools ask a person first; without one, the call waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit import Agent, tool
+from agentkit.agent.approval import Approval
+from agentkit.errors import UsageError
+from agentkit.testing import ScriptedModel
+
+
+@pytest.fixture
+def deleted():
+    return []
+
+
+@pytest.fixture
+def delete(deleted):
+    @tool(effects=("destructive",))
+    def delete(name: str) -> str:
+        """Delete a file."""
+        deleted.append(name)
+        return "deleted"
+
+    return delete
+
+
+async def test_approved(delete, deleted, call):
+    """A call that was approved runs."""
+    model = ScriptedModel([[call("delete", name="a")], "gone"])
+
+    await Agent(model, tools=[delete], approve=lambda *_: True).run("go")
+
+    assert deleted == ["a"]
+
+
+async def test_denied_with_a_reason(delete, deleted, call):
+    """A call that was denied does not run, and the model reads why."""
+
+    async def approve(call, tool):
+        return Approval(approved=False, reason="not on a Friday")
+
+    model = ScriptedModel([[call("delete", name="a")], "understood"])
+    result = await Agent(model, tools=[delete], approve=approve).run("go")
+
+    assert deleted == []
+    assert result.episode.results[0].status == "denied"
+    assert "not on a Friday" in result.episode.results[0].text
+
+
+async def test_invalid_arguments_are_never_put_to_a_person(delete, call):
+    """Nobody is asked about a call that could not run anyway."""
+    asked = []
+    model = ScriptedModel([[call("delete", nme="a")], "ok"])
+
+    await Agent(model, tools=[delete], approve=lambda asked_call, _: asked.append(asked_call) or True).run("go")
+
+    assert asked == []
+
+
+async def test_deferred_then_approved(delete, deleted, call):
+    """Without an approver the run stops; resuming with a decision runs the call."""
+    agent = Agent(ScriptedModel([[call("delete", name="a")], "gone"]), tools=[delete])
+
+    waiting = await agent.run("delete a")
+    assert (waiting.stop_reason, [c.name for c in waiting.deferred]) == ("deferred", ["delete"])
+    assert deleted == []
+
+    result = await agent.resume(waiting, approvals={"delete": True})
+    assert (result.output, deleted) == ("gone", ["a"])
+    assert result.episode.resumes == waiting.episode.episode_id
+
+
+async def test_deferred_then_denied(delete, deleted, call):
+    """A later no reaches the model like an early one."""
+    agent = Agent(ScriptedModel([[call("delete", name="a")], "fine"]), tools=[delete])
+
+    result = await agent.resume(await agent.run("delete a"), approvals={"delete": False})
+
+    assert deleted == []
+    assert result.episode.results[0].status == "denied"
+
+
+async def test_answer_from_outside(call):
+    """A deferred tool gets its value from the caller."""
+
+    @tool(deferred=True)
+    def ask_person(question: str) -> str:
+        """Ask a person."""
+
+    model = ScriptedModel([[call("ask_person", question="Which colour?")], "Red it is."])
+    agent = Agent(model, tools=[ask_person])
+
+    result = await agent.resume(await agent.run("choose"), values={"ask_person": "red"})
+
+    assert result.output == "Red it is."
+    assert [m.text for m in model.requests[1].messages][-1] == "red"
+
+
+async def test_only_what_waits_is_deferred(add, delete, call):
+    """Other calls of the same turn run at once and keep their results when resuming."""
+    calls = [call("add", a=1, b=2), call("delete", name="a")]
+    agent = Agent(ScriptedModel([calls, "done"]), tools=[add, delete])
+
+    waiting = await agent.run("both")
+    result = await agent.resume(waiting, approvals={"delete": True})
+
+    assert [c.name for c in waiting.deferred] == ["delete"]
+    assert [r.value for r in result.episode.results] == [3, "deleted"]
+
+
+async def test_resuming_needs_an_answer_to_every_call(delete, call):
+    """Forgetting a call, naming an unknown one, or resuming a finished run is refused."""
+    agent = Agent(ScriptedModel([[call("delete", name="a")], "done"]), tools=[delete])
+    waiting = await agent.run("go")
+
+    with pytest.raises(UsageError, match="still wait"):
+        await agent.resume(waiting)
+    with pytest.raises(UsageError, match="no call waits under"):
+        await agent.resume(waiting, approvals={"delete": True, "other": True})
+    done = await agent.resume(waiting, approvals={"delete": True})
+    with pytest.raises(UsageError, match="no call waits in it"):
+        await agent.resume(done, approvals={"delete": True})
+
+
+async def test_resuming_from_the_stored_episode(delete, deleted, call, store):
+    """A decision can come in another process: the episode and its session are enough."""
+    first = Agent(ScriptedModel([[call("delete", name="a")]]), tools=[delete], store=store)
+    waiting = await first.run("delete a", session_id="s")
+
+    model = ScriptedModel(["gone", "hello again"])
+    second = Agent(model, tools=[delete], store=store)
+    stored = store.get(waiting.episode.episode_id)
+    await second.resume(stored, approvals={"delete": True})
+    await second.run("hi", session_id="s")
+
+    assert deleted == ["a"]
+    roles = [m.role for m in model.requests[-1].messages]
+    assert roles == ["user", "assistant", "tool", "assistant", "user"]
+    assert model.requests[-1].messages[2].text == "deleted"

@@ -1,0 +1,104 @@
+"""A call that can not run goes back to the model in words that help it recover."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from agentkit import Agent, tool
+from agentkit.messages import ToolCall
+from agentkit.testing import ScriptedModel
+
+
+async def only_result(model_calls, *tools, **options):
+    model = ScriptedModel([model_calls, "done"])
+    result = await Agent(model, tools=tools, **options).run("go")
+    assert result.output == "done"
+    return result.episode.results[0]
+
+
+async def test_wrong_type(add, call):
+    """The broken rule, the value and the schema are named; the tool does not run."""
+    result = await only_result([call("add", a="three", b=2)], add)
+
+    assert result.status == "failed"
+    assert result.failure.kind == "invalid_arguments"
+    assert result.failure.path == "a"
+    assert "integer" in result.text
+    assert "three" in result.text
+    assert "Schema of a:" in result.text
+
+
+async def test_a_clearly_meant_type_is_mended(add, call):
+    """The text "3" for an integer is taken as 3, which saves a round trip."""
+    result = await only_result([call("add", a="3", b=2)], add)
+
+    assert result.value == 5
+
+
+async def test_missing_argument(add, call):
+    """A missing required argument is named."""
+    result = await only_result([call("add", a=1)], add)
+
+    assert result.failure.kind == "invalid_arguments"
+    assert "`b`" in result.text
+
+
+async def test_extra_argument(add, call):
+    """An argument that the tool does not know is named, with the nearest one that it knows."""
+    result = await only_result([call("add", a=1, b=2, bb=3)], add)
+
+    assert result.failure.kind == "invalid_arguments"
+    assert "`bb`" in result.text
+    assert result.failure.nearest == ("b",)
+
+
+async def test_value_outside_an_enum(call):
+    """The allowed values are shown."""
+
+    @tool
+    def loan(months: Literal[36, 48, 60]) -> str:
+        """Calculate a loan."""
+        return "ok"
+
+    result = await only_result([call("loan", months=50)], loan)
+
+    assert all(term in result.text for term in ("36", "48", "60"))
+
+
+async def test_unknown_tool(add, call):
+    """An unknown name is answered with the nearest one."""
+    result = await only_result([call("ad", a=1, b=2)], add)
+
+    assert result.failure.kind == "unknown_tool"
+    assert result.failure.nearest == ("add",)
+
+
+async def test_a_tool_that_was_not_offered_is_unknown(add, call):
+    """The library may hold more than the model was offered; only the offered may be called."""
+    from agentkit.retrieval.retriever import Retrieval
+
+    class OffersNothing:
+        async def retrieve(self, query, library):
+            return Retrieval(query=query, hits=(), offered=(), cards="", tokens=0)
+
+    result = await only_result([call("add", a=1, b=2)], add, retriever=OffersNothing())
+
+    assert result.failure.kind == "unknown_tool"
+
+
+async def test_malformed_json(add):
+    """Argument text that is not a JSON object is shown back."""
+    broken = ToolCall(call_id="1", name="add", malformed='{"a": 1, ')
+
+    result = await only_result([broken], add)
+
+    assert result.failure.kind == "malformed_arguments"
+    assert '{"a": 1, ' in result.text
+
+
+async def test_the_episode_keeps_the_call_as_it_was_made(add, call):
+    """Evidence is not polished: the record holds what the model said."""
+    model = ScriptedModel([[call("add", a="3", b=2)], "done"])
+    result = await Agent(model, tools=[add]).run("go")
+
+    assert result.calls[0].arguments == {"a": "3", "b": 2}

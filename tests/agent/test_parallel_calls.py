@@ -1,0 +1,92 @@
+"""Calls of one turn run side by side, except those that declare writes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from agentkit import Agent, tool
+from agentkit.testing import ScriptedModel
+
+
+async def test_async_tools_run_together(call):
+    """Two async calls are under way at the same time: each waits for the other."""
+    barrier = asyncio.Barrier(2)
+
+    @tool
+    async def meet(name: str) -> str:
+        """Meet the other one."""
+        await barrier.wait()
+        return name
+
+    model = ScriptedModel([[call("meet", id="1", name="a"), call("meet", id="2", name="b")], "ok"])
+    result = await Agent(model, tools=[meet], tool_timeout_seconds=10).run("go")
+
+    assert [r.value for r in result.episode.results] == ["a", "b"]
+
+
+async def test_sync_tools_run_in_threads(call):
+    """Two blocking calls are under way at the same time and never block the loop."""
+    barrier = threading.Barrier(2, timeout=10)
+
+    @tool
+    def meet(name: str) -> str:
+        """Meet the other one."""
+        barrier.wait()
+        return name
+
+    model = ScriptedModel([[call("meet", id="1", name="a"), call("meet", id="2", name="b")], "ok"])
+    result = await Agent(model, tools=[meet]).run("go")
+
+    assert [r.value for r in result.episode.results] == ["a", "b"]
+
+
+async def test_writing_tools_keep_the_models_order(call):
+    """Calls whose tools declare writes run one after the other, in the order of the calls."""
+    log: list[str] = []
+
+    @tool(effects=("writes",))
+    async def write(text: str, wait: float) -> str:
+        """Append to the log."""
+        log.append(f"start {text}")
+        await asyncio.sleep(wait)
+        log.append(f"end {text}")
+        return text
+
+    calls = [call("write", id="1", text="a", wait=0.02), call("write", id="2", text="b", wait=0.0)]
+    await Agent(ScriptedModel([calls, "ok"]), tools=[write]).run("go")
+
+    assert log == ["start a", "end a", "start b", "end b"]
+
+
+async def test_a_failed_write_does_not_hold_up_the_next(call):
+    """The order of writes is kept, but a failure is a value like any other."""
+
+    @tool(effects=("writes",))
+    async def write(text: str) -> str:
+        """Write, or fail on 'bad'."""
+        if text == "bad":
+            raise RuntimeError("disk full")
+        return text
+
+    calls = [call("write", id="1", text="bad"), call("write", id="2", text="good")]
+    result = await Agent(ScriptedModel([calls, "ok"]), tools=[write]).run("go")
+
+    assert [r.status for r in result.episode.results] == ["failed", "ok"]
+
+
+async def test_context_variables_reach_threads(call):
+    """A blocking tool sees the caller's context variables."""
+    import contextvars
+
+    user = contextvars.ContextVar("user", default="nobody")
+
+    @tool
+    def whoami() -> str:
+        """Name the user."""
+        return user.get()
+
+    user.set("ada")
+    result = await Agent(ScriptedModel([[call("whoami")], "ok"]), tools=[whoami]).run("go")
+
+    assert result.episode.results[0].value == "ada"

@@ -1,0 +1,94 @@
+"""A session continues a conversation from the store."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit import Agent, ToolDefinition
+from agentkit.errors import UsageError
+from agentkit.library.store import EpisodeFilter, LibraryChange
+from agentkit.messages import UserMessage
+from agentkit.testing import ScriptedModel
+
+
+async def test_the_next_run_sees_the_earlier_ones(store):
+    """Each run of a session starts from all that was said before."""
+    model = ScriptedModel(["Hello Ada.", "Ada."])
+    agent = Agent(model, store=store)
+
+    await agent.run("I am Ada.", session_id="s")
+    await agent.run("Who am I?", session_id="s")
+
+    assert [m.text for m in model.requests[1].messages] == ["I am Ada.", "Hello Ada.", "Who am I?"]
+
+
+async def test_sessions_do_not_mix(store):
+    """Another session starts from nothing."""
+    model = ScriptedModel(["a", "b"])
+    agent = Agent(model, store=store)
+
+    await agent.run("one", session_id="s")
+    await agent.run("two", session_id="t")
+
+    assert [m.text for m in model.requests[1].messages] == ["two"]
+
+
+def test_a_session_survives_the_process(tmp_path):
+    """With SQLite the conversation goes on where it stopped."""
+    url = f"sqlite:///{tmp_path / 'agent.db'}"
+    import asyncio
+
+    async def once(answer, request):
+        model = ScriptedModel([answer])
+        agent = Agent(model, store=url)
+        await agent.run(request, session_id="s")
+        await agent.close()
+        return [m.text for m in model.requests[0].messages]
+
+    asyncio.run(once("Hello Ada.", "I am Ada."))
+    assert asyncio.run(once("Ada.", "Who am I?")) == ["I am Ada.", "Hello Ada.", "Who am I?"]
+
+
+async def test_a_session_without_a_store_is_refused():
+    """There is nowhere to keep it."""
+    with pytest.raises(UsageError, match="needs a store"):
+        await Agent(ScriptedModel(["a"])).run("hi", session_id="s")
+
+
+async def test_session_and_history_exclude_each_other(store):
+    """Two sources of history would contradict each other."""
+    with pytest.raises(UsageError, match="not both"):
+        await Agent(ScriptedModel(["a"]), store=store).run(
+            "hi", session_id="s", history=[UserMessage(text="x")]
+        )
+
+
+async def test_every_run_is_kept(store):
+    """An agent with a store keeps each episode as it was returned."""
+    result = await Agent(ScriptedModel(["a"]), store=store).run("hi")
+
+    assert list(store.select(EpisodeFilter())) == [result.episode]
+
+
+async def test_a_conversation_keeps_its_library_version(store):
+    """A new library version reaches new conversations, not those under way."""
+
+    def revision(text):
+        return ToolDefinition.from_schema("look", text, {"type": "object", "properties": {}})
+
+    def commit(text, version):
+        change = LibraryChange(proposal_id=text, upserts=(revision(text),))
+        store.commit(change, expected_version=version)
+
+    commit("old words", 0)
+    model = ScriptedModel(["a", "b", "c"])
+    agent = Agent(model, store=store)
+    await agent.run("hi", session_id="s")
+    commit("new words", 1)
+    agent.refresh()
+
+    await agent.run("again", session_id="s")
+    await agent.run("hi", session_id="t")
+
+    offered = [request.tools[0].description.summary for request in model.requests]
+    assert offered == ["old words", "old words", "new words"]
