@@ -1,7 +1,7 @@
 """3. Which tools the model gets to see."""
 
 from agentkit.retrieval.cards import card, schema_text
-from agentkit.retrieval.cascade import CascadeRetriever, default_retriever
+from agentkit.retrieval.cascade import CascadeRetriever, default_retriever, default_stages
 from agentkit.retrieval.mentions import NameIndex
 from agentkit.retrieval.rankers import FieldWeights, LexicalIndex, best
 from agentkit.retrieval.retriever import Hit, Retrieval, Retriever
@@ -26,6 +26,7 @@ __all__ = [
     "best",
     "card",
     "default_retriever",
+    "default_stages",
     "estimate_tokens",
     "schema_text",
 ]

@@ -33,7 +33,7 @@ class CascadeRetriever:
     first user must not wait for it.
 
     Args:
-        stages: What to run, in order; by default ``[ExactName(), Lexical(keep=shortlist)]``.
+        stages: What to run, in order; by default ``default_stages(shortlist)``.
         shortlist: Most tools to name.
         offer: Most tools to give in full.
         token_budget: Most tokens that cards and full schemas may cost together.
@@ -64,13 +64,13 @@ class CascadeRetriever:
         count_tokens: TokenCounter = estimate_tokens,
     ) -> None:
         if stages is not None and not stages:
-            raise UsageError("stages is empty; leave it out to get ExactName and Lexical")
+            raise UsageError("stages is empty; leave it out to get default_stages()")
         if shortlist < 1 or offer < 1 or token_budget < 0:
             raise UsageError(
                 f"shortlist={shortlist} and offer={offer} must be at least 1, "
                 f"token_budget={token_budget} at least 0"
             )
-        self.stages: tuple[Stage, ...] = tuple(stages or (ExactName(), Lexical(keep=shortlist)))
+        self.stages = tuple(stages or default_stages(shortlist))
         self._shortlist = shortlist
         self._offer = offer
         self._budget = token_budget
@@ -132,8 +132,17 @@ class CascadeRetriever:
         return StageReport(stage=name, survivors=len(survivors), tokens=tokens, seconds=seconds)
 
 
+def default_stages(keep: int = 32) -> tuple[Stage, ...]:
+    """The stages that run when none are given: tools called by name, then shared words.
+
+    Args:
+        keep: How many tools the ranking keeps.
+    """
+    return ExactName(), Lexical(keep=keep)
+
+
 def default_retriever() -> CascadeRetriever:
-    """The retriever behind ``Agent(retriever="auto")``: exact names, then shared words."""
+    """The retriever behind ``Agent(retriever="auto")``."""
     return CascadeRetriever()
 
 

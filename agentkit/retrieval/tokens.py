@@ -14,10 +14,11 @@ _BYTES_PER_TOKEN = 4
 def estimate_tokens(text: str) -> int:
     """The tokens of ``text``, guessed as one for every four bytes of UTF-8, rounded up.
 
-    This is an estimate. English prose and JSON schemas have about four to five bytes a token in
-    the vocabularies of current models, so budgets kept with it are kept in reality too; numbers,
-    code full of symbols and scripts that a vocabulary covers badly may cost up to twice as much.
-    Where the exact number matters, pass the model's own tokenizer as ``count_tokens``.
+    This is an estimate. On the cards and schemas of four public catalogues the vocabularies
+    ``cl100k_base`` and ``o200k_base`` have 4.2 to 4.9 bytes a token, so a budget kept with it is
+    kept in reality with 5 to 20% to spare; single texts full of codes and digits go down to 3
+    bytes, and scripts that a vocabulary covers badly lower still. Where the exact number matters,
+    pass the model's own tokenizer as ``count_tokens``.
 
     Example:
         >>> estimate_tokens("weather"), estimate_tokens("")

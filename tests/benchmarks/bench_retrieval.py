@@ -28,8 +28,6 @@ from typing import Any
 from agentkit import Library, ToolDefinition, __version__
 from agentkit.retrieval import (
     CascadeRetriever,
-    ExactName,
-    Lexical,
     Retrieval,
     card,
     estimate_tokens,
@@ -174,12 +172,7 @@ def token_figures(rankings: list[Retrieval], found: list[Retrieval]) -> dict[str
 
 def measure(corpus: Corpus) -> Row:
     """All figures of one corpus."""
-    deep = CascadeRetriever(
-        stages=[ExactName(), Lexical(keep=DEPTH)],
-        shortlist=DEPTH,
-        offer=1,
-        token_budget=UNLIMITED,
-    )
+    deep = CascadeRetriever(shortlist=DEPTH, offer=1, token_budget=UNLIMITED)
     rankings, _, _ = asyncio.run(retrieve_all(corpus, deep))
     found, spent, building = asyncio.run(retrieve_all(corpus, CascadeRetriever()))
     spent.sort()

@@ -87,6 +87,7 @@ def test_unusual_names_are_mentioned_word_for_word(name, text):
         ("天气", "今天天气怎么样"),
         ("checkOut", "time to checkout"),
         ("add", "add1(2)"),
+        ("b", "the distance of A(3, 4) and B(1, 2)"),
         ("add", "please add a function of mine"),
     ],
 )
