@@ -1,0 +1,106 @@
+# Everything runs from one virtual environment, .venv, which `make` builds when it is needed.
+# PYTHON chooses the interpreter, VENV the folder: make test PYTHON=python3.13 VENV=.venv313
+
+PYTHON ?= python3
+VENV   ?= .venv
+MODEL  ?= smollm2-135m
+ARGS   ?=
+
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip --disable-pip-version-check --no-input install
+SAY     := @printf '\n==> %s\n'
+
+# Every project file whose change means "install again".
+CORE_FILES   := pyproject.toml agentkit/_version.py
+PLUGIN_FILES := plugins/agentkit-local/pyproject.toml
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test lint format types unit coverage bench docs install weights clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' \
+		| while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+
+demo: $(VENV)/.runtime  ## run the main job: real questions, a small local model, no key
+	$(SAY) "Fetching the local model $(MODEL) (about 100 MB, once)"
+	$(BIN)/agentkit models install $(MODEL)
+	$(SAY) "Running the main job"
+	$(BIN)/agentkit demo $(ARGS)
+
+test: lint types weights unit  ## lint, check types, run every test
+
+install: $(VENV)/.dev  ## build .venv with the runtime, the local model plugin and the tools
+
+lint: $(VENV)/.dev  ## ruff: rules and format
+	$(SAY) "Linting"
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.dev  ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.dev  ## mypy, strict
+	$(SAY) "Checking types"
+	$(BIN)/mypy
+
+# Without the weights the tests that need them skip and say so.
+weights: $(VENV)/.dev
+	$(SAY) "Fetching the local model $(MODEL) for the tests that run it (about 100 MB, once)"
+	@$(BIN)/agentkit models install $(MODEL) \
+		|| echo "The weights could not be fetched; tests marked 'weights' will skip."
+
+unit: $(VENV)/.dev  ## pytest alone; ARGS are passed on: make unit ARGS="-k store -x"
+	$(SAY) "Running the tests"
+	$(BIN)/pytest $(ARGS)
+
+coverage: $(VENV)/.dev  ## pytest with branch coverage
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+# PEERS: a folder of virtual environments (pydantic_ai, openai_agents) to measure beside ours.
+# CORPORA: folders with tools.jsonl and retrieval.jsonl to measure retrieval on.
+bench: $(VENV)/.dev  ## measure the runtime (and retrieval, with CORPORA="..."); see docs/benchmarks.md
+	$(SAY) "Measuring the runtime"
+	$(BIN)/python tests/benchmarks/runtime/overhead.py $(if $(PEERS),--peers-venvs $(PEERS)) $(ARGS)
+ifdef CORPORA
+	$(SAY) "Measuring retrieval"
+	$(BIN)/python tests/benchmarks/bench_retrieval.py $(CORPORA) --out docs/benchmarks/retrieval.json
+endif
+
+docs: $(VENV)/.dev  ## write the generated pages, run every block of the documentation
+	$(SAY) "Writing the generated parts"
+	$(BIN)/cog -I docs -r docs/cli.md docs/errors.md
+	$(SAY) "Running every block"
+	$(BIN)/pytest tests/docs $(ARGS)
+
+clean:  ## remove .venv and everything that was built or cached here
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-output
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name '*.egg-info' -type d -prune -exec rm -rf {} +
+
+# --- the environment; a stamp file tells what is installed ----------------------------------------
+
+$(VENV)/.created:
+	$(SAY) "Creating $(VENV) with $$($(PYTHON) --version 2>&1)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "agentkit needs Python 3.11 or newer; choose one: make PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { \
+		echo "This Python cannot create environments with pip. On Debian run:"; \
+		echo "    apt-get install python3-venv"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.runtime: $(VENV)/.created $(CORE_FILES) $(PLUGIN_FILES)
+	$(SAY) "Installing the runtime and the local model plugin"
+	$(PIP) -e . -e plugins/agentkit-local
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	$(SAY) "Installing the tools for development"
+	$(PIP) -e '.[dev]' -e plugins/agentkit-local
+	@touch $@

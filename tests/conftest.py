@@ -1,0 +1,40 @@
+"""Fixtures that every test may use, and the one place that knows when a marked test is skipped."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def project_root() -> Path:
+    """The folder that holds pyproject.toml."""
+    return _ROOT
+
+
+@pytest.fixture(scope="session")
+def parse_package() -> Callable[[Path, str], Mapping[str, ast.Module]]:
+    """Parses a package folder: dotted module name to syntax tree, without importing anything."""
+
+    def parse(folder: Path, package: str) -> Mapping[str, ast.Module]:
+        modules: dict[str, ast.Module] = {}
+        for path in sorted(folder.rglob("*.py")):
+            parts = [package, *path.relative_to(folder).with_suffix("").parts]
+            name = ".".join(parts).removesuffix(".__init__")
+            modules[name] = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+        return modules
+
+    return parse
+
+
+@pytest.fixture(scope="session")
+def runtime_modules(
+    parse_package: Callable[[Path, str], Mapping[str, ast.Module]],
+) -> Mapping[str, ast.Module]:
+    """Every module of the runtime by dotted name, parsed."""
+    return parse_package(_ROOT / "agentkit", "agentkit")

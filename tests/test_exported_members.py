@@ -1,0 +1,54 @@
+"""The public door: what it lists, it has; what it has, it lists."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import subprocess
+import sys
+
+import pytest
+
+import agentkit
+
+
+def unsorted_names(names: list[str]) -> list[str]:
+    """Names that stand before one that sorts first."""
+    return [a for a, b in itertools.pairwise(names) if a >= b]
+
+
+def test_exported_names_are_sorted_and_unique() -> None:
+    """``__all__`` reads like an index."""
+    assert unsorted_names(agentkit.__all__) == []
+    assert unsorted_names(["Tool", "Agent"])  # the check can fail
+
+
+def test_lazy_table_is_the_list_of_exports() -> None:
+    """A name is neither forgotten in ``__all__`` nor listed without a module to load it from."""
+    assert {*agentkit._MODULES, "__version__"} == set(agentkit.__all__)
+
+
+@pytest.mark.parametrize("name", agentkit.__all__)
+def test_each_export_resolves(name: str) -> None:
+    """Every listed name is the object of that name in its own module."""
+    value = getattr(agentkit, name)
+    if name != "__version__":
+        assert value is getattr(importlib.import_module(agentkit._MODULES[name]), name)
+
+
+def test_dir_lists_the_exports() -> None:
+    """Completion in a shell shows the public names before any is loaded."""
+    assert dir(agentkit) == agentkit.__all__
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    """A misspelt name fails like that of any module, with the name in the message."""
+    with pytest.raises(AttributeError, match="has no attribute 'Agnet'"):
+        _ = agentkit.Agnet  # type: ignore[attr-defined]  # the misspelling is the point
+
+
+def test_star_import_brings_the_exports() -> None:
+    """``from agentkit import *`` works although the names load lazily."""
+    code = "from agentkit import *; print(Agent.__name__, tool.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["Agent", "tool"]

@@ -1,0 +1,72 @@
+"""Importing agentkit loads the standard library and our own modules, nothing heavy.
+
+This reads which modules are loaded, not how long that took: time belongs to the benchmarks.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import pytest
+
+HEAVY = {
+    "aiohttp",
+    "anthropic",
+    "click",
+    "docstring_parser",
+    "httpx",
+    "jsonschema",
+    "litellm",
+    "mcp",
+    "networkx",
+    "numpy",
+    "openai",
+    "pydantic",
+    "pydantic_core",
+    "rfc8785",
+    "rich",
+    "sqlite_utils",
+    "torch",
+    "xllamacpp",
+}
+HEAVY_STANDARD = {"sqlite3", "multiprocessing", "unittest", "xml"}
+"""Parts of the standard library that cost several milliseconds and that few runs need."""
+
+ENTRY_POINTS = [
+    "import agentkit",
+    "from agentkit import Agent, Library, Tool, tool",
+    "from agentkit.models.openai_compatible import OpenAICompatibleModel",
+    "import agentkit.library, agentkit.retrieval, agentkit.metrics, agentkit.diagnosis",
+]
+
+
+def loaded_by(code: str) -> set[str]:
+    """Top-level packages that a fresh interpreter has loaded after running ``code``."""
+    report = f"{code}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", report], capture_output=True, text=True, check=True
+    )
+    return {name.split(".")[0] for name in done.stdout.split()}
+
+
+@pytest.mark.parametrize("code", ENTRY_POINTS)
+def test_import_loads_nothing_heavy(code: str) -> None:
+    """A heavy package is loaded by the function that uses it, not by an import of ours."""
+    assert loaded_by(code) & (HEAVY | HEAVY_STANDARD) == set()
+
+
+def test_every_module_imports_without_heavy_packages(runtime_modules: Mapping[str, object]) -> None:
+    """The rule holds for each module of the runtime, not just for the public names."""
+    light = sorted(
+        name
+        for name in runtime_modules
+        if not name.startswith(("agentkit.cli", "agentkit.testing"))
+    )
+    assert loaded_by("\n".join(f"import {name}" for name in light)) & HEAVY == set()
+
+
+def test_the_check_can_fail() -> None:
+    """A heavy import is seen when there is one."""
+    assert "pydantic" in loaded_by("import pydantic")
