@@ -35,6 +35,22 @@ def digest(value: Any) -> str:
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
+def is_json(value: Any) -> bool:
+    """Whether JSON can write the value and read it back the same.
+
+    Example:
+        >>> is_json({"a": [1, None]}), is_json(float("inf")), is_json({1: 2})
+        (True, False, False)
+    """
+    if isinstance(value, float):
+        return value - value == 0  # neither infinite nor NaN
+    if isinstance(value, list):
+        return all(map(is_json, value))
+    if isinstance(value, dict):
+        return all(isinstance(key, str) for key in value) and all(map(is_json, value.values()))
+    return value is None or type(value) in {str, int, bool}
+
+
 def _exact(value: Any) -> Any:
     if isinstance(value, str | bool) or value is None:
         return value

@@ -1,0 +1,332 @@
+"""Coercion: what a model wrote, as what the schema asks for, when there is no doubt.
+
+Models write ``"3"`` for an integer, ``"true"`` for a boolean or a list as JSON text. ``coerce``
+mends such values, and ``canonical_arguments`` brings arguments into one form, so that two calls
+that mean the same compare equal (the canonical calls of self-refine and of the metrics).
+
+The rules are few and none of them loses anything: a value that is already of a declared type
+stays; a string that is the JSON text of a declared type becomes that value; an enum member is
+found when exactly one differs only in case or white space (or is the same number as text); the
+first branch of ``anyOf`` that fits is taken. Anything else is returned unchanged.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agentkit.messages import JsonObject
+from agentkit.tools.fit import fits, is_of_type, same_json
+from agentkit.tools.references import resolve_local
+
+_MAX_DEPTH = 64
+_MAX_STEPS = 20_000
+_MAX_ROUNDS = 4
+_MAX_EXACT_INTEGER = 2**53
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
+
+Fill = Literal["all", "fitting", "none"]
+"""Which defaults are filled in: all, those that satisfy their own schema, or none."""
+
+
+def coerce(value: Any, schema: Any, *, fill: Fill = "fitting") -> Any:
+    """The value in the form that ``schema`` asks for, where that is clear.
+
+    Applying it twice gives what applying it once gives. The value given is never changed in
+    place; when there is nothing to do it is returned itself.
+
+    Args:
+        value: Decoded JSON, usually the arguments of a call.
+        schema: The JSON Schema (2020-12); ``$ref`` into the same document is followed.
+        fill: Which defaults of absent, optional properties to fill in. ``fitting`` leaves out a
+            default that breaks its own schema, such as null for a string.
+
+    Returns:
+        The coerced value. It need not satisfy the schema: what does not clearly coerce stays.
+
+    Example:
+        >>> schema = {
+        ...     "type": "object",
+        ...     "properties": {
+        ...         "days": {"type": "integer"},
+        ...         "unit": {"enum": ["celsius", "kelvin"], "default": "celsius"},
+        ...     },
+        ... }
+        >>> coerce({"days": "3", "unit": " Kelvin"}, schema)
+        {'days': 3, 'unit': 'kelvin'}
+        >>> coerce({"days": "a few"}, schema)
+        {'days': 'a few', 'unit': 'celsius'}
+    """
+    root = schema if isinstance(schema, Mapping) else {}
+    try:
+        return _settled(value, schema, _Coercion(root=root, fill=fill))
+    except _TooMuchWorkError:
+        return value
+
+
+def canonical_arguments(arguments: JsonObject, parameters: JsonObject) -> dict[str, Any]:
+    """Arguments in the one form that all calls of the same meaning share.
+
+    Coerced, with every default filled in, keys sorted at each level, and whole numbers as
+    integers. Python calls ``True`` and ``1`` equal; compare
+    ``agentkit.tools.canonical.canonical_json`` of the result where that matters.
+
+    Args:
+        arguments: The arguments of a call.
+        parameters: The tool's parameters schema.
+
+    Example:
+        >>> parameters = {"properties": {"n": {"type": "number"}, "unit": {"default": "km"}}}
+        >>> canonical_arguments({"unit": "km", "n": "3.0"}, parameters)
+        {'n': 3, 'unit': 'km'}
+        >>> canonical_arguments({"n": 3}, parameters)
+        {'n': 3, 'unit': 'km'}
+    """
+    coerced = coerce(dict(arguments), parameters, fill="all")
+    return {key: _canonical(coerced[key]) for key in sorted(coerced)}
+
+
+def _canonical(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _canonical(value[key]) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return [_canonical(item) for item in value]
+    return _whole(value)
+
+
+def _whole(value: Any) -> Any:
+    """A float without a fraction as the integer it is, where floats are exact."""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _MAX_EXACT_INTEGER:
+        return int(value)
+    return value
+
+
+class _TooMuchWorkError(Exception):
+    """The references or defaults of a schema multiply each other; this would not end soon."""
+
+
+def _settled(value: Any, schema: Any, coercion: _Coercion) -> Any:
+    """Coerce until nothing changes; if a contradictory schema never settles, change nothing."""
+    current = value
+    for _ in range(_MAX_ROUNDS):
+        following = coercion.apply(current, schema, _TOP)
+        if following is current:
+            return current
+        current = following
+    return value
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Place:
+    """Where in the schema we are: how deep, and through which references we came."""
+
+    depth: int = 0
+    references: frozenset[str] = frozenset()
+    recursive: bool = False
+
+
+_TOP = _Place()
+
+
+@dataclass(kw_only=True, slots=True)
+class _Coercion:
+    """One run over a value. Each step returns its input itself when it changes nothing."""
+
+    root: JsonObject
+    fill: Fill
+    steps: int = 0
+
+    def apply(self, value: Any, schema: Any, place: _Place) -> Any:
+        if not isinstance(schema, Mapping) or place.depth > _MAX_DEPTH:
+            return value
+        self.steps += 1
+        if self.steps > _MAX_STEPS:
+            raise _TooMuchWorkError
+        value = self._referenced(value, schema, place)
+        value = _typed(value, schema)
+        value = _member(value, schema)
+        if isinstance(value, Mapping):
+            value = self._object(value, schema, place)
+        elif isinstance(value, list | tuple):
+            value = self._array(value, schema, place)
+        if isinstance(branches := schema.get("allOf"), list):
+            for branch in branches:
+                value = self.apply(value, branch, _below(place))
+        for keyword in ("anyOf", "oneOf"):
+            if isinstance(branches := schema.get(keyword), list):
+                value = self._alternative(value, branches, place)
+        return value
+
+    def _referenced(self, value: Any, schema: JsonObject, place: _Place) -> Any:
+        reference = schema.get("$ref")
+        target = resolve_local(self.root, reference) if isinstance(reference, str) else None
+        if not isinstance(reference, str) or target is None:
+            return value
+        inside = _Place(
+            depth=place.depth + 1,
+            references=place.references | {reference},
+            recursive=place.recursive or reference in place.references,
+        )
+        return self.apply(value, target, inside)
+
+    def _alternative(self, value: Any, branches: list[Any], place: _Place) -> Any:
+        for branch in branches:
+            if fits(value, branch, root=self.root):
+                return self.apply(value, branch, _below(place))
+        for branch in branches:
+            candidate = self.apply(value, branch, _below(place))
+            if candidate is not value and fits(candidate, branch, root=self.root):
+                return candidate
+        return value
+
+    def _object(self, value: JsonObject, schema: JsonObject, place: _Place) -> JsonObject:
+        properties = schema.get("properties")
+        properties = properties if isinstance(properties, Mapping) else {}
+        others = None if "patternProperties" in schema else schema.get("additionalProperties")
+        changed: dict[str, Any] = {}
+        for name, item in value.items():
+            coerced = self.apply(item, properties.get(name, others), _below(place))
+            if coerced is not item:
+                changed[name] = coerced
+        if self.fill != "none" and not place.recursive:
+            changed |= self._defaults(value, properties, schema.get("required"), place)
+        return {**value, **changed} if changed else value
+
+    def _defaults(
+        self, value: JsonObject, properties: JsonObject, required: Any, place: _Place
+    ) -> dict[str, Any]:
+        needed = required if isinstance(required, list) else ()
+        found: dict[str, Any] = {}
+        for name, part in properties.items():
+            if name in value or name in needed or not isinstance(part, Mapping):
+                continue
+            declared = self._with_default(part)
+            if declared is None or self._reenters(part, place):
+                continue
+            default = self.apply(copy.deepcopy(declared["default"]), part, _below(place))
+            if self.fill == "all" or fits(default, part, root=self.root):
+                found[name] = default
+        return found
+
+    def _with_default(self, part: JsonObject) -> JsonObject | None:
+        """The schema that states the default: the property's own, or the one it refers to."""
+        if "default" in part:
+            return part
+        reference = part.get("$ref")
+        target = resolve_local(self.root, reference) if isinstance(reference, str) else None
+        return target if isinstance(target, Mapping) and "default" in target else None
+
+    def _reenters(self, part: JsonObject, place: _Place) -> bool:
+        """Whether filling this default would go round a recursive schema."""
+        return part.get("$ref") in place.references
+
+    def _array(self, value: Any, schema: JsonObject, place: _Place) -> Any:
+        prefix = schema.get("prefixItems")
+        prefix = prefix if isinstance(prefix, list) else []
+        rest = schema.get("items")
+        coerced = [
+            self.apply(item, prefix[at] if at < len(prefix) else rest, _below(place))
+            for at, item in enumerate(value)
+        ]
+        changed = any(new is not old for new, old in zip(coerced, value, strict=True))
+        return coerced if changed else value
+
+
+def _below(place: _Place) -> _Place:
+    return _Place(depth=place.depth + 1, references=place.references, recursive=place.recursive)
+
+
+def _typed(value: Any, schema: JsonObject) -> Any:
+    """The value as one of the declared types, the first that it clearly is."""
+    declared = schema.get("type")
+    names = declared if isinstance(declared, list) else [declared]
+    if any(is_of_type(value, name) for name in names):
+        return _whole(value) if "integer" in names and "number" not in names else value
+    if not isinstance(value, str):
+        return value
+    for name in names:
+        read = _READERS.get(name) if isinstance(name, str) else None
+        found = _NOTHING if read is None else read(value.strip())
+        if found is not _NOTHING:
+            return found
+    return value
+
+
+_NOTHING = object()  # None is a value here
+
+
+def _read_number(text: str) -> Any:
+    if _NUMBER.fullmatch(text) is None:
+        return _NOTHING
+    number = json.loads(text)
+    return number if math.isfinite(number) else _NOTHING
+
+
+def _read_integer(text: str) -> Any:
+    number = _read_number(text)
+    whole = _whole(number)
+    return whole if isinstance(whole, int) else _NOTHING
+
+
+def _read_boolean(text: str) -> Any:
+    return {"true": True, "false": False}.get(text.casefold(), _NOTHING)
+
+
+def _read_null(text: str) -> Any:
+    return None if text.casefold() in {"null", "none"} else _NOTHING
+
+
+def _read_container(text: str, kind: type) -> Any:
+    try:
+        found = json.loads(text, object_pairs_hook=_unique_pairs, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return _NOTHING
+    return found if isinstance(found, kind) else _NOTHING
+
+
+def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        message = "a key is repeated, so reading the text would lose one of its values"
+        raise ValueError(message)
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    message = f"{constant} is not JSON"
+    raise ValueError(message)
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "array": lambda text: _read_container(text, list) if text.startswith("[") else _NOTHING,
+    "boolean": _read_boolean,
+    "integer": _read_integer,
+    "null": _read_null,
+    "number": _read_number,
+    "object": lambda text: _read_container(text, dict) if text.startswith("{") else _NOTHING,
+}
+
+
+def _member(value: Any, schema: JsonObject) -> Any:
+    """The member of ``enum`` or ``const`` that the value means, if exactly one does."""
+    members = schema.get("enum", [schema["const"]] if "const" in schema else None)
+    if not isinstance(members, list) or isinstance(value, list | tuple | Mapping):
+        return value
+    if any(same_json(value, member) for member in members):
+        return value
+    folded = _folded(value)
+    matches = [member for member in members if _folded(member) == folded]
+    return matches[0] if len(matches) == 1 else value
+
+
+def _folded(value: Any) -> str | None:
+    if isinstance(value, str):
+        return " ".join(value.split()).casefold()
+    if isinstance(value, list | tuple | Mapping):
+        return None
+    return json.dumps(_whole(value))

@@ -1,0 +1,154 @@
+"""``@tool``: a Python function becomes a ``Tool``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, overload
+
+from agentkit.errors import UsageError
+from agentkit.messages import JsonObject
+from agentkit.tools.definition import EffectName, Effects, Example
+from agentkit.tools.sources.function import DefinitionOptions, read_function
+from agentkit.tools.tool import Tool
+
+Text = TypeVar("Text", bound=str)
+
+
+@overload
+def tool(function: Callable[..., Any], /) -> Tool: ...
+
+
+@overload
+def tool(
+    function: Callable[..., Any],
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effects: Effects | Iterable[EffectName] = (),
+    tags: Iterable[str] = (),
+    usage_rules: Iterable[str] = (),
+    pre: Iterable[str] = (),
+    post: Iterable[str] = (),
+    examples: Iterable[Example | JsonObject] = (),
+    timeout_seconds: float | None = None,
+    max_retries: int | None = None,
+    requires_approval: bool | None = None,
+    deferred: bool = False,
+) -> Tool: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effects: Effects | Iterable[EffectName] = (),
+    tags: Iterable[str] = (),
+    usage_rules: Iterable[str] = (),
+    pre: Iterable[str] = (),
+    post: Iterable[str] = (),
+    examples: Iterable[Example | JsonObject] = (),
+    timeout_seconds: float | None = None,
+    max_retries: int | None = None,
+    requires_approval: bool | None = None,
+    deferred: bool = False,
+) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    effects: Effects | Iterable[EffectName] = (),
+    tags: Iterable[str] = (),
+    usage_rules: Iterable[str] = (),
+    pre: Iterable[str] = (),
+    post: Iterable[str] = (),
+    examples: Iterable[Example | JsonObject] = (),
+    timeout_seconds: float | None = None,
+    max_retries: int | None = None,
+    requires_approval: bool | None = None,
+    deferred: bool = False,
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Make a tool of a function, sync or async; use it as ``@tool``, ``@tool(...)`` or ``tool(f)``.
+
+    Parameters come from annotations and defaults, the words from the docstring (Google, NumPy,
+    reST or epydoc) or from ``Annotated[int, "how many"]``. What is given here wins. The tool is
+    still called like the function.
+
+    Args:
+        function: The function, bound method, ``functools.partial`` or object with ``__call__``.
+        name: The name that models use; the function's own by default.
+        description: The summary; the docstring's by default.
+        effects: What running it does, such as ``("reads",)`` or ``("writes", "destructive")``.
+        tags: Free labels.
+        usage_rules: Rules for the model, one a sentence.
+        pre: Expressions that hold before a call.
+        post: Expressions over the parameters and ``result`` that hold after it.
+        examples: Worked calls.
+        timeout_seconds: Longest run of one attempt; the agent's by default.
+        max_retries: Further attempts; the agent's by default.
+        requires_approval: Ask a person first; by default when it is destructive.
+        deferred: Somebody outside this process answers: the function's body is never run.
+
+    Returns:
+        The tool, or the decorator that makes it.
+
+    Raises:
+        DefinitionError: A model can not call the function; the message names the parameter.
+        UsageError: ``timeout_seconds`` or ``max_retries`` is out of range.
+
+    Example:
+        >>> @tool(effects=("reads",))
+        ... def word_count(text: str) -> int:
+        ...     '''Count the words of a text.'''
+        ...     return len(text.split())
+        >>> word_count("to be or not"), word_count.name, word_count.definition.text
+        (4, 'word_count', 'Count the words of a text.')
+    """
+    _check_bounds(timeout_seconds, max_retries)
+    options = DefinitionOptions(
+        name=name,
+        description=description,
+        effects=effects if isinstance(effects, Effects) else _tupled("effects", effects),
+        tags=_tupled("tags", tags),
+        usage_rules=_tupled("usage_rules", usage_rules),
+        pre=_tupled("pre", pre),
+        post=_tupled("post", post),
+        examples=tuple(examples),
+    )
+
+    def make(wrapped: Callable[..., Any]) -> Tool:
+        if isinstance(wrapped, Tool):
+            raise UsageError(
+                f"{wrapped.name!r} is a tool already; give its options where it is made, or use "
+                "Tool.with_definition"
+            )
+        reading = read_function(wrapped, options)
+        return Tool(
+            definition=reading.definition,
+            function=None if deferred else wrapped,
+            is_async=reading.is_async and not deferred,
+            timeout_seconds=timeout_seconds,
+            max_retries=max_retries,
+            requires_approval=requires_approval,
+            **({} if reading.convert is None else {"convert": reading.convert}),
+        )
+
+    return make if function is None else make(function)
+
+
+def _tupled(option: str, given: Iterable[Text]) -> tuple[Text, ...]:
+    if isinstance(given, str):
+        raise UsageError(f"{option} is a collection, not one string; write {option}=({given!r},)")
+    return tuple(given)
+
+
+def _check_bounds(timeout_seconds: float | None, max_retries: int | None) -> None:
+    if timeout_seconds is not None and not timeout_seconds > 0:
+        raise UsageError(f"timeout_seconds must be positive, got {timeout_seconds!r}")
+    if max_retries is not None and max_retries < 0:
+        raise UsageError(f"max_retries must be 0 or more, got {max_retries!r}")

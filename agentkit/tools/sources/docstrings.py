@@ -1,0 +1,169 @@
+"""Docstrings (Google, NumPy, reST, epydoc) as the words of a tool.
+
+Parsing is left to ``docstring_parser``; a docstring without any section does not need it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentkit.tools.definition import Example
+
+_SECTION = re.compile(r"^\s*([:@]\w+|[A-Z][A-Za-z ]+:\s*$|-{3,}\s*$)", re.MULTILINE)
+_PROMPT = re.compile(r"^\s*>>> ?")
+_CONTINUED = re.compile(r"^\s*\.\.\. ?")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DocstringText:
+    """What a docstring says, section by section.
+
+    Attributes:
+        summary: Summary and long description; worked examples that are not calls follow them.
+        parameters: Text per parameter, on one line each.
+        returns: Text on the returned value.
+        raises: One sentence per documented exception.
+        examples: Calls of the function with literal arguments, as doctests write them.
+    """
+
+    summary: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    returns: str = ""
+    raises: tuple[str, ...] = ()
+    examples: tuple[Example, ...] = ()
+
+
+def read_docstring(
+    text: str | None, *, function_name: str = "", parameters: Sequence[str] = ()
+) -> DocstringText:
+    r"""Take a docstring apart.
+
+    Args:
+        text: The docstring, indented as in the source.
+        function_name: Name by which its examples call the function.
+        parameters: The function's parameters in order, to name positional arguments.
+
+    Example:
+        >>> found = read_docstring("Add.\n\nArgs:\n    a: First.\n\nReturns:\n    The sum.\n")
+        >>> found.summary, found.parameters, found.returns
+        ('Add.', {'a': 'First.'}, 'The sum.')
+    """
+    clean = inspect.cleandoc(text or "")
+    if not _SECTION.search(clean) and ">>>" not in clean:
+        return DocstringText(summary=clean)
+    import docstring_parser
+
+    try:
+        parsed = docstring_parser.parse(clean)
+    except docstring_parser.ParseError:  # unusual text is still text
+        return DocstringText(summary=clean)
+    blocks = ["\n".join(filter(None, (e.snippet, e.description))) for e in parsed.examples]
+    prose, inline = _split_examples(parsed.long_description or "", function_name, parameters)
+    rest, sectioned = _split_examples("\n\n".join(blocks), function_name, parameters)
+    parts = [parsed.short_description or "", prose, f"Examples:\n{rest}" if rest else ""]
+    return DocstringText(
+        summary="\n\n".join(filter(None, parts)),
+        parameters={_bare(p.arg_name): _one_line(p.description) for p in parsed.params},
+        returns=_one_line(parsed.returns.description) if parsed.returns else "",
+        raises=tuple(_raised(r.type_name, _one_line(r.description)) for r in parsed.raises),
+        examples=(*inline, *sectioned),
+    )
+
+
+def _one_line(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+def _bare(name: str) -> str:
+    """The name without a type that the parser took for a part of it: ``price (float)``."""
+    return name.split(" ", 1)[0].strip("*")
+
+
+def _raised(kind: str | None, description: str) -> str:
+    return f"Raises {kind or 'an exception'}: {description}".removesuffix(": ")
+
+
+def _split_examples(
+    text: str, function_name: str, parameters: Sequence[str]
+) -> tuple[str, tuple[Example, ...]]:
+    """Calls that are understood as examples, and the text that is left."""
+    left: list[str] = []
+    examples: list[Example] = []
+    for block in _blocks(text.splitlines()):
+        example = _as_example(block, function_name, parameters)
+        if example is None:
+            left.extend(block)
+        else:
+            examples.append(example)
+    return "\n".join(left).strip(), tuple(examples)
+
+
+def _blocks(lines: Iterable[str]) -> list[list[str]]:
+    """Doctest entries (prompt, continuation, output up to a blank line) and stretches of prose."""
+    blocks: list[list[str]] = [[]]
+    in_entry = False
+    for line in lines:
+        if _PROMPT.match(line) or (in_entry and not line.strip()):
+            blocks.append([])
+            in_entry = _PROMPT.match(line) is not None
+        blocks[-1].append(line)
+    return blocks
+
+
+def _as_example(block: list[str], function_name: str, parameters: Sequence[str]) -> Example | None:
+    if not block or not _PROMPT.match(block[0]):
+        return None
+    source = [_PROMPT.sub("", block[0])]
+    rest = block[1:]
+    while rest and _CONTINUED.match(rest[0]):
+        source.append(_CONTINUED.sub("", rest.pop(0)))
+    try:
+        arguments = _literal_call("\n".join(source), function_name, parameters)
+        result = ast.literal_eval("\n".join(rest).strip()) if any(rest) else None
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return Example(arguments=arguments, result=_as_json(result))
+
+
+def _literal_call(source: str, function_name: str, parameters: Sequence[str]) -> dict[str, Any]:
+    """Arguments of a call that holds nothing but literals.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    call = ast.parse(source, mode="eval").body
+    name = call.func if isinstance(call, ast.Call) else None
+    if not isinstance(call, ast.Call) or not isinstance(name, ast.Name):
+        message = "not a plain call"
+        raise ValueError(message)  # noqa: TRY004 - literal_eval says the same with ValueError
+    if name.id != function_name or len(call.args) > len(parameters):
+        message = f"not a call of {function_name}"
+        raise ValueError(message)
+    named = dict(zip(parameters, call.args, strict=False))
+    for keyword in call.keywords:
+        if keyword.arg is None or keyword.arg not in parameters or keyword.arg in named:
+            message = "not one value for each parameter"
+            raise ValueError(message)
+        named[keyword.arg] = keyword.value
+    return {key: _as_json(ast.literal_eval(value)) for key, value in named.items()}
+
+
+def _as_json(value: object) -> Any:
+    """A literal as JSON data.
+
+    Raises:
+        ValueError: It holds bytes, a set, a complex number or keys that are not strings.
+    """
+    if isinstance(value, tuple | list):
+        return [_as_json(item) for item in value]
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {key: _as_json(item) for key, item in value.items()}
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    message = f"{type(value).__name__} is not JSON"
+    raise ValueError(message)

@@ -1,0 +1,188 @@
+"""Arguments against the schema of their tool, before anything runs.
+
+A valid call is recognised by ``agentkit.tools.fit`` without loading a validator. Anything else
+goes to jsonschema (2020-12, with our own formats), whose errors are put into plain sentences.
+Nothing here ever fetches a remote ``$ref``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from agentkit.errors import DefinitionError
+from agentkit.messages import JsonObject
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.fit import fits
+from agentkit.tools.formats import FORMATS
+from agentkit.tools.patterns import pattern_holds
+from agentkit.tools.problem import ArgumentProblem, value_text
+from agentkit.tools.references import references, resolve_local
+from agentkit.tools.sources.dialects import normalise_parameters
+from agentkit.tools.wording import BrokenRule, problems_of
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError
+
+__all__ = ["ArgumentProblem", "ArgumentValidator", "validate_arguments"]
+
+_MAX_PROBLEMS = 20
+
+
+def validate_arguments(
+    definition: ToolDefinition, arguments: object
+) -> tuple[ArgumentProblem, ...]:
+    """What is wrong with arguments; empty when nothing is.
+
+    For many calls of one tool keep an ``ArgumentValidator``.
+
+    Args:
+        definition: The tool.
+        arguments: Decoded JSON.
+
+    Raises:
+        DefinitionError: The tool's schema is broken.
+
+    Example:
+        >>> definition = ToolDefinition.from_schema("wait", "", {
+        ...     "properties": {"days": {"type": "integer"}}, "required": ["days"]})
+        >>> [problem.rule for problem in validate_arguments(definition, {"days": "3"})]
+        ["`days` must be an integer, got the string '3'"]
+    """
+    return ArgumentValidator(definition).check(arguments)
+
+
+class ArgumentValidator:
+    """Checks the arguments of one tool. Build one for each tool and keep it.
+
+    Args:
+        definition: The tool. Its schema is looked at when ``prepare`` or ``check`` is called.
+    """
+
+    __slots__ = ("_definition", "_prepared", "_validator")
+
+    def __init__(self, definition: ToolDefinition) -> None:
+        self._definition = definition
+        self._prepared = False
+        self._validator: Draft202012Validator | None = None
+
+    @property
+    def definition(self) -> ToolDefinition:
+        """The tool whose arguments are checked."""
+        return self._definition
+
+    def prepare(self) -> None:
+        """Find out now, rather than at the first call, whether the schema is usable.
+
+        A well-formed schema takes microseconds; jsonschema is imported only for one that does not
+        look well-formed.
+
+        Raises:
+            DefinitionError: The schema is broken, or refers to a part that it does not have.
+        """
+        if self._prepared:
+            return
+        schema = self._definition.signature.parameters
+        if normalise_parameters(schema).changes:  # perhaps merely unusual
+            self._check_schema(schema)
+        for reference in references(schema):
+            if reference.startswith("#/") and resolve_local(schema, reference) is None:
+                raise self._broken(f"the reference {reference!r} points nowhere")
+        self._prepared = True
+
+    def check(self, arguments: object) -> tuple[ArgumentProblem, ...]:
+        """What is wrong with arguments, the most useful problem first; empty when nothing is.
+
+        Args:
+            arguments: Decoded JSON.
+
+        Raises:
+            DefinitionError: The schema is broken.
+        """
+        self.prepare()
+        if not isinstance(arguments, Mapping):
+            rule = f"the arguments must be an object, got {value_text(arguments)}"
+            return (ArgumentProblem(path=(), rule=rule, keyword="type"),)
+        given = dict(arguments)
+        try:
+            if fits(given, self._definition.signature.parameters):
+                return ()
+            by_rule = {(problem.path, problem.rule): problem for problem in self._problems(given)}
+            return tuple(sorted(by_rule.values(), key=_usefulness))
+        except RecursionError:
+            return (_unreadable("they are nested too deeply"),)
+        except (ValueError, OverflowError) as error:  # a number of thousands of digits
+            return (_unreadable(str(error)),)
+
+    def _problems(self, arguments: JsonObject) -> Iterator[ArgumentProblem]:
+        from referencing.exceptions import Unresolvable
+
+        if self._validator is None:
+            self._validator = _build(self._definition.parameters_schema)
+        found: Iterator[ValidationError] = self._validator.iter_errors(arguments)
+        try:
+            for error in islice(found, _MAX_PROBLEMS):
+                yield from problems_of(BrokenRule.of(error), tool_name=self._definition.name)
+        except Unresolvable as error:
+            rule = (
+                f"the schema of {self._definition.name} refers to {error.ref!r}, which is not part "
+                "of it and is never fetched, so the arguments can not be checked"
+            )
+            yield ArgumentProblem(path=(), rule=rule, keyword="$ref")
+
+    def _check_schema(self, schema: JsonObject) -> None:
+        from jsonschema import Draft202012Validator, SchemaError
+
+        try:
+            Draft202012Validator.check_schema(schema)
+        except SchemaError as error:
+            place = "/".join(map(str, error.absolute_path)) or "its root"
+            raise self._broken(f"at {place}: {error.message[:200]}") from error
+        except RecursionError as error:
+            raise self._broken("it is nested too deeply") from error
+
+    def _broken(self, why: str) -> DefinitionError:
+        name = self._definition.name
+        return DefinitionError(
+            f"the parameters schema of tool {name!r} is broken, {why}; correct it, or import it "
+            "with agentkit.tools.sources.definition_from_json, which repairs known dialects",
+            tool_name=name,
+        )
+
+
+def _unreadable(why: str) -> ArgumentProblem:
+    return ArgumentProblem(path=(), rule=f"the arguments can not be checked: {why}", keyword="")
+
+
+def _usefulness(problem: ArgumentProblem) -> int:
+    """Unknown names that look like a known one explain what is missing, so they come first."""
+    if problem.keyword == "additionalProperties" and problem.nearest:
+        return 0
+    return 1 if problem.keyword == "required" else 2
+
+
+def _build(schema: JsonObject) -> Draft202012Validator:
+    """A validator that knows our formats and patterns, and no way to the network."""
+    from jsonschema import Draft202012Validator, FormatChecker
+    from jsonschema.validators import extend
+    from referencing.jsonschema import EMPTY_REGISTRY
+
+    checker = FormatChecker(formats=())
+    for name, holds in FORMATS.items():
+        checker.checks(name)(lambda value, holds=holds: not isinstance(value, str) or holds(value))
+    bounded = extend(  # type: ignore[no-untyped-call]  # its stubs leave it untyped
+        Draft202012Validator, validators={"pattern": _pattern}
+    )
+    built: Draft202012Validator = bounded(schema, registry=EMPTY_REGISTRY, format_checker=checker)
+    return built
+
+
+def _pattern(
+    _validator: Any, pattern: str, value: object, _schema: JsonObject
+) -> Iterator[ValidationError]:
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(value, str) and not pattern_holds(pattern, value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
