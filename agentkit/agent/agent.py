@@ -22,20 +22,20 @@ from agentkit.agent.result import RunResult
 from agentkit.agent.resuming import answered_turn
 from agentkit.agent.snapshots import Snapshots
 from agentkit.agent.streaming import stream_events
-from agentkit.episodes import Episode, RefineMode, RetrievalTrace
+from agentkit.episodes import Episode, RefineMode
 from agentkit.errors import ModelError, RunError, UsageError
 from agentkit.library.library import Library
 from agentkit.library.opening import open_store
 from agentkit.library.store import EpisodeFilter, Store
-from agentkit.messages import JsonObject, Message, SystemMessage, UserMessage
+from agentkit.messages import JsonObject, Message, SystemMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
 from agentkit.retrieval.cascade import default_retriever
-from agentkit.retrieval.retriever import Retriever
+from agentkit.retrieval.retriever import Retrieval, Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
-from agentkit.tools.validation import ArgumentValidator, load_validator
+from agentkit.tools.validation import ArgumentValidator
 
 T = TypeVar("T")
 
@@ -127,8 +127,6 @@ class Agent:
         self._policy = ExecutionPolicy(timeout_seconds=tool_timeout_seconds, retries=tool_retries)
         self._validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]]
         self._validators = WeakKeyDictionary()
-        if len(self.library):
-            load_validator()  # so that the first run imports nothing
 
     @property
     def library(self) -> Library:
@@ -295,8 +293,8 @@ class Agent:
 
     async def _run(self, start: Start) -> RunResult:
         recorder = Recorder(start=start, model=self.model.name, store=self.store)
-        offered, trace = await self._offered(start)
-        loop = self._loop(start, offered, trace)
+        retrieval = await self._retrieved(start)
+        loop = self._loop(start, retrieval)
         try:
             outcome = await loop.run(answered=start.answered)
         except ModelError as error:
@@ -319,21 +317,18 @@ class Agent:
             return outcome.output
         return self._output_format.to_data(outcome.output)
 
-    async def _offered(
-        self, start: Start
-    ) -> tuple[tuple[ToolDefinition, ...], RetrievalTrace | None]:
-        """The definitions that the model gets to see, and how they were found."""
-        library = start.library
+    async def _retrieved(self, start: Start) -> Retrieval | None:
+        """What the retriever found for this request; None when all tools are offered."""
         retriever = self._retriever
         if retriever == "auto":
-            retriever = self._default_retriever if len(library) > OFFER_ALL_UP_TO else None
+            is_large = len(start.library) > OFFER_ALL_UP_TO
+            retriever = self._default_retriever if is_large else None
         if retriever is None:
-            return library.definitions, None
+            return None
         said = [m.text for m in start.history if isinstance(m, UserMessage)][-1:]
-        found = await retriever.retrieve("\n".join((*said, start.request)).strip(), library)
-        trace = found.trace()
-        start.emit(ToolsRetrieved(trace=trace))
-        return offered_first(start.history, library, found.offered), trace
+        found = await retriever.retrieve("\n".join((*said, start.request)).strip(), start.library)
+        start.emit(ToolsRetrieved(trace=found.trace()))
+        return found
 
     def _executor(
         self, library: Library, offered: Sequence[ToolDefinition], emit: Emit
@@ -348,9 +343,10 @@ class Agent:
             emit=emit,
         )
 
-    def _loop(
-        self, start: Start, offered: tuple[ToolDefinition, ...], trace: RetrievalTrace | None
-    ) -> Loop:
+    def _loop(self, start: Start, retrieval: Retrieval | None) -> Loop:
+        offered = start.library.definitions
+        if retrieval is not None:
+            offered = offered_first(start.history, start.library, retrieval.offered)
         opening: list[Message] = [*start.history]
         if self._instructions:
             opening.insert(0, SystemMessage(text=self._instructions))
@@ -371,7 +367,8 @@ class Agent:
             limits=self._limits,
             refinement=self._refinement,
             output_format=self._output_format,
-            retrieval=trace,
+            retrieval=retrieval.trace() if retrieval else None,
+            usage=retrieval.usage if retrieval else Usage(),
             emit=start.emit,
         )
 

@@ -20,7 +20,7 @@ from agentkit.agent.events import Emit, ToolCallFinished, ToolCallStarted
 from agentkit.agent.limits import Limits
 from agentkit.agent.threads import run_in_daemon_thread
 from agentkit.diagnosis.wording import describe_failure
-from agentkit.errors import ModelRetry, ToolFailed
+from agentkit.errors import DefinitionError, ModelRetry, ToolFailed
 from agentkit.library.library import Library, nearest_names
 from agentkit.messages import FailureKind, JsonObject, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.coercion import coerce
@@ -126,7 +126,11 @@ class Executor:
         if call.malformed is not None:
             rule = f"It was: {call.malformed[:200]!r}."
             return self._failed(call, tool, kind="malformed_arguments", rule=rule)
-        checked = self._checked(tool, call.arguments)
+        try:
+            checked = self._checked(tool, call.arguments)
+        except DefinitionError as error:  # one broken schema must not end the run
+            kind: FailureKind = "tool_error"
+            return self._failed(call, tool, kind=kind, rule=str(error), retryable=False)
         if isinstance(checked, ArgumentProblem):
             return self._invalid(call, tool, checked)
         if self._calls_left <= 0:

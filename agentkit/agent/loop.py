@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from agentkit.agent.events import (
     ignore,
 )
 from agentkit.agent.executor import Executor
+from agentkit.agent.intake import taken_in
 from agentkit.agent.limits import Limits
 from agentkit.agent.output import OutputFormat, OutputProblem
 from agentkit.agent.refine import RefineSettings, refine
@@ -22,7 +22,6 @@ from agentkit.errors import ModelResponseError
 from agentkit.messages import (
     AssistantMessage,
     Message,
-    ToolCall,
     ToolMessage,
     Usage,
     UserMessage,
@@ -123,8 +122,7 @@ class Loop:
         started = time.perf_counter()
         response, trace = await self._propose()
         model_seconds = time.perf_counter() - started
-        message = _with_unique_ids(response.message, self.turns)
-        self._proposed = message
+        self._proposed = message = response.message
         calls = message.tool_calls
         results = await self.executor.execute(calls) if calls else ()
         turn = Turn(
@@ -144,11 +142,12 @@ class Loop:
             self.request, messages=tuple(self.messages), tool_choice=self._tool_choice()
         )
         response = await self._complete(request)
+        response = replace(response, message=taken_in(response.message, self.turns))
         if self.refinement.mode == "none" or not response.message.tool_calls:
             return response, None
         response, trace = await refine(self.model, request, response, self.refinement)
         self.emit(CallsRefined(trace=trace))
-        return response, trace
+        return replace(response, message=taken_in(response.message, self.turns)), trace
 
     def _tool_choice(self) -> ToolChoice:
         """A forced call is forced once; after that the model must be able to answer."""
@@ -200,19 +199,3 @@ class Loop:
         self.turns[-1] = replace(self.turns[-1], correction=correction)
         self.messages.append(UserMessage(text=correction))
         return None
-
-
-def _with_unique_ids(message: AssistantMessage, turns: Sequence[Turn]) -> AssistantMessage:
-    """Some servers number calls anew in each answer; ids must be unique within a conversation."""
-    calls = message.tool_calls
-    if not calls:
-        return message
-    taken = {call.call_id for turn in turns for call in turn.message.tool_calls}
-    renamed: list[ToolCall] = []
-    for call in calls:
-        call_id, suffix = call.call_id, 2
-        while call_id in taken:
-            call_id, suffix = f"{call.call_id}-{suffix}", suffix + 1
-        taken.add(call_id)
-        renamed.append(call if call_id == call.call_id else replace(call, call_id=call_id))
-    return replace(message, tool_calls=tuple(renamed))

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from agentkit.agent.intake import taken_in
 from agentkit.episodes import RefineMode, RefineTrace
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
 from agentkit.metrics.calls import canonical_calls
@@ -69,7 +70,8 @@ async def refine(
     for _ in range(settings.max_refinements):
         response = await model.complete(_refinement(request, proposals[-1], settings.prompt))
         usage += response.usage
-        proposals.append(response.message.tool_calls or proposals[-1])
+        refined = taken_in(response.message, ()).tool_calls
+        proposals.append(refined or proposals[-1])
         converged = _equal(proposals[-2], proposals[-1], request.tools)
         if converged and settings.mode == "adaptive":
             break

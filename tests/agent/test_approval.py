@@ -54,7 +54,9 @@ async def test_invalid_arguments_are_never_put_to_a_person(delete, call):
     asked = []
     model = ScriptedModel([[call("delete", nme="a")], "ok"])
 
-    await Agent(model, tools=[delete], approve=lambda asked_call, _: asked.append(asked_call) or True).run("go")
+    await Agent(
+        model, tools=[delete], approve=lambda asked_call, _: asked.append(asked_call) or True
+    ).run("go")
 
     assert asked == []
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from agentkit import Agent, tool
+from agentkit import Agent, Tool, ToolDefinition, tool
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 
 
 async def only_result(model_calls, *tools, **options):
-    model = ScriptedModel([model_calls, "done"])
+    rounds = [model_calls] * (2 if "refine" in options else 1)
+    model = ScriptedModel([*rounds, "done"])
     result = await Agent(model, tools=tools, **options).run("go")
     assert result.output == "done"
     return result.episode.results[0]
@@ -94,6 +95,28 @@ async def test_malformed_json(add):
 
     assert result.failure.kind == "malformed_arguments"
     assert '{"a": 1, ' in result.text
+
+
+async def test_arguments_nested_without_end(add, call):
+    """Absurdly deep arguments fail as malformed instead of exhausting the stack."""
+    deep: dict[str, object] = {}
+    for _ in range(900):
+        deep = {"a": deep}
+
+    result = await only_result([call("add", a=deep, b=1)], add, refine="adaptive")
+
+    assert result.failure.kind == "malformed_arguments"
+
+
+async def test_a_broken_schema_fails_the_call_only(call):
+    """A definition with an unusable schema is reported to the model as the tool's fault."""
+    schema = {"type": "object", "properties": {"a": {"type": "nonsense"}}}
+    broken = Tool(definition=ToolDefinition.from_schema("odd", "", schema), function=print)
+
+    result = await only_result([call("odd", a=1)], broken)
+
+    assert result.failure.kind == "tool_error"
+    assert not result.failure.retryable
 
 
 async def test_the_episode_keeps_the_call_as_it_was_made(add, call):
