@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from agentkit.messages import Message
+from agentkit.metrics import AllowedCall
 from agentkit.tools.definition import ToolDefinition
 
 Expectation = Literal[
@@ -14,20 +14,6 @@ Expectation = Literal[
     "any_call",  # at least one call; there is no gold call to compare with
     "no_call",  # none of the offered tools fits, so the right answer is words
 ]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GoldCall:
-    """One call that a right answer makes.
-
-    Attributes:
-        name: The tool's name in the benchmark's catalogue.
-        allowed: Accepted values by parameter. An empty string among them means that the parameter
-            may be left out.
-    """
-
-    name: str
-    allowed: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +27,8 @@ class Task:
         history: Messages before it, oldest first.
         offered: Names, in the catalogue, of the tools that the benchmark offers.
         expects: What a right answer is.
-        gold: The calls of a right answer; empty unless ``expects`` is ``"calls"``.
+        gold: The calls of a right answer with the values that are right, named as in the
+            catalogue; empty unless ``expects`` is ``"calls"``.
     """
 
     task_id: str
@@ -50,7 +37,7 @@ class Task:
     offered: tuple[str, ...]
     history: tuple[Message, ...] = ()
     expects: Expectation = "calls"
-    gold: tuple[GoldCall, ...] = ()
+    gold: tuple[AllowedCall, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,116 @@
+"""Whether a model's calls answer a task."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentkit.evaluation.task import Task
+from agentkit.messages import ToolCall
+from agentkit.metrics import AllowedValuesResult, match_allowed_values
+from agentkit.tools.definition import ToolDefinition
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Score:
+    """How good one answer is.
+
+    Attributes:
+        exact: Every gold call was made with allowed values, and nothing else was called.
+        right_tools: The tools called are the gold ones, each as often, whatever the arguments.
+        exact_by_name: As ``exact``, when a tool that has the gold tool's name upstream counts as
+            it. Benchmarks hold near copies of one tool, which no model can tell apart.
+        right_tools_by_name: As ``right_tools``, on the same terms.
+        evidence: What is wrong, one sentence each; empty for an exact answer.
+    """
+
+    exact: bool
+    right_tools: bool
+    exact_by_name: bool
+    right_tools_by_name: bool
+    evidence: tuple[str, ...] = ()
+
+    def to_verdict(self) -> dict[str, Any]:
+        """The score as the verdict of an episode."""
+        return {
+            "passed": self.exact,
+            "score": 1.0 if self.exact else 0.0,
+            "right_tools": self.right_tools,
+            "exact_by_name": self.exact_by_name,
+            "right_tools_by_name": self.right_tools_by_name,
+            "evidence": list(self.evidence),
+        }
+
+
+def score_calls(
+    calls: Sequence[ToolCall], task: Task, definitions: Iterable[ToolDefinition]
+) -> Score:
+    """Compare calls with what the task expects.
+
+    Args:
+        calls: What the model called.
+        task: The question with its gold calls.
+        definitions: The tools that were offered and the gold ones.
+
+    Raises:
+        UsageError: A gold tool is not among the definitions.
+    """
+    if task.expects != "calls":
+        right = bool(calls) == (task.expects == "any_call")
+        wrong = () if right else (f"expected {task.expects.replace('_', ' ')}, got {len(calls)}",)
+        return Score(
+            exact=right,
+            right_tools=right,
+            exact_by_name=right,
+            right_tools_by_name=right,
+            evidence=wrong,
+        )
+    known = {definition.name: definition for definition in definitions}
+    strict = match_allowed_values(calls, task.gold, known.values())
+    renamed = _as_gold(calls, task, known)
+    by_name = match_allowed_values(renamed, task.gold, known.values())
+    return Score(
+        exact=strict.passed,
+        right_tools=_same_tools(calls, task),
+        exact_by_name=by_name.passed,
+        right_tools_by_name=_same_tools(renamed, task),
+        evidence=tuple(_evidence(strict, calls, task)),
+    )
+
+
+def upstream_name(definition: ToolDefinition) -> str:
+    """The name that the benchmark itself uses for a tool of the catalogue."""
+    return definition.origin.original_name or definition.name
+
+
+def _as_gold(
+    calls: Sequence[ToolCall], task: Task, known: Mapping[str, ToolDefinition]
+) -> list[ToolCall]:
+    """The calls, those to a namesake of a gold tool renamed to it."""
+    gold = {upstream_name(known[call.name]): call.name for call in task.gold}
+    exact = {call.name for call in task.gold}
+    return [
+        call
+        if call.name in exact or call.name not in known
+        else replace(call, name=gold.get(upstream_name(known[call.name]), call.name))
+        for call in calls
+    ]
+
+
+def _same_tools(calls: Sequence[ToolCall], task: Task) -> bool:
+    return Counter(call.name for call in calls) == Counter(call.name for call in task.gold)
+
+
+def _evidence(result: AllowedValuesResult, calls: Sequence[ToolCall], task: Task) -> Iterable[str]:
+    for missed in result.unmatched:
+        name = task.gold[missed.expected].name
+        if missed.nearest is None:
+            yield f"{name} was not called"
+        for mismatch in missed.mismatches:
+            yield f"{name}: {mismatch}"
+    explained = {missed.nearest for missed in result.unmatched}
+    for at in result.spurious:
+        if at not in explained:
+            yield f"{calls[at].name} was called and should not have been"
