@@ -21,6 +21,7 @@ Migration: TypeAlias = "Callable[[Database], None]"
 
 LEDGER = "_sqlite_migrations"
 MIGRATION_SET = "agentkit"
+_MAGIC = b"SQLite format 3\0"
 
 
 def m0001_tool_tables(db: Database) -> None:
@@ -107,6 +108,8 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
     tables = _table_names(connection)
     applied = _applied(connection, tables)
     _check_not_newer(connection, applied)
+    if not tables:
+        _check_blank(connection)
     if not applied:
         _check_not_foreign(connection, tables)
     connection.execute("PRAGMA journal_mode = WAL")
@@ -124,6 +127,17 @@ def _applied(connection: SQLiteConnection, tables: Collection[str]) -> frozenset
         return frozenset()
     ours = f"SELECT name FROM {LEDGER} WHERE migration_set = ?"  # noqa: S608 - a constant above
     return frozenset(name for (name,) in connection.execute(ours, (MIGRATION_SET,)))
+
+
+def _check_blank(connection: SQLiteConnection) -> None:
+    """SQLite takes a very short file for a new database and would write over it."""
+    with connection.path.open("rb") as file:
+        start = file.read(len(_MAGIC))
+    if start not in {b"", _MAGIC}:
+        raise StoreFormatError(
+            f"{connection.path} is not a SQLite database, or is damaged: it starts with {start!r}. "
+            "Nothing was changed; restore a backup or choose another file"
+        )
 
 
 def _check_not_newer(connection: SQLiteConnection, applied: Collection[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from agentkit.errors import StoreError, UnknownSchemeError, UsageError
 from agentkit.library.memory import MemoryStore
@@ -140,5 +139,7 @@ def _advice(scheme: str) -> str:
 
 
 def _without_password(url: str) -> str:
+    from urllib.parse import urlsplit
+
     password = urlsplit(url).password
     return url if password is None else url.replace(f":{password}@", ":***@", 1)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentkit.errors import StoreError, StoreFormatError
+
+if TYPE_CHECKING:
+    import sqlite3  # loaded where a file is opened: programs without one do without it
 
 Tracer: TypeAlias = Callable[[str, object], None]
 """Called with the SQL and its parameters before a statement runs; what it raises stops it."""
@@ -34,6 +36,8 @@ class SQLiteConnection:
     """
 
     def __init__(self, path: Path, *, timeout_seconds: float, tracer: Tracer | None) -> None:
+        import sqlite3
+
         self.path = path
         self.tracer = tracer
         self._timeout_seconds = timeout_seconds
@@ -117,6 +121,8 @@ class SQLiteConnection:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
+        import sqlite3
+
         try:
             yield
         except sqlite3.Error as error:
@@ -124,6 +130,8 @@ class SQLiteConnection:
 
 
 def _in_our_words(error: sqlite3.Error, path: Path, timeout_seconds: float) -> StoreError:
+    import sqlite3
+
     code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
     match code:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:

@@ -136,7 +136,7 @@ class ToolTables:
     def _definition(self, digest: str, origin: str, body: str) -> ToolDefinition:
         try:
             return ToolDefinition.from_json({**json.loads(body), "origin": json.loads(origin)})
-        except (ValueError, TypeError, DefinitionError) as error:
+        except (ValueError, TypeError, AttributeError, DefinitionError) as error:
             raise StoreFormatError(
                 f"{self._connection.path} holds a definition that can not be read ({digest}): "
                 f"{error}"

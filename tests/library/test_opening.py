@@ -1,0 +1,136 @@
+"""``open_store`` turns the name of a store into the store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agentkit import open_store
+from agentkit.errors import StoreError, UnknownSchemeError, UsageError
+from agentkit.library import Store
+from agentkit.library.memory import MemoryStore
+from agentkit.library.sqlite import SQLiteStore
+
+
+def opened_path(url: str | Path) -> Path:
+    """The file behind a SQLite URL."""
+    store = open_store(url)
+    store.close()
+    assert isinstance(store, SQLiteStore)
+    return store.path
+
+
+@pytest.mark.parametrize("url", ["memory:", "memory://", "MEMORY:"])
+def test_memory_opens_a_new_store_each_time(url):
+    """A memory URL gives a store of both halves, and never the same one twice."""
+    first, second = open_store(url), open_store(url)
+    assert isinstance(first, MemoryStore)
+    assert isinstance(first, Store)
+    assert first is not second
+
+
+def test_three_slashes_are_relative(tmp_path, monkeypatch):
+    """sqlite:///name is a file in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    assert opened_path("sqlite:///library.db") == Path("library.db")
+    assert (tmp_path / "library.db").exists()
+
+
+def test_four_slashes_are_absolute(tmp_path):
+    """sqlite:////path is a file by its absolute path, whatever its ending."""
+    assert (
+        opened_path(f"sqlite:///{tmp_path}/my library %20?#.data")
+        == tmp_path / "my library %20?#.data"
+    )
+    assert (tmp_path / "my library %20?#.data").exists()
+
+
+def test_a_tilde_is_the_home_directory(tmp_path, monkeypatch):
+    """A path that starts with ~ lies in the home directory, in a URL and bare."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert opened_path("sqlite:///~/a.db") == tmp_path / "a.db"
+    assert opened_path("~/b.sqlite") == tmp_path / "b.sqlite"
+
+
+@pytest.mark.parametrize("name", ["a.db", "a.sqlite", "a.sqlite3", "sub:folder.db"])
+def test_a_bare_path_with_a_known_ending_is_a_file(tmp_path, monkeypatch, name):
+    """A bare path that ends like a database is one."""
+    monkeypatch.chdir(tmp_path)
+    assert opened_path(name) == Path(name)
+
+
+def test_a_path_object_is_a_file_whatever_its_ending(tmp_path):
+    """A path object needs no known ending."""
+    assert opened_path(tmp_path / "store") == tmp_path / "store"
+
+
+def test_the_working_directory_may_change_after_opening(tmp_path, monkeypatch):
+    """A relative path is settled when the store is opened."""
+    monkeypatch.chdir(tmp_path)
+    store = open_store("sqlite:///library.db")
+    monkeypatch.chdir("/")
+    assert store.load().version == 0
+    store.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["library.db"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "library",
+        ":x",
+        "sqlite:",
+        "sqlite://",
+        "sqlite:///",
+        "sqlite://a",
+        "sqlite:a",
+        "memory:mine",
+    ],
+)
+def test_what_is_no_url_says_what_to_write(url):
+    """A URL that names nothing raises, with a form that works in the message."""
+    with pytest.raises(UsageError, match="sqlite:///"):
+        open_store(url)
+
+
+def test_sqlite_in_memory_points_to_the_memory_store():
+    """SQLite's own name for a database in memory is answered with the name to use."""
+    with pytest.raises(UsageError, match="memory:"):
+        open_store("sqlite:///:memory:")
+
+
+@pytest.mark.parametrize(
+    ("url", "line"),
+    [
+        ("postgresql://host/db", "pip install agentkit-postgres"),
+        ("postgres://host/db", "pip install agentkit-postgres"),
+        ("redis://host/0", "pip install agentkit-redis"),
+        ("ftp://host/library.db", "docs/write-a-store.md"),
+    ],
+)
+def test_an_unknown_scheme_says_what_to_install(url, line):
+    """A scheme that nobody answers for lists the installed ones and the line to type."""
+    with pytest.raises(UnknownSchemeError, match=line) as caught:
+        open_store(url)
+    assert caught.value.scheme == url.partition(":")[0]
+    assert {"memory", "sqlite"} <= set(caught.value.installed)
+
+
+def test_a_password_is_not_shown():
+    """The message of an unknown scheme keeps the password of the URL to itself."""
+    with pytest.raises(UnknownSchemeError) as caught:
+        open_store("redis://app:hunter2@host/0")
+    assert "hunter2" not in str(caught.value)
+    assert "app" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("folder.db", "it is a folder"), ("missing/a.db", "does not exist")]
+)
+def test_a_file_that_can_not_be_opened_says_why(tmp_path, name, reason):
+    """A folder in the place of the file, or a folder that is missing, is named as the reason."""
+    (tmp_path / "folder.db").mkdir()
+    with pytest.raises(StoreError, match=reason):
+        open_store(tmp_path / name)

@@ -1,0 +1,245 @@
+"""Whatever is wrong with the file: a clear error, and the file as it was."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentkit import Episode, ToolDefinition
+from agentkit.errors import EpisodeFormatError, StoreError, StoreFormatError
+from agentkit.library import LibraryChange
+from agentkit.library.sqlite import SQLiteStore
+from agentkit.testing import sample_library
+from agentkit.tools.definition import Description
+
+
+def change(proposal_id: str, *names: str, summary: str = "") -> LibraryChange:
+    """A change that puts tools of one text."""
+    description = Description(summary=summary)
+    tools = tuple(ToolDefinition(name=name, description=description) for name in names)
+    return LibraryChange(proposal_id=proposal_id, upserts=tools)
+
+
+@pytest.fixture
+def filled(tmp_path) -> Path:
+    """A closed store that holds the sample library and some episodes."""
+    path = tmp_path / "store.db"
+    store = SQLiteStore(path)
+    store.commit(
+        LibraryChange(proposal_id="1", upserts=sample_library().definitions), expected_version=0
+    )
+    for number in range(20):
+        store.append(Episode(episode_id=f"e{number}", request="hello " * 50))
+    store.close()
+    return path
+
+
+def assert_refused(path: Path, match: str) -> None:
+    """Opening raises a StoreFormatError and changes neither the file nor its folder."""
+    before, beside = path.read_bytes(), sorted(path.parent.iterdir())
+    with pytest.raises(StoreFormatError, match=match):
+        SQLiteStore(path)
+    assert path.read_bytes() == before
+    assert sorted(path.parent.iterdir()) == beside
+
+
+@pytest.mark.parametrize(
+    "content", [b"x", b"hello, world\n" * 1000, b'{"episodes": []}', bytes(range(256)) * 64]
+)
+def test_a_file_that_is_no_database_is_refused(tmp_path, content):
+    """A file of anything else is refused and left alone."""
+    path = tmp_path / "notes.db"
+    path.write_bytes(content)
+    assert_refused(path, "not a SQLite database")
+
+
+@pytest.mark.parametrize("kept", [1, 99, 3000, 4096, 20_000, -4096])
+def test_a_truncated_file_is_refused(filled, kept):
+    """A file that lost its end is refused and left alone."""
+    content = filled.read_bytes()
+    filled.write_bytes(content[:kept])
+    assert_refused(filled, "damaged")
+
+
+def test_a_newer_file_is_refused(filled):
+    """A file that went through unknown migrations names them and the way out."""
+    with closing(sqlite3.connect(filled)) as raw, raw:
+        raw.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name) VALUES ('agentkit', 'm0099_vectors')"
+        )
+    assert_refused(filled, "m0099_vectors.*pip install --upgrade agentkit-evolve")
+
+
+def test_the_file_of_another_program_is_refused(tmp_path):
+    """A database that has tables of our names, but not from us, is refused and left alone."""
+    path = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("CREATE TABLE versions (name TEXT)")
+    assert_refused(path, "belongs to another program: it holds versions")
+
+
+def test_a_damaged_page_is_reported_when_it_is_read(filled):
+    """Damage in the middle of the file raises a StoreFormatError at the read that meets it."""
+    content = bytearray(filled.read_bytes())
+    for page in range(2, len(content) // 4096):
+        content[page * 4096 : page * 4096 + 64] = b"\xff" * 64
+    filled.write_bytes(content)
+    with pytest.raises(StoreFormatError, match="damaged"):
+        read_everything(filled)
+
+
+def read_everything(path: Path) -> None:
+    """Open a store and read all of it."""
+    store = SQLiteStore(path)
+    try:
+        list(store.select())
+        store.load()
+        store.history("cars_search")
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("body", ["{", "[]", "7", '{"name": 7}', '{"format": 99, "name": "x"}'])
+def test_a_definition_that_can_not_be_read_is_reported(filled, body):
+    """A definition that somebody broke by hand raises a StoreFormatError that names it."""
+    with closing(sqlite3.connect(filled)) as raw, raw:
+        raw.execute("UPDATE definitions SET body = ? WHERE name = 'bill_split'", (body,))
+    store = SQLiteStore(filled)
+    with pytest.raises(StoreFormatError, match="definition that can not be read"):
+        store.load()
+    assert list(store.versions()) == [1]
+    store.close()
+
+
+def test_an_episode_that_can_not_be_read_is_reported(filled):
+    """An episode that somebody broke raises; the others can still be read."""
+    with closing(sqlite3.connect(filled)) as raw, raw:
+        raw.execute("UPDATE episodes SET body = '{\"format\":1' WHERE episode_id = 'e3'")
+    store = SQLiteStore(filled)
+    with pytest.raises(EpisodeFormatError):
+        store.get("e3")
+    assert store.get("e4") is not None
+    store.close()
+
+
+def test_a_locked_file_is_reported(filled):
+    """A writer that another program keeps waiting raises after the timeout; readers go on."""
+    store = SQLiteStore(filled, timeout_seconds=0.05)
+    with closing(sqlite3.connect(filled)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match=r"locked.*0\.05 s"):
+            store.commit(change("2", "new"), expected_version=1)
+        with pytest.raises(StoreError, match="locked"):
+            store.append(Episode(episode_id="late", request="?"))
+        assert store.load().version == 1
+    assert store.commit(change("2", "new"), expected_version=1) == 2
+    store.close()
+
+
+def test_a_file_that_is_locked_while_opening_is_reported(tmp_path):
+    """Opening a new file that another program has locked raises after the timeout."""
+    path = tmp_path / "busy.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        other.execute("CREATE TABLE theirs (x)")
+        with pytest.raises(StoreError, match="locked"):
+            SQLiteStore(path, timeout_seconds=0.05)
+
+
+READ_ONLY = """
+import os, sqlite3, sys  # the user below may not be allowed to read modules
+from agentkit import Episode
+from agentkit.errors import StoreError
+from agentkit.library.sqlite import SQLiteStore
+import agentkit.testing.sample_library
+if hasattr(os, "getuid") and os.getuid() == 0:
+    os.setuid(65534)  # for root nothing is read-only
+try:
+    store = SQLiteStore(sys.argv[1])
+    print("opened", len(store.load()))
+    store.append(Episode(episode_id="new", request="?"))
+except StoreError as error:
+    print("StoreError:", error)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file permissions of POSIX")
+@pytest.mark.parametrize("folder_mode", [0o555, 0o755])
+def test_a_read_only_file_is_reported(filled, folder_mode):
+    """Without the right to write, a StoreError says so and the file stays as it was."""
+    folder = Path(tempfile.mkdtemp())  # pytest's own folders are closed to other users
+    try:
+        path = Path(shutil.copy(filled, folder))
+        path.chmod(0o444)
+        folder.chmod(folder_mode)
+        ran = subprocess.run(
+            [sys.executable, "-c", READ_ONLY, str(path)], capture_output=True, text=True, check=True
+        )
+        assert "StoreError: " in ran.stdout
+        assert "read-only" in ran.stdout or "may not write" in ran.stdout
+        assert path.read_bytes() == filled.read_bytes()
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
+
+
+def test_a_full_disk_changes_nothing(filled):
+    """A commit that does not fit raises, the version before it stays, and a smaller one works."""
+    store = SQLiteStore(filled)
+    ((pages,),) = store._connection.execute("PRAGMA page_count")
+    store._connection.execute(f"PRAGMA max_page_count = {pages + 8}")
+    with pytest.raises(StoreError, match="disk is full"):
+        store.commit(change("big", "big", summary="long " * 100_000), expected_version=1)
+    assert store.load().version == 1
+    assert store.commit(change("small", "small"), expected_version=1) == 2
+    store.close()
+
+
+def test_an_episode_that_json_can_not_hold_is_refused(filled):
+    """An episode with a value that JSON can not hold raises, and the store stays usable."""
+    store = SQLiteStore(filled)
+    odd = Episode(episode_id="odd", request="?", output=object())
+    with pytest.raises(EpisodeFormatError, match="odd"):
+        store.append(odd)
+    store.append(replace(odd, output="fine"))
+    assert store.get("odd") is not None
+    store.close()
+
+
+FORKED = """
+import os, sys
+from agentkit.errors import StoreError
+from agentkit.library.sqlite import SQLiteStore
+store = SQLiteStore(sys.argv[1])
+store.load()
+child = os.fork()
+if child == 0:
+    try:
+        store.load()
+    except StoreError as error:
+        print(error, flush=True)
+    store.close()  # must not disturb the parent
+    os._exit(0)
+os.waitpid(child, 0)
+print("parent reads", store.load(1).version, flush=True)
+store.close()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_fork_is_told_to_open_again(filled):
+    """A store used in a forked process raises there, and goes on working in its own."""
+    ran = subprocess.run(
+        [sys.executable, "-c", FORKED, str(filled)], capture_output=True, text=True, check=True
+    )
+    assert "open the store again" in ran.stdout
+    assert "parent reads 1" in ran.stdout

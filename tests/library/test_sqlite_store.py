@@ -1,0 +1,181 @@
+"""What the SQLite store promises beyond the suite that all stores pass."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from agentkit import Episode, ToolDefinition, open_store
+from agentkit.library import EpisodeFilter, LibraryChange
+from agentkit.library.sqlite import SQLiteStore
+from agentkit.testing import sample_library
+from agentkit.tools.definition import Description, Signature
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A file with the sample library at version 1."""
+    path = tmp_path / "store.db"
+    with closing(SQLiteStore(path)) as store:
+        change = LibraryChange(proposal_id="1", upserts=sample_library().definitions)
+        store.commit(change, expected_version=0)
+    return path
+
+
+def edit(name: str, summary: str) -> LibraryChange:
+    """A change to one tool."""
+    tool = ToolDefinition(name=name, description=Description(summary=summary))
+    return LibraryChange(proposal_id=summary, upserts=(tool,))
+
+
+def test_the_newest_snapshot_is_one_object(path):
+    """Loading again gives the same object until a commit, so that it can key caches."""
+    with closing(SQLiteStore(path)) as store:
+        first = store.load()
+        assert store.load() is first
+        assert store.load(1) is first
+        store.commit(edit("new", "x"), expected_version=1)
+        assert store.load() is not first
+
+
+def test_only_what_changed_is_read_again(path):
+    """After a commit the tools that it left alone are the same objects as before."""
+    with closing(SQLiteStore(path)) as store, closing(SQLiteStore(path)) as writer:
+        before = store.load()
+        writer.commit(edit("cars_search", "better"), expected_version=1)
+        after = store.load()
+        assert after["cars_search"].definition.description.summary == "better"
+        kept = set(before.tools) - {"cars_search"}
+        assert all(after[name] is before[name] for name in kept)
+
+
+def test_a_content_is_kept_once(path):
+    """Equal definitions share a row, whatever their versions; every revision has its own row."""
+    with closing(SQLiteStore(path)) as store:
+        tool = store.load()["bill_split"].definition
+        for version, text in enumerate(["new", "old", "new", "old"], start=1):
+            upsert = replace(tool, description=Description(summary=text))
+            change = LibraryChange(proposal_id=f"{version}", upserts=(upsert,))
+            store.commit(replace(change, proposal_id=f"p{version}"), expected_version=version)
+    with closing(sqlite3.connect(path)) as raw:
+        ((contents,),) = raw.execute("SELECT count(*) FROM definitions WHERE name = 'bill_split'")
+        ((revisions,),) = raw.execute(
+            "SELECT count(*) FROM revisions WHERE tool_name = 'bill_split'"
+        )
+    assert (contents, revisions) == (3, 5)
+
+
+def test_the_file_uses_the_write_ahead_log(path):
+    """Readers do not wait for writers: the journal is the write-ahead log, and keys are checked."""
+    with closing(SQLiteStore(path)) as store:
+        assert store._connection.execute("PRAGMA journal_mode") == [("wal",)]
+        assert store._connection.execute("PRAGMA foreign_keys") == [(1,)]
+
+
+def test_every_statement_passes_the_tracer(path):
+    """The tracer sees reads, writes and the limits of transactions, with their parameters."""
+    seen = []
+    with closing(
+        SQLiteStore(path, tracer=lambda sql, given: seen.append((sql.split()[0], given)))
+    ) as store:
+        seen.clear()
+        store.append(Episode(episode_id="e1", request="?", session_id="s"))
+        assert [verb for verb, _ in seen] == ["PRAGMA", "BEGIN", "INSERT", "SELECT", "COMMIT"]
+        assert seen[2][1][:2] == ("e1", "s")
+
+
+def test_a_new_file_is_made_by_traced_statements(tmp_path):
+    """The statements that make the tables pass the tracer too."""
+    seen = []
+    SQLiteStore(tmp_path / "new.db", tracer=lambda sql, _: seen.append(sql)).close()
+    assert sum("CREATE TABLE episodes" in sql for sql in seen) == 1
+
+
+@pytest.mark.parametrize(
+    "matching",
+    [
+        EpisodeFilter(session_id="s"),
+        EpisodeFilter(tool_name="t"),
+        EpisodeFilter(stop_reason="error"),
+    ],
+)
+def test_filters_use_an_index(path, matching):
+    """No filter walks through all episodes, and none has to sort."""
+    statements = []
+    with closing(SQLiteStore(path, tracer=lambda *seen: statements.append(seen))) as store:
+        list(store.select(matching))
+        sql, parameters = statements[-1]
+        plan = " ".join(
+            row[3] for row in store._connection.execute(f"EXPLAIN QUERY PLAN {sql}", parameters)
+        )
+    assert "SCAN" not in plan
+    assert "TEMP B-TREE" not in plan
+
+
+async def test_threads_of_an_event_loop_may_use_it(path):
+    """An async program moves calls to threads; none is lost and none fails."""
+    with closing(SQLiteStore(path)) as store:
+        episodes = [Episode(episode_id=f"{n:03}", request="?") for n in range(60)]
+        await asyncio.gather(
+            *(asyncio.to_thread(store.append, one) for one in episodes),
+            *(asyncio.to_thread(store.load) for _ in range(20)),
+            asyncio.to_thread(store.commit, edit("new", "x"), expected_version=1),
+        )
+        assert sorted(one.episode_id for one in store.select()) == [e.episode_id for e in episodes]
+        assert store.load().version == 2
+
+
+def test_a_nul_character_survives(path):
+    """Names and texts with NUL characters come back as they were."""
+    tool = ToolDefinition(name="a\0b", description=Description(summary="x\0y"))
+    with closing(SQLiteStore(path)) as store:
+        store.commit(LibraryChange(proposal_id="p", upserts=(tool,)), expected_version=1)
+        assert store.load()["a\0b"].definition == tool
+        assert len(store.history("a\0b")) == 1
+
+
+def test_equal_digests_are_one_definition(path):
+    """What canonical JSON does not tell apart stays equal when read back."""
+    one = ToolDefinition(name="n", signature=Signature(parameters={"default": 1, "type": "number"}))
+    two = ToolDefinition(
+        name="n", signature=Signature(parameters={"type": "number", "default": 1.0})
+    )
+    assert one.digest == two.digest
+    with closing(SQLiteStore(path)) as store:
+        for version, tool in enumerate([one, two], start=1):
+            change = LibraryChange(proposal_id=f"p{version}", upserts=(tool,))
+            store.commit(change, expected_version=version)
+        assert store.load()["n"].definition == one == two
+
+
+def test_the_name_shows_the_file(path):
+    """Both stores say in their repr what they are."""
+    with closing(SQLiteStore(path)) as store:
+        assert repr(store) == f"SQLiteStore({str(path)!r})"
+    assert repr(open_store("memory:")) == "MemoryStore(0 versions, 0 episodes)"
+
+
+LIGHT = """
+import sys
+from agentkit import Episode, open_store
+store = open_store(sys.argv[1])
+store.append(Episode(episode_id="e", request="?"))
+print(len(store.load()), sorted({"sqlite_utils", "networkx", "pydantic", "numpy"} & set(sys.modules)))
+"""
+
+
+def test_a_file_that_is_up_to_date_opens_without_sqlite_utils(path):
+    """Only making or migrating a file loads sqlite-utils; using one loads nothing heavy."""
+    ran = subprocess.run(
+        [sys.executable, "-c", LIGHT, f"sqlite:///{path}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == "13 []\n"

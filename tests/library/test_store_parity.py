@@ -1,0 +1,182 @@
+"""Any sequence of commits and appends gives the same library and episodes in every store."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from agentkit import Episode, ToolDefinition
+from agentkit.episodes import Turn
+from agentkit.errors import AgentKitError
+from agentkit.library import EpisodeFilter, LibraryChange, Store, ToolRevision
+from agentkit.library.memory import MemoryStore
+from agentkit.library.rollback import rollback_change
+from agentkit.library.sqlite import SQLiteStore
+from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.tools.definition import Description, Example, Origin
+
+NAMES = st.sampled_from(["a", "b", "c", "d", "é", ""])
+SESSIONS = st.sampled_from([None, "", "s", "t"])
+JSON_DATA = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+DEFINITIONS = st.builds(
+    ToolDefinition,
+    name=NAMES.filter(bool),
+    description=st.builds(Description, summary=st.text(max_size=20)),
+    examples=st.lists(
+        st.builds(
+            Example,
+            arguments=st.dictionaries(st.text(max_size=5), JSON_DATA, max_size=2),
+            result=JSON_DATA,
+        ),
+        max_size=1,
+    ).map(tuple),
+    origin=st.builds(Origin, reference=st.text(max_size=5)),
+)
+CHANGES = st.builds(
+    LibraryChange,
+    proposal_id=st.integers(0, 99).map(str) | st.text(max_size=2),
+    upserts=(
+        st.lists(DEFINITIONS, max_size=4, unique_by=lambda tool: tool.name)
+        | st.lists(DEFINITIONS, max_size=2)
+    ).map(tuple),
+    removals=st.just(()) | st.just(()) | st.lists(NAMES, max_size=2).map(tuple),
+    author=st.text(max_size=5),
+    reason=st.text(max_size=5),
+    evidence=st.lists(st.text(max_size=3), max_size=2).map(tuple),
+)
+WISHES = st.dictionaries(
+    st.sampled_from("dcbaé"), st.none() | st.sampled_from(["x", "y"]), min_size=1, max_size=5
+)
+"""By tool name: the text that it shall have, or None to take it out."""
+
+FILTERS = st.builds(
+    EpisodeFilter,
+    session_id=SESSIONS,
+    tool_name=st.none() | NAMES,
+    stop_reason=st.sampled_from([None, "finished", "error"]),
+    limit=st.none() | st.integers(-1, 4),
+    oldest_first=st.booleans(),
+)
+
+
+def timeless(history: object) -> list[ToolRevision]:
+    """A history without the times, in which two stores differ."""
+    return [replace(revision, created_at="") for revision in history]
+
+
+class Stores(RuleBasedStateMachine):
+    """Does the same to a memory store and a SQLite store, and compares every answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp())
+        self.memory: Store = MemoryStore()
+        self.sqlite: Store = SQLiteStore(self.folder / "store.db")
+
+    def teardown(self) -> None:
+        self.sqlite.close()
+        shutil.rmtree(self.folder)
+
+    def both(self, ask) -> object:
+        """What both stores answer or raise to a question, which must be the same."""
+        answers = []
+        for store in (self.memory, self.sqlite):
+            try:
+                answers.append(ask(store))
+            except AgentKitError as error:
+                answers.append((type(error), str(error)))
+        assert answers[0] == answers[1]
+        return answers[0]
+
+    @rule(wishes=WISHES)
+    def commit(self, wishes: dict[str, str | None]) -> None:
+        library = self.memory.load()
+        change = LibraryChange(
+            proposal_id=f"wish {library.version}",
+            upserts=tuple(
+                ToolDefinition(name=name, description=Description(summary=text or ""))
+                for name, text in wishes.items()
+                if text is not None or name not in library
+            ),
+            removals=tuple(n for n, text in wishes.items() if text is None and n in library),
+        )
+        version = self.both(lambda store: store.commit(change, expected_version=library.version))
+        assert version == library.version + 1
+
+    @rule(change=CHANGES, behind=st.sampled_from([0, 0, 0, 1, -1]))
+    def commit_anything(self, change: LibraryChange, behind: int) -> None:
+        expected = self.memory.load().version - behind
+        self.both(lambda store: store.commit(change, expected_version=expected))
+
+    @rule(name=NAMES, version=st.integers(0, 5), proposal_id=st.text(min_size=1, max_size=3))
+    def roll_back(self, name: str, version: int, proposal_id: str) -> None:
+        def ask(store: Store) -> int:
+            change = rollback_change(store, name, to_version=version, proposal_id=proposal_id)
+            return store.commit(change, expected_version=store.load().version)
+
+        self.both(ask)
+
+    @rule(
+        episode_id=st.text(max_size=2),
+        session_id=SESSIONS,
+        tools=st.lists(NAMES, max_size=2),
+        stop_reason=st.sampled_from(["finished", "error"]),
+        output=JSON_DATA,
+    )
+    def append(self, episode_id, session_id, tools, stop_reason, output) -> None:
+        calls = tuple(ToolCall(call_id="1", name=name) for name in tools)
+        episode = Episode(
+            episode_id=episode_id,
+            request="?",
+            turns=(Turn(message=AssistantMessage(tool_calls=calls)),),
+            session_id=session_id,
+            stop_reason=stop_reason,
+            output=output,
+        )
+        self.both(lambda store: store.append(episode))
+
+    @rule(matching=FILTERS)
+    def select(self, matching: EpisodeFilter) -> None:
+        self.both(lambda store: list(store.select(matching)))
+
+    @rule(version=st.integers(-1, 6), reopen=st.booleans())
+    def load_old(self, version: int, reopen: bool) -> None:  # noqa: FBT001 - a drawn value
+        if reopen:
+            self.sqlite.close()
+            self.sqlite = SQLiteStore(self.folder / "store.db")
+        self.both(lambda store: store.load(version).definitions)
+
+    @invariant()
+    def equal(self) -> None:
+        self.both(lambda store: (store.load().version, store.load().definitions))
+        self.both(lambda store: [tool.origin for tool in store.load().definitions])
+        self.both(lambda store: list(store.versions()))
+        for name in "abcdé":
+            self.both(lambda store, name=name: timeless(store.history(name)))
+
+
+class TestParity(Stores.TestCase):
+    """Memory and SQLite answer alike, down to the words of their errors."""
+
+    settings = settings(
+        max_examples=25,
+        stateful_step_count=20,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
