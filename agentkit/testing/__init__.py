@@ -5,16 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agentkit.testing.function_model import FunctionModel
     from agentkit.testing.sample_library import sample_library
+    from agentkit.testing.scripted_model import ScriptedModel
     from agentkit.testing.store_conformance import (
         EpisodeStoreConformance,
         ToolStoreConformance,
     )
 
-__all__ = ["EpisodeStoreConformance", "ToolStoreConformance", "sample_library"]
+__all__ = [
+    "EpisodeStoreConformance",
+    "FunctionModel",
+    "ScriptedModel",
+    "ToolStoreConformance",
+    "sample_library",
+]
 
 _MODULES = {
     "EpisodeStoreConformance": "agentkit.testing.store_conformance",
+    "FunctionModel": "agentkit.testing.function_model",
+    "ScriptedModel": "agentkit.testing.scripted_model",
     "ToolStoreConformance": "agentkit.testing.store_conformance",
     "sample_library": "agentkit.testing.sample_library",
 }

@@ -1,0 +1,72 @@
+"""From a model's name to a model: ``resolve_model``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from agentkit.errors import ModelNotFoundError
+from agentkit.models.base import ChatModel
+
+ENTRY_POINT_GROUP = "agentkit.models"
+"""Plugins name a callable here that takes the rest of the name and gives a ``ChatModel``."""
+
+_BUILT_IN = {
+    "anthropic": "agentkit.models.hosted.anthropic:anthropic_model",
+    "litellm": "agentkit.models.hosted.litellm:litellm_model",
+    "openai": "agentkit.models.hosted.openai:openai_model",
+    "openai-compatible": "agentkit.models.hosted.own_server:own_server_model",
+}
+
+_INSTALL = {"local": "pip install agentkit-local"}
+
+
+def resolve_model(model: ChatModel | str) -> ChatModel:
+    """The model behind a name; a ``ChatModel`` is passed through.
+
+    Names are ``scheme:rest``:
+
+    * ``openai:gpt-4o-mini``, ``anthropic:claude-sonnet-4-5``, ``litellm:provider/model``: hosted
+      models through their SDK, each an extra of agentkit;
+    * ``openai-compatible:MODEL@URL``: any server that speaks chat completions, without an SDK;
+    * ``local:smollm2-135m``, ``local:/path/to.gguf``: in this process, through ``agentkit-local``;
+    * any other scheme that a plugin names in the entry-point group ``agentkit.models``.
+
+    Raises:
+        ModelNotFoundError: The name has no scheme, or nobody answers for it.
+        MissingExtraError: The scheme needs a package that is not installed.
+
+    Example:
+        >>> resolve_model("openai-compatible:qwen3@http://localhost:8080/v1").name
+        'qwen3'
+    """
+    if not isinstance(model, str):
+        return model
+    scheme, _, rest = model.partition(":")
+    if not rest:
+        raise ModelNotFoundError(
+            f"{model!r} is not a model name; write scheme:name, such as 'openai:gpt-4o-mini' or "
+            "'local:smollm2-135m'"
+        )
+    opened: ChatModel = _opener(scheme, model)(rest)
+    return opened
+
+
+def _opener(scheme: str, model: str) -> Callable[[str], ChatModel]:
+    target = _BUILT_IN.get(scheme)
+    if target is not None:
+        module, _, name = target.partition(":")
+        built_in: Callable[[str], ChatModel] = getattr(import_module(module), name)
+        return built_in
+    plugins = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
+    if scheme in plugins:
+        opener: Callable[[str], ChatModel] = plugins[scheme].load()
+        return opener
+    known = ", ".join(sorted({*_BUILT_IN, *plugins}))
+    way_out = _INSTALL.get(
+        scheme, f"If a plugin provides it, install that: pip install agentkit-{scheme}"
+    )
+    raise ModelNotFoundError(
+        f"no model for {model!r}: the scheme {scheme!r} is not among {known}. {way_out}"
+    )

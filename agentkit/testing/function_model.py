@@ -1,0 +1,80 @@
+"""``FunctionModel``: a model driven by a Python function."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from agentkit.messages import AssistantMessage, ToolCall, Usage
+from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
+
+Answer: TypeAlias = str | Sequence[ToolCall] | AssistantMessage | ModelResponse
+"""What a function may answer: text, calls, a message, or a whole response."""
+
+
+class FunctionModel:
+    """Answers each request with what a function returns for it. Streams, too.
+
+    Args:
+        function: Sync or async; gets the request. What it raises is raised by the model.
+        name: The model's name, for records.
+
+    Attributes:
+        requests: Every request so far, in order.
+
+    Example:
+        >>> import asyncio
+        >>> from agentkit.messages import UserMessage
+        >>> shouting = FunctionModel(lambda request: request.messages[-1].text.upper())
+        >>> request = ModelRequest(messages=(UserMessage(text="hello"),))
+        >>> asyncio.run(shouting.complete(request)).message.text
+        'HELLO'
+    """
+
+    def __init__(
+        self,
+        function: Callable[[ModelRequest], Answer | Awaitable[Answer]],
+        *,
+        name: str = "function",
+    ) -> None:
+        self._function = function
+        self._name = name
+        self.requests: list[ModelRequest] = []
+
+    @property
+    def name(self) -> str:
+        """The model's name, for records."""
+        return self._name
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """What the function returns for ``request``, as a response."""
+        self.requests.append(request)
+        answer = self._function(request)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        return replace(as_response(answer), model=self._name)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """The same answer, its text word by word."""
+        response = await self.complete(request)
+        for piece in re.findall(r"\S+\s*|\s+", response.message.text):
+            yield TextDelta(text=piece)
+        yield response
+
+
+def as_response(answer: Answer) -> ModelResponse:
+    """An answer in its short form as a whole response; it counts as one request."""
+    if isinstance(answer, ModelResponse):
+        return answer
+    if isinstance(answer, str):
+        answer = AssistantMessage(text=answer)
+    elif not isinstance(answer, AssistantMessage):
+        answer = AssistantMessage(tool_calls=tuple(answer))
+    return ModelResponse(
+        message=answer,
+        usage=Usage(requests=1),
+        finish_reason="tool_calls" if answer.tool_calls else "stop",
+    )
