@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentkit.testing.function_model import FunctionModel
-    from agentkit.testing.sample_library import sample_library
+    from agentkit.testing.sample_definitions import sample_library
     from agentkit.testing.scripted_model import ScriptedModel
     from agentkit.testing.store_conformance import (
         EpisodeStoreConformance,
@@ -26,7 +26,7 @@ _MODULES = {
     "FunctionModel": "agentkit.testing.function_model",
     "ScriptedModel": "agentkit.testing.scripted_model",
     "ToolStoreConformance": "agentkit.testing.store_conformance",
-    "sample_library": "agentkit.testing.sample_library",
+    "sample_library": "agentkit.testing.sample_definitions",
 }
 
 

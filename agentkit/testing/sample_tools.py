@@ -1,4 +1,4 @@
-"""The functions behind ``sample_library``: pure, answering from fixed data."""
+"""The functions behind ``sample_library()``: pure, answering from fixed data."""
 
 from __future__ import annotations
 

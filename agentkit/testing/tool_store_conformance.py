@@ -12,7 +12,7 @@ from agentkit.errors import StaleVersionError, StoreError, ToolNotFoundError
 from agentkit.library.rollback import rollback_change
 from agentkit.library.store import LibraryChange, Store, ToolStore
 from agentkit.messages import JsonObject, JsonValue
-from agentkit.testing.sample_library import sample_library
+from agentkit.testing.sample_definitions import sample_library
 from agentkit.testing.store_fixtures import OpenAgain, StoreFixtures, start_writer, together
 from agentkit.testing.store_writer import TOOLS_EACH, batch
 from agentkit.tools.definition import (

@@ -160,7 +160,7 @@ import os, sqlite3, sys  # the user below may not be allowed to read modules
 from agentkit import Episode
 from agentkit.errors import StoreError
 from agentkit.library.sqlite import SQLiteStore
-import agentkit.testing.sample_library
+
 if hasattr(os, "getuid") and os.getuid() == 0:
     os.setuid(65534)  # for root nothing is read-only
 try:
