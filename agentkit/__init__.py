@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agentkit._lazy import lazy_door
 from agentkit._version import __version__
 
 if TYPE_CHECKING:
@@ -56,15 +57,7 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module 'agentkit' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(module), name)
-    globals()[name] = value  # the next look-up is a plain attribute
-    return value
+__getattr__ = lazy_door(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 from agentkit.agent.approval import Approver, Decision
 from agentkit.agent.conversation import conversation, offered_first
+from agentkit.agent.defaults import default_retriever, opened_store
 from agentkit.agent.events import Emit, RunEvent, RunFinished, ToolsRetrieved, ignore
 from agentkit.agent.executor import ExecutionPolicy, Executor
 from agentkit.agent.limits import Limits
@@ -25,12 +26,10 @@ from agentkit.agent.streaming import stream_events
 from agentkit.episodes import Episode, RefineMode
 from agentkit.errors import ModelError, RunError, UsageError
 from agentkit.library.library import Library
-from agentkit.library.opening import open_store
 from agentkit.library.store import EpisodeFilter, Store
 from agentkit.messages import JsonObject, Message, SystemMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
-from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retrieval, Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.definition import ToolDefinition
@@ -112,7 +111,7 @@ class Agent:
         self.name = name
         self.model = resolve_model(model)
         self._owns_store = isinstance(store, str)
-        self.store: Store | None = open_store(store) if isinstance(store, str) else store
+        self.store = opened_store(store)
         own = tuple(entry if isinstance(entry, Tool) else as_tool(entry) for entry in tools)
         self._snapshots = Snapshots(store=self.store, library=library, tools=own)
         self._retriever = retriever

@@ -3,6 +3,11 @@
 The stores themselves load with ``open_store(url)``; importing this package loads none of them.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentkit._lazy import lazy_door
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.store import (
     EpisodeFilter,
@@ -13,6 +18,9 @@ from agentkit.library.store import (
     ToolStore,
 )
 
+if TYPE_CHECKING:
+    from agentkit.library.opening import open_store
+
 __all__ = [
     "EpisodeFilter",
     "EpisodeStore",
@@ -22,4 +30,7 @@ __all__ = [
     "ToolRevision",
     "ToolStore",
     "nearest_names",
+    "open_store",
 ]
+
+__getattr__ = lazy_door(__name__, {"open_store": "agentkit.library.opening"})
