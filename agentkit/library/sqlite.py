@@ -22,10 +22,11 @@ class SQLiteStore:
     equal digest are one: what JSON does not tell apart (the order of properties, ``1`` and
     ``1.0``) is that of the first. Where a definition came from is kept with each revision.
 
-    Several threads and several processes may use one file. Readers never wait; writers wait for
-    each other for ``timeout_seconds``. A committed version survives a crash of the program and,
-    at the cost of one flush to the disk, of the machine; of the episodes, the last ones before a
-    power cut may be lost.
+    Several processes may use one file: reading does not wait for a writer in another one, and
+    writers wait for each other for ``timeout_seconds``. The threads of one process take turns.
+
+    A committed version survives a crash of the program and, at the cost of one flush to the
+    disk, of the machine; of the episodes, the last ones before a power cut may be lost.
 
     Args:
         path: The file. It is made when it does not exist; its folder is not.
