@@ -31,7 +31,7 @@ HEAVY = {
     "torch",
     "xllamacpp",
 }
-HEAVY_STANDARD = {"sqlite3", "multiprocessing", "unittest", "xml"}
+HEAVY_STANDARD = {"email", "multiprocessing", "sqlite3", "unittest", "xml"}
 """Parts of the standard library that cost several milliseconds and that few runs need."""
 
 ENTRY_POINTS = [

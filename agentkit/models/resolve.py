@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from importlib.metadata import entry_points
 
 from agentkit.errors import ModelNotFoundError
 from agentkit.models.base import ChatModel
@@ -59,6 +58,8 @@ def _opener(scheme: str, model: str) -> Callable[[str], ChatModel]:
         module, _, name = target.partition(":")
         built_in: Callable[[str], ChatModel] = getattr(import_module(module), name)
         return built_in
+    from importlib.metadata import entry_points
+
     plugins = {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}
     if scheme in plugins:
         opener: Callable[[str], ChatModel] = plugins[scheme].load()
