@@ -86,8 +86,8 @@ class Asking:
 
     def _given(self, task: Task) -> Agent:
         """An agent that is offered the benchmark's own tools, under the benchmark's own names."""
-        own = [_as_upstream(self._library[name].definition) for name in task.offered]
-        return self._agent(Library(own, version=self._library.version), None)
+        _, definitions = self._as_given(task)
+        return self._agent(Library(definitions, version=self._library.version), None)
 
     def _agent(self, library: Library, retriever: Retriever | None) -> Agent:
         return Agent(
@@ -132,13 +132,17 @@ class Asking:
         return self._score(task, episode).to_verdict()
 
     def _score(self, task: Task, episode: Episode) -> Score:
-        calls = episode.calls
         if episode.metadata["condition"] == "given":
-            names = {upstream_name(self._library[n].definition): n for n in task.offered}
-            calls = tuple(replace(call, name=names.get(call.name, call.name)) for call in calls)
-        needed = {call.name for call in calls} | {call.name for call in task.gold}
+            return score_calls(episode.calls, *self._as_given(task))
+        needed = {call.name for call in episode.calls} | {call.name for call in task.gold}
         definitions = [self._library[name].definition for name in needed if name in self._library]
-        return score_calls(calls, task, definitions)
+        return score_calls(episode.calls, task, definitions)
+
+    def _as_given(self, task: Task) -> tuple[Task, list[ToolDefinition]]:
+        """The task and its tools under the benchmark's own names."""
+        definitions = {name: _as_upstream(self._library[name].definition) for name in task.offered}
+        gold = tuple(replace(call, name=definitions[call.name].name) for call in task.gold)
+        return replace(task, gold=gold), list(definitions.values())
 
 
 def _as_upstream(definition: ToolDefinition) -> ToolDefinition:

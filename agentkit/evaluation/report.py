@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
@@ -111,6 +112,23 @@ class ConditionReport:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CategoryReport:
+    """The answers to one category's questions, by condition.
+
+    Attributes:
+        category: The category.
+        questions: How many were asked, by condition.
+        right_tools: Answers that called exactly the gold tools, by condition.
+        exact: Answers that are exactly right, by condition.
+    """
+
+    category: str
+    questions: Mapping[Condition, int]
+    right_tools: Mapping[Condition, int]
+    exact: Mapping[Condition, int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NotScored:
     """Questions that were left out, and why."""
 
@@ -161,10 +179,17 @@ class MainJobReport:
         order = dict.fromkeys(answer.condition for answer in self.answers)
         return tuple(count_answers(c, self.answers) for c in order)
 
+    @property
+    def categories(self) -> tuple[CategoryReport, ...]:
+        """The answers counted by category, in alphabetical order."""
+        names = sorted({answer.category for answer in self.answers})
+        return tuple(_count_category(name, self.answers) for name in names)
+
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON object."""
         record = asdict(self)
         record["conditions"] = [asdict(condition) for condition in self.conditions]
+        record["categories"] = [asdict(category) for category in self.categories]
         return record
 
 
@@ -196,3 +221,13 @@ def count_answers(condition: Condition, answers: Iterable[Answer]) -> ConditionR
 def mean(values: Sequence[float]) -> float:
     """The arithmetic mean; 0 for no values."""
     return fmean(values) if values else 0.0
+
+
+def _count_category(category: str, answers: Iterable[Answer]) -> CategoryReport:
+    own = [answer for answer in answers if answer.category == category]
+    return CategoryReport(
+        category=category,
+        questions=dict(Counter(answer.condition for answer in own)),
+        right_tools=dict(Counter(answer.condition for answer in own if answer.score.right_tools)),
+        exact=dict(Counter(answer.condition for answer in own if answer.score.exact)),
+    )

@@ -1,0 +1,184 @@
+"""What ``run`` and ``chat`` share: the agent's options, and showing what happens."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args
+
+import click
+
+from agentkit.agent.agent import Agent
+from agentkit.agent.approval import Approval
+from agentkit.agent.events import (
+    CallsRefined,
+    RunEvent,
+    RunFinished,
+    ToolCallFinished,
+    ToolCallStarted,
+    ToolsRetrieved,
+)
+from agentkit.agent.limits import Limits
+from agentkit.agent.result import RunResult
+from agentkit.agent.threads import run_in_daemon_thread
+from agentkit.cli.episode_view import call_line, result_line
+from agentkit.cli.loading import load_tools
+from agentkit.cli.options import model_option, store_option
+from agentkit.cli.output import plural, say
+from agentkit.episodes import RefineMode
+from agentkit.library import Library, Store
+from agentkit.messages import ToolCall
+from agentkit.models.base import TextDelta
+from agentkit.tools.tool import Tool
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_OPTIONS = (
+    model_option,
+    click.option(
+        "--tools",
+        "targets",
+        multiple=True,
+        metavar="MODULE:NAME|FILE.py[:NAME]",
+        help="Python tools to offer and run; may be given several times.",
+    ),
+    click.option(
+        "--catalogue",
+        is_flag=True,
+        help="Also offer the store's library. Its tools have no code here: a call to one is "
+        "checked, printed and left to you.",
+    ),
+    click.option("--instructions", default="", metavar="TEXT", help="The system message."),
+    click.option(
+        "--refine",
+        type=click.Choice(get_args(RefineMode)),
+        default="none",
+        show_default=True,
+        help="Let the model look over its calls before they run.",
+    ),
+    click.option(
+        "--max-steps",
+        type=click.IntRange(min=1),
+        default=10,
+        show_default=True,
+        help="Most model turns in answer to one question.",
+    ),
+    click.option("--yes", is_flag=True, help="Run destructive tools without asking."),
+    store_option,
+)
+
+
+def agent_options(command: Command) -> Command:
+    """Give a command the options that describe an agent."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgentOptions:
+    """The values of ``agent_options``."""
+
+    model: str
+    targets: Sequence[str]
+    catalogue: bool
+    instructions: str
+    refine: RefineMode
+    max_steps: int
+    yes: bool
+
+
+def make_agent(options: AgentOptions, store: Store) -> Agent:
+    """The agent that the options describe, keeping its episodes in ``store``."""
+    library = store.load() if options.catalogue else Library()
+    return Agent(
+        options.model,
+        tools=load_tools(options.targets),
+        library=library,
+        store=store,
+        instructions=options.instructions,
+        refine=options.refine,
+        limits=Limits(max_steps=options.max_steps),
+        approve=AskAtTerminal(yes=options.yes),
+    )
+
+
+class AskAtTerminal:
+    """Asks the person at the terminal whether a call may run, one call at a time.
+
+    Args:
+        yes: Do not ask, approve.
+    """
+
+    def __init__(self, *, yes: bool) -> None:
+        self._yes = yes
+        self._turn = asyncio.Lock()
+
+    async def __call__(self, call: ToolCall, tool: Tool) -> Approval:
+        """The decision; without a terminal to ask on, no."""
+        if self._yes:
+            return Approval(approved=True)
+        if not _is_interactive():
+            return Approval(approved=False, reason="Nobody is there to approve it.")
+        async with self._turn:
+            approved = await run_in_daemon_thread(lambda: _confirm(f"Run {call_line(call)}?"))
+        return Approval(approved=approved, reason="" if approved else "The user said no.")
+
+
+def _confirm(question: str) -> bool:
+    try:
+        return click.confirm(question, default=False, err=True)
+    except click.Abort:  # Ctrl-D
+        return False
+
+
+async def show(agent: Agent, request: str, *, session_id: str | None = None) -> RunResult:
+    """Run a request; text goes to stdout as it arrives, everything else to stderr.
+
+    Raises:
+        RunError: The model failed; the episode is kept.
+    """
+    writing = False
+    async for event in agent.stream(request, session_id=session_id):
+        if isinstance(event, TextDelta):
+            click.echo(event.text, nl=False)
+            writing = writing or bool(event.text)
+            continue
+        if writing:
+            click.echo()
+            writing = False
+        if isinstance(event, RunFinished):
+            return event.result
+        _tell(event)
+    raise AssertionError("unreachable: a stream ends with RunFinished or raises")
+
+
+def _tell(event: RunEvent) -> None:
+    match event:
+        case ToolsRetrieved(trace=found):
+            say(f"  offered {', '.join(found.offered) or 'no tools'}")
+        case CallsRefined(trace=trace):
+            agreed = "agreed" if trace.converged else "did not agree"
+            say(f"  refined in {plural(trace.iterations, 'round')}: the last two answers {agreed}")
+        case ToolCallStarted(call=call):
+            say(f"  calls {call_line(call)}")
+        case ToolCallFinished(result=result):
+            say(f"  gives {result_line(result)}")
+        case _:
+            pass
+
+
+def outline(result: RunResult) -> str:
+    """One line on how a run went."""
+    usage = result.usage
+    return (
+        f"[{result.stop_reason}, {plural(len(result.episode.turns), 'turn')}, "
+        f"{usage.total_tokens:,} tokens, {result.episode.seconds:.1f} s, "
+        f"episode {result.episode.episode_id}]"
+    )
+
+
+def _is_interactive() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()

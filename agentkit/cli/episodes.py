@@ -1,0 +1,218 @@
+"""``agentkit episodes``: what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any, Literal, TextIO
+
+import click
+
+from agentkit.cli.episode_view import render_episode
+from agentkit.cli.options import json_option, store_option
+from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
+from agentkit.cli.stores import opened_to_read
+from agentkit.episodes import Episode
+from agentkit.episodes.jsonl import write_episodes
+from agentkit.errors import StoreError
+from agentkit.library import EpisodeFilter, EpisodeStore
+
+VerdictFilter = Literal["passed", "failed", "none"]
+
+_FILTERS = (
+    click.option("--session", metavar="ID", help="Only this conversation."),
+    click.option("--tool", metavar="NAME", help="Only episodes that called this tool."),
+    click.option("--stop-reason", metavar="WORD", help="Only episodes that ended so."),
+    click.option(
+        "--verdict",
+        type=click.Choice(["passed", "failed", "none"]),
+        help="Only episodes that were judged so; none: not judged.",
+    ),
+    click.option(
+        "--label",
+        "labels",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Only episodes with this label; may be given several times.",
+    ),
+)
+
+
+def _filters(command: Any) -> Any:
+    for option in reversed(_FILTERS):
+        command = option(command)
+    return command
+
+
+@click.group()
+def episodes() -> None:
+    """Look at what happened: every run is kept as an episode."""
+
+
+@episodes.command(
+    "list",
+    epilog="""\b
+Examples:
+  agentkit episodes list
+  agentkit episodes list --verdict failed --label category=multiple
+  agentkit episodes list --tool get_weather --limit 0 --json""",
+)
+@_filters
+@click.option(
+    "--limit",
+    default=20,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Most rows, 0 for all.",
+)
+@store_option
+@json_option
+def list_(limit: int, store_url: str, as_json: bool, **filters: Any) -> None:
+    """List episodes, newest first."""
+    with opened_to_read(store_url) as store:
+        found = _first(_select(store, **filters), limit)
+    if as_json:
+        print_json([_brief(episode) for episode in found])
+        return
+    columns = [
+        Column(title="episode"),
+        Column(title="started (UTC)"),
+        Column(title="ended"),
+        Column(title="verdict"),
+        Column(title="tokens", align="right"),
+        Column(title="s", align="right"),
+        Column(title="request", fit="cut"),
+    ]
+    print_table(columns, (_row(episode) for episode in found))
+    say(f"{plural(len(found), 'episode')}; agentkit episodes show ID tells all about one")
+
+
+def _select(
+    store: EpisodeStore,
+    *,
+    session: str | None,
+    tool: str | None,
+    stop_reason: str | None,
+    verdict: VerdictFilter | None,
+    labels: Sequence[str],
+) -> Iterator[Episode]:
+    wanted = dict(_label(text) for text in labels)
+    matching = EpisodeFilter(session_id=session, tool_name=tool, stop_reason=stop_reason)
+    for episode in store.select(matching):
+        fits = all(episode.metadata.get(key) == value for key, value in wanted.items())
+        if fits and verdict in {None, _verdict(episode)}:
+            yield episode
+
+
+def _label(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--label")
+    return key, value
+
+
+def _first(found: Iterable[Episode], limit: int) -> list[Episode]:
+    kept: list[Episode] = []
+    for episode in found:
+        kept.append(episode)
+        if len(kept) == limit:
+            break
+    return kept
+
+
+def _verdict(episode: Episode) -> VerdictFilter:
+    if episode.verdict is None:
+        return "none"
+    return "passed" if episode.verdict.get("passed") else "failed"
+
+
+def _row(episode: Episode) -> tuple[object, ...]:
+    return (
+        episode.episode_id,
+        episode.started_at[:19].replace("T", " "),
+        episode.stop_reason,
+        "" if episode.verdict is None else _verdict(episode),
+        f"{episode.usage.total_tokens:,}",
+        f"{episode.seconds:.1f}",
+        one_line(episode.request),
+    )
+
+
+def _brief(episode: Episode) -> dict[str, Any]:
+    return {
+        "episode_id": episode.episode_id,
+        "started_at": episode.started_at,
+        "session_id": episode.session_id,
+        "model": episode.model,
+        "request": episode.request,
+        "stop_reason": episode.stop_reason,
+        "verdict": None if episode.verdict is None else dict(episode.verdict),
+        "calls": [call.to_json() for call in episode.calls],
+        "tokens": episode.usage.total_tokens,
+        "seconds": episode.seconds,
+        "metadata": dict(episode.metadata),
+    }
+
+
+@episodes.command(
+    epilog="""\b
+Examples:
+  agentkit episodes show last
+  agentkit episodes show 019a5c --json"""
+)
+@click.argument("episode_id", metavar="ID")
+@store_option
+@json_option
+def show(episode_id: str, store_url: str, as_json: bool) -> None:
+    """Show one episode from the request to the verdict.
+
+    ID is an episode's id, the beginning of one, or 'last'.
+    """
+    with opened_to_read(store_url) as store:
+        episode = _find(store, episode_id)
+    if as_json:
+        print_json(episode.to_json())
+    else:
+        render_episode(episode)
+
+
+def _find(store: EpisodeStore, episode_id: str) -> Episode:
+    if episode_id == "last":
+        newest = next(iter(store.select(EpisodeFilter(limit=1))), None)
+        if newest is None:
+            raise StoreError("the store holds no episodes yet; 'agentkit run' makes one")
+        return newest
+    exact = store.get(episode_id)
+    if exact is not None:
+        return exact
+    found = [e for e in store.select() if e.episode_id.startswith(episode_id)]
+    if len(found) != 1:
+        ids = ", ".join(episode.episode_id for episode in found[:5])
+        known = f"{len(found)} ids begin so: {ids}" if found else "none begins so"
+        raise StoreError(f"no episode has the id {episode_id!r}, and {known}")
+    return found[0]
+
+
+@episodes.command(
+    epilog="""\b
+Examples:
+  agentkit episodes export --out episodes.jsonl
+  agentkit episodes export --verdict passed | head -5"""
+)
+@_filters
+@click.option("--limit", default=0, type=click.IntRange(min=0), help="Most episodes.")
+@click.option(
+    "--out",
+    type=click.File("w", encoding="utf-8"),
+    default="-",
+    metavar="FILE",
+    help="Where to write; stdout by default.",
+)
+@store_option
+def export(limit: int, out: TextIO, store_url: str, **filters: Any) -> None:
+    """Write episodes as JSON lines, newest first, to stdout or a file."""
+    with ExitStack() as stack:
+        store = stack.enter_context(opened_to_read(store_url))
+        found: Iterable[Episode] = _select(store, **filters)
+        count = write_episodes(out, _first(found, limit) if limit else found)
+    say(f"{plural(count, 'episode')} written")

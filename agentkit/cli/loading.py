@@ -1,0 +1,92 @@
+"""From ``module:attribute`` or ``file.py:attribute`` to tools."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from agentkit.errors import UsageError
+from agentkit.library import Library
+from agentkit.tools.decorator import tool as as_tool
+from agentkit.tools.tool import Tool
+
+
+def load_tools(targets: Iterable[str]) -> tuple[Tool, ...]:
+    """The tools behind ``targets``.
+
+    Args:
+        targets: Each ``package.module:name`` or ``path/to/file.py:name``. The name is a tool, a
+            function, a library or a list of these; without ``:name``, every tool that the module
+            defines at its top level.
+
+    Raises:
+        UsageError: A target can not be imported, or holds no tools.
+    """
+    return tuple(tool for target in targets for tool in _load(target))
+
+
+def _load(target: str) -> list[Tool]:
+    place, _, attribute = target.partition(":")
+    module = _import(place, target)
+    if not attribute:
+        found = [value for value in vars(module).values() if isinstance(value, Tool)]
+        if not found:
+            raise UsageError(
+                f"{target}: no tools at the top level of {place}; decorate functions with "
+                f"@tool, or name one function: {place}:function"
+            )
+        return found
+    value: object = module
+    for part in attribute.split("."):
+        value = getattr(value, part, None)
+        if value is None:
+            names = ", ".join(sorted(name for name in vars(module) if not name.startswith("_")))
+            raise UsageError(f"{target}: {place} has no {attribute!r}; it has: {names}")
+    return _as_tools(value, target)
+
+
+def _as_tools(value: object, target: str) -> list[Tool]:
+    if isinstance(value, Tool):
+        return [value]
+    if isinstance(value, Library):
+        return list(value)
+    if callable(value):
+        return [as_tool(value)]
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return [tool for entry in value for tool in _as_tools(entry, target)]
+    raise UsageError(
+        f"{target} is of type {type(value).__name__}; "
+        "give a tool, a function, a library, or a list of these"
+    )
+
+
+def _import(place: str, target: str) -> ModuleType:
+    try:
+        if place.endswith(".py"):
+            return _import_file(Path(place))
+        if "" not in sys.path:
+            sys.path.insert(0, "")  # modules of the working directory, as 'python -m' finds them
+        return importlib.import_module(place)
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"{target}: {place} can not be imported ({type(error).__name__}: {error})"
+        ) from error
+
+
+def _import_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise UsageError(f"{path}: there is no such file")
+    name = f"agentkit_tools_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path}: Python can not load this file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # annotations and dataclasses look their module up here
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,123 @@
+"""What commands print: data on stdout, messages on stderr."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_GAP = 2
+_NARROWEST = 8
+
+PIPED_WIDTH = 120
+"""Columns of a table that does not go to a terminal, unless ``COLUMNS`` says otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Column:
+    """One column of a table.
+
+    Attributes:
+        title: Its heading.
+        align: ``right`` for numbers.
+        fit: ``keep`` never breaks a value; ``fold`` breaks a long one over lines; ``cut`` shows
+            what fits on the line, for text that another command shows in full.
+    """
+
+    title: str
+    align: Literal["left", "right"] = "left"
+    fit: Literal["keep", "fold", "cut"] = "keep"
+
+
+def say(message: str) -> None:
+    """A message for people, on stderr."""
+    click.echo(message, err=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_json_line(value: Any) -> None:
+    """One line of JSON lines on stdout."""
+    click.echo(json.dumps(value, ensure_ascii=False))
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
+    """A table on stdout that fits the terminal; cells are plain text, never markup."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console = stdout()
+    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for column, width in zip(columns, _widths(columns, cells, console.width), strict=True):
+        table.add_column(
+            column.title,
+            justify=column.align,
+            width=width,
+            no_wrap=column.fit == "cut",
+            overflow="ellipsis" if column.fit == "cut" else "fold",
+        )
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], available: int) -> list[int]:
+    """Share out the line: first what is kept, then what is folded, then what is cut.
+
+    Columns to fold leave half of the rest to those that are cut, when there are any.
+    """
+    from rich.cells import cell_len
+
+    needed = [
+        max(map(cell_len, (column.title, *(row[at] for row in rows))))
+        for at, column in enumerate(columns)
+    ]
+    left = available - _GAP * (len(columns) - 1)
+    widths = list(needed)
+    for fit in ("keep", "fold", "cut"):
+        own = [at for at, column in enumerate(columns) if column.fit == fit]
+        later = fit == "fold" and any(column.fit == "cut" for column in columns)
+        for number, at in enumerate(sorted(own, key=needed.__getitem__)):
+            share = max(left // (2 if later else 1) // (len(own) - number), _NARROWEST)
+            widths[at] = needed[at] if fit == "keep" else min(needed[at], share)
+            left -= widths[at]
+    return widths
+
+
+def stdout() -> Console:
+    """The console for data."""
+    from rich.console import Console
+
+    piped = not sys.stdout.isatty()
+    width = PIPED_WIDTH if piped and "COLUMNS" not in os.environ else None
+    return Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
+
+
+def stderr() -> Console:
+    """The console for messages and progress."""
+    from rich.console import Console
+
+    return Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
+
+
+def one_line(text: str) -> str:
+    """``text`` with its line breaks and runs of blanks made single blanks."""
+    return " ".join(text.split())
+
+
+def plural(number: int, noun: str) -> str:
+    """``3 tools``, ``1 tool``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,97 @@
+"""``agentkit search``."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import click
+
+from agentkit.cli.options import json_option, store_option
+from agentkit.cli.output import Column, one_line, print_json, print_table, say
+from agentkit.cli.stores import opened_to_read
+from agentkit.library import Library
+from agentkit.retrieval.cascade import default_retriever
+from agentkit.retrieval.retriever import Retrieval
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  agentkit search "area of a triangle"
+  agentkit search "book a flight" --limit 3 --json"""
+)
+@click.argument("query")
+@click.option(
+    "--limit", default=10, show_default=True, type=click.IntRange(min=1), help="Most rows."
+)
+@store_option
+@json_option
+def search(query: str, limit: int, store_url: str, as_json: bool) -> None:
+    """Rank the library's tools for QUERY, as an agent would.
+
+    Tools marked with * would be offered to the model in full; the others of the shortlist would
+    appear as one-line cards at most.
+    """
+    with opened_to_read(store_url) as store:
+        library = store.load()
+    found = asyncio.run(default_retriever().retrieve(query, library))
+    if as_json:
+        print_json(_as_json(found, library, limit))
+        return
+    if not found.hits:
+        say(f"Nothing in library version {library.version} ({len(library):,} tools) matches.")
+        return
+    _print(found, limit)
+    say(_outline(found, library))
+
+
+def _print(found: Retrieval, limit: int) -> None:
+    offered = {definition.name for definition in found.offered}
+    columns = [
+        Column(title="#", align="right"),
+        Column(title="", fit="keep"),
+        Column(title="tool", fit="fold"),
+        Column(title="score", align="right"),
+        Column(title="summary", fit="cut"),
+    ]
+    print_table(
+        columns,
+        (
+            (
+                rank,
+                "*" if hit.definition.name in offered else "",
+                hit.definition.name,
+                f"{hit.score:.3f}",
+                one_line(hit.definition.description.summary),
+            )
+            for rank, hit in enumerate(found.hits[:limit], start=1)
+        ),
+    )
+
+
+def _outline(found: Retrieval, library: Library) -> str:
+    return (
+        f"{len(found.hits)} of {len(library):,} tools in the shortlist, {len(found.offered)} "
+        f"offered in full (*), about {found.tokens:,} prompt tokens; "
+        f"library version {library.version}"
+    )
+
+
+def _as_json(found: Retrieval, library: Library, limit: int) -> dict[str, Any]:
+    offered = [definition.name for definition in found.offered]
+    return {
+        "query": found.query,
+        "library_version": library.version,
+        "tokens": found.tokens,
+        "offered": offered,
+        "hits": [
+            {
+                "name": hit.definition.name,
+                "score": hit.score,
+                "reason": hit.reason,
+                "summary": hit.definition.description.summary,
+            }
+            for hit in found.hits[:limit]
+        ],
+    }

@@ -1,0 +1,98 @@
+"""A definition for people: in one line, and in full."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from agentkit.cli.output import Column, print_table
+from agentkit.messages import JsonObject
+from agentkit.tools.definition import ToolDefinition
+
+
+def signature_line(definition: ToolDefinition) -> str:
+    """``city: string, days?: integer``; a question mark means optional."""
+    required = set(definition.signature.required)
+    return ", ".join(
+        f"{name}{'' if name in required else '?'}: {type_words(schema)}"
+        for name, schema in definition.signature.properties.items()
+    )
+
+
+def type_words(schema: Any) -> str:
+    """The type of one parameter in a few words."""
+    if not isinstance(schema, dict):
+        return "any"
+    if "enum" in schema:
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
+    branches = schema.get("anyOf") or schema.get("oneOf")
+    if branches:
+        return " | ".join(type_words(branch) for branch in branches)
+    kind = schema.get("type", "any")
+    if isinstance(kind, list):
+        return " | ".join(map(str, kind))
+    if kind == "array":
+        return f"list of {type_words(schema.get('items'))}"
+    return str(kind)
+
+
+def render_definition(definition: ToolDefinition) -> None:
+    """Print everything that is known about a tool."""
+    click.echo(definition.name)
+    click.echo(f"\n{definition.text or '(no description)'}\n")
+    rows = list(_parameters(definition))
+    if rows:
+        columns = [
+            Column(title="parameter", fit="fold"),
+            Column(title="type", fit="fold"),
+            Column(title="required"),
+            Column(title="default", fit="fold"),
+            Column(title="meaning", fit="fold"),
+        ]
+        print_table(columns, rows)
+        click.echo()
+    else:
+        click.echo("no parameters\n")
+    for title, value in _facts(definition):
+        click.echo(f"{title:<9}{value}")
+
+
+def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
+    texts = definition.description.parameters
+    required = set(definition.signature.required)
+    for name, schema in definition.signature.properties.items():
+        default = json.dumps(schema["default"], ensure_ascii=False) if "default" in schema else ""
+        needed = "yes" if name in required else "no"
+        yield name, type_words(schema), needed, default, texts.get(name, "")
+        for path, text in texts.items():
+            if path.startswith((f"{name}.", f"{name}[")):
+                yield f"  {path}", "", "", "", text
+
+
+def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
+    signature, origin = definition.signature, definition.origin
+    if signature.result is not None:
+        yield "returns", _compact(signature.result)
+    effects = ", ".join(
+        name if holds else f"not {name}" for name, holds in signature.effects.to_json().items()
+    )
+    yield "effects", effects or "not declared"
+    if definition.description.tags:
+        yield "tags", ", ".join(definition.description.tags)
+    for condition in definition.specification.pre:
+        yield "before", condition
+    for condition in definition.specification.post:
+        yield "after", condition
+    for example in definition.examples:
+        yield "example", f"{_compact(example.arguments)} -> {_compact(example.result)}"
+    yield "origin", " ".join(filter(None, (origin.kind, origin.reference, origin.licence)))
+    if origin.original_name:
+        yield "named", f"{origin.original_name} at its origin"
+    yield "digest", definition.digest
+
+
+def _compact(value: JsonObject | Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

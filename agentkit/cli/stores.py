@@ -1,0 +1,88 @@
+"""Opening the store that a command was given."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentkit.cli.options import default_store_url
+from agentkit.errors import StaleVersionError, StoreError
+from agentkit.library import Library, LibraryChange, Store
+from agentkit.library.opening import open_store
+
+_ATTEMPTS = 5
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Store]:
+    """The store at ``url``, closed afterwards. The default one's folder is made when absent."""
+    if url == default_store_url():
+        Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+    store = open_store(url)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def opened_to_read(url: str) -> Iterator[Store]:
+    """The store at ``url`` for a command that writes nothing: it must exist already.
+
+    Raises:
+        StoreError: The URL names a file that is not there.
+    """
+    path = url.removeprefix("sqlite:///")
+    if path != url and not Path(path).expanduser().exists():
+        raise StoreError(
+            f"there is no store at {url} yet; 'agentkit tools import FILE' or 'agentkit tools add' "
+            "makes one, or name another with --store"
+        )
+    with opened(url) as store:
+        yield store
+
+
+def commit(store: Store, build: Callable[[Library], LibraryChange | None]) -> int:
+    """Commit what ``build`` makes of the newest library, again when another writer was faster.
+
+    Args:
+        store: Where to commit.
+        build: Gives the change, or None when there is nothing to change.
+
+    Returns:
+        The library version afterwards.
+
+    Raises:
+        StaleVersionError: Other writers were faster every time.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return _commit_once(store, build)
+        except StaleVersionError:
+            continue  # build the change again on what the other writer made
+    return _commit_once(store, build)
+
+
+def _commit_once(store: Store, build: Callable[[Library], LibraryChange | None]) -> int:
+    library = store.load()
+    change = build(library)
+    if change is None:
+        return library.version
+    return store.commit(change, expected_version=library.version)
+
+
+def new_proposal_id(what: str) -> str:
+    """An id for one change made by hand."""
+    return f"{what}-{uuid.uuid4().hex}"
+
+
+def author() -> str:
+    """Who is at the keyboard, for the history."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container's user may have no name
+        return "agentkit"

@@ -1,0 +1,69 @@
+"""Running commands as a user does, against a store of the test's own."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from agentkit.cli.main import main
+
+
+@pytest.fixture
+def store_url(tmp_path):
+    """The URL of a store that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'library.db'}"
+
+
+@pytest.fixture
+def invoke(store_url, tmp_path, monkeypatch):
+    """Runs ``agentkit ...`` in an empty folder and gives the result."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AGENTKIT_STORE", store_url)
+    monkeypatch.setenv("AGENTKIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*arguments, typed=None):
+        return CliRunner().invoke(main, list(arguments), input=typed, catch_exceptions=False)
+
+    return run
+
+
+@pytest.fixture
+def as_json(invoke):
+    """Runs a command that must succeed, with --json, and gives what it printed."""
+
+    def run(*arguments):
+        result = invoke(*arguments, "--json")
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return run
+
+
+@pytest.fixture
+def tools_file(tmp_path):
+    """A Python file with two tools and a plain function."""
+    path = tmp_path / "desk.py"
+    path.write_text(
+        '''
+from agentkit import tool
+
+@tool
+def add(a: int, b: int = 2) -> int:
+    """Add two numbers."""
+    return a + b
+
+@tool(effects=["destructive"])
+def wipe(path: str) -> str:
+    """Delete a file."""
+    return f"{path} is gone"
+
+def plain(word: str) -> str:
+    """Say a word."""
+    return word
+
+EVERYTHING = [add, plain]
+NUMBER = 3
+'''
+    )
+    return path

@@ -1,0 +1,77 @@
+"""``agentkit models``, with a plugin of the test's own found through its entry point."""
+
+import sys
+
+import pytest
+
+PLUGIN = """
+from pathlib import Path
+from types import SimpleNamespace
+
+from agentkit.fetch import cache_directory
+
+INFO = SimpleNamespace(name="tiny", summary="A tiny one", size_bytes=2_000_000, licence="MIT")
+
+def path(name):
+    return cache_directory() / f"{name}.gguf"
+
+def available():
+    return (INFO,)
+
+def installed():
+    return (INFO,) if path("tiny").exists() else ()
+
+def install(name, progress=None):
+    path(name).parent.mkdir(parents=True, exist_ok=True)
+    progress(1, 2)
+    path(name).write_text("weights")
+    progress(2, 2)
+    return INFO
+
+def remove(name):
+    was_there = path(name).exists()
+    path(name).unlink(missing_ok=True)
+    return was_there
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """An installed distribution that offers weights; no other plugin is visible."""
+    folder = tmp_path / "site"
+    info = folder / "tiny_weights-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "tiny_weights.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tiny-weights\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[agentkit.weights]\na-tiny = tiny_weights\n")
+    monkeypatch.syspath_prepend(str(folder))
+    yield
+    sys.modules.pop("tiny_weights", None)
+
+
+def test_weights_are_installed_listed_and_removed(plugin, invoke, as_json, tmp_path):
+    """Install prints the path, list tells what is there, remove takes it away."""
+    before = {row["name"]: row["installed"] for row in as_json("models", "list")}
+    assert before["tiny"] is False
+    result = invoke("models", "install", "tiny")
+    assert result.stdout.strip() == str(tmp_path / "cache" / "tiny.gguf")
+    assert "100%" in result.stderr
+    row = next(r for r in invoke("models", "list").stdout.splitlines() if r.startswith("tiny"))
+    assert row.split()[:4] == ["tiny", "yes", "2", "MIT"]
+    assert invoke("models", "remove", "tiny").exit_code == 0
+    assert not (tmp_path / "cache" / "tiny.gguf").exists()
+
+
+def test_a_second_install_fetches_nothing(plugin, invoke):
+    """Weights that are there are not fetched again."""
+    invoke("models", "install", "tiny")
+    result = invoke("models", "install", "tiny")
+    assert result.exit_code == 0
+    assert "Fetching" not in result.stderr
+
+
+def test_an_unknown_name_is_told_with_the_nearest(plugin, invoke):
+    """A name that no plugin knows is an error with a suggestion."""
+    result = invoke("models", "install", "tinny")
+    assert result.exit_code == 1
+    assert "Did you mean 'tiny'?" in result.stderr

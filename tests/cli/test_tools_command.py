@@ -1,0 +1,222 @@
+"""``agentkit tools``: changing the library and looking at it."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def catalogue(tmp_path):
+    """Writes definitions to a file and gives its name."""
+
+    def write(*entries, name="catalogue.json", lines=False):
+        text = "\n".join(map(json.dumps, entries)) if lines else json.dumps(list(entries))
+        (tmp_path / name).write_text(text)
+        return name
+
+    return write
+
+
+def entry(name, summary="Does it.", **properties):
+    """A definition as OpenAI writes functions."""
+    parameters = {"type": "object", "properties": properties}
+    return {"name": name, "description": summary, "parameters": parameters}
+
+
+def test_tools_of_a_file_are_added_and_listed(invoke, as_json, tools_file):
+    """Every @tool of a file arrives in one version, and the list shows it."""
+    result = invoke("tools", "add", "desk.py")
+    assert (result.exit_code, result.stdout) == (0, "2 added; library version 1\n")
+    assert [tool["name"] for tool in as_json("tools", "list")] == ["add", "wipe"]
+    table = invoke("tools", "list").stdout
+    assert "a: integer, b?: integer" in table
+    assert "Add two numbers." in table
+
+
+@pytest.mark.parametrize(
+    ("target", "names"),
+    [
+        ("desk.py:wipe", ["wipe"]),
+        ("desk.py:plain", ["plain"]),
+        ("desk.py:EVERYTHING", ["add", "plain"]),
+        ("desk:add", ["add"]),
+    ],
+)
+def test_a_target_is_a_tool_a_function_or_a_list(invoke, as_json, tools_file, target, names):
+    """A file or a module, and an attribute of several kinds, can be added."""
+    assert invoke("tools", "add", target).exit_code == 0
+    assert [tool["name"] for tool in as_json("tools", "list")] == names
+
+
+@pytest.mark.parametrize(
+    ("target", "complaint"),
+    [
+        ("nowhere.py", "there is no such file"),
+        ("no_such_module:x", "can not be imported (ModuleNotFoundError"),
+        ("desk.py:missing", "has no 'missing'; it has:"),
+        ("desk.py:NUMBER", "is of type int"),
+        ("broken.py", "can not be imported (ZeroDivisionError"),
+    ],
+)
+def test_a_bad_target_is_misuse(invoke, tools_file, target, complaint):
+    """A target that holds no tools ends with status 2 and one line that says why."""
+    (tools_file.parent / "broken.py").write_text("1 / 0")
+    result = invoke("tools", "add", target)
+    assert result.exit_code == 2
+    assert complaint in result.stderr
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_bad_entries_are_reported_and_the_rest_imported(invoke, as_json, catalogue):
+    """Each unusable entry is named with its reason; the others arrive; the status is 1."""
+    name = catalogue(entry("one"), {"nom": "two"}, 7, entry("three"))
+    result = invoke("tools", "import", name)
+    assert result.exit_code == 1
+    assert result.stdout == "2 added, 2 unusable; library version 1\n"
+    assert "entry 2 is unusable: a tool definition needs a name" in result.stderr
+    assert "entry 3 is unusable" in result.stderr
+    assert [tool["name"] for tool in as_json("tools", "list")] == ["one", "three"]
+
+
+def test_json_lines_are_read_from_stdin(invoke, as_json):
+    """A dash reads JSON lines from stdin."""
+    typed = "\n".join(json.dumps(entry(name)) for name in ("one", "two"))
+    assert invoke("tools", "import", "-", typed=typed).exit_code == 0
+    assert len(as_json("tools", "list")) == 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "status", "told", "summaries"),
+    [
+        ("error", 1, "1 unchanged, 1 refused; library version 1", {"a": "Old.", "b": "Same."}),
+        ("skip", 0, "1 skipped, 1 unchanged; library version 1", {"a": "Old.", "b": "Same."}),
+        ("replace", 0, "1 replaced, 1 unchanged; library version 2", {"a": "New.", "b": "Same."}),
+        (
+            "suffix",
+            0,
+            "1 renamed, 1 unchanged; library version 2",
+            {"a": "Old.", "b": "Same.", "a__2": "New."},
+        ),
+    ],
+)
+def test_a_taken_name_follows_the_policy(
+    invoke, as_json, catalogue, policy, status, told, summaries
+):
+    """--on-conflict decides what happens to a name that stands for something else."""
+    invoke("tools", "import", catalogue(entry("a", "Old."), entry("b", "Same.")))
+    name = catalogue(entry("a", "New."), entry("b", "Same."))
+    result = invoke("tools", "import", name, "--on-conflict", policy)
+    assert result.exit_code == status
+    assert result.stdout.strip() == told
+    assert {t["name"]: t["summary"] for t in as_json("tools", "list")} == summaries
+
+
+def test_a_second_suffix_import_changes_nothing(invoke, catalogue):
+    """Importing the same file again under suffix finds its renamed copies."""
+    name = catalogue(entry("a", "One."), entry("a", "Two."), entry("a", "Three."))
+    first = invoke("tools", "import", name, "--on-conflict", "suffix")
+    assert first.stdout == "1 added, 2 renamed; library version 1\n"
+    again = invoke("tools", "import", name, "--on-conflict", "suffix")
+    assert again.stdout == "3 unchanged; library version 1\n"
+
+
+def test_what_show_prints_can_be_imported(invoke, as_json, tools_file, tmp_path):
+    """The JSON of a tool goes back into another library unchanged."""
+    invoke("tools", "add", "desk.py")
+    shown = invoke("tools", "show", "add", "--json").stdout
+    (tmp_path / "add.json").write_text(shown)
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    assert invoke("tools", "import", "add.json", "--store", other).exit_code == 0
+    assert invoke("tools", "show", "add", "--json", "--store", other).stdout == shown
+
+
+def test_show_tells_everything(invoke, tools_file):
+    """The text form names parameters, types, effects and the digest."""
+    invoke("tools", "add", "desk.py")
+    told = invoke("tools", "show", "wipe").stdout
+    assert "Delete a file." in told
+    assert "effects  writes, destructive" in told
+    assert "digest   " in told
+
+
+def test_an_unknown_tool_is_named_with_the_nearest(invoke, tools_file):
+    """Show and history say which name was meant."""
+    invoke("tools", "add", "desk.py")
+    for command in ("show", "history"):
+        result = invoke("tools", command, "wpe")
+        assert result.exit_code == 1
+        assert "no tool named 'wpe' in library version 1. Did you mean 'wipe'?" in result.stderr
+
+
+def test_history_and_rollback(invoke, as_json, catalogue):
+    """A rolled-back tool is as it was, in a new version, and its history shows each step."""
+    invoke("tools", "import", catalogue(entry("a", "Old.")), "--reason", "first words")
+    invoke("tools", "import", catalogue(entry("a", "New.")), "--on-conflict", "replace")
+    result = invoke("tools", "rollback", "a", "--to", "1")
+    assert result.stdout == "a is as it was at version 1; library version 3\n"
+    history = as_json("tools", "history", "a")
+    assert [step["definition"]["description"]["summary"] for step in history] == [
+        "Old.",
+        "New.",
+        "Old.",
+    ]
+    assert history[0]["reason"] == "first words"
+    assert history[0]["author"]
+    assert "first words" in invoke("tools", "history", "a").stdout
+
+
+def test_rolling_back_to_a_version_that_never_was_fails(invoke, catalogue):
+    """An unknown version ends with status 1 and names what there is."""
+    invoke("tools", "import", catalogue(entry("a")))
+    result = invoke("tools", "rollback", "a", "--to", "9")
+    assert result.exit_code == 1
+    assert "there is no library version 9" in result.stderr
+
+
+def test_an_earlier_version_can_be_listed(invoke, as_json, catalogue):
+    """--at looks at an old snapshot, --match and --limit choose from it."""
+    invoke("tools", "import", catalogue(entry("alpha"), entry("beta")))
+    invoke("tools", "import", catalogue(entry("gamma")))
+    assert len(as_json("tools", "list")) == 3
+    assert len(as_json("tools", "list", "--at", "1")) == 2
+    assert [t["name"] for t in as_json("tools", "list", "--match", "ET")] == ["beta"]
+    result = invoke("tools", "list", "--limit", "1")
+    assert "3 tools in library version 2, 1 shown" in result.stderr
+
+
+def test_reading_makes_no_store(invoke, tmp_path):
+    """A command that only reads says that there is no store, and makes none."""
+    result = invoke("tools", "list")
+    assert result.exit_code == 1
+    assert "there is no store at" in result.stderr
+    assert not (tmp_path / "library.db").exists()
+
+
+def test_a_broken_store_is_one_line(invoke, tmp_path):
+    """A file that is no store ends with one line on stderr and no trace."""
+    (tmp_path / "library.db").write_text("this is not a database, and it is long enough to tell")
+    result = invoke("tools", "list")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+
+
+def test_cells_are_never_markup(invoke, catalogue):
+    """Square brackets in a name or a summary are printed as they are."""
+    invoke("tools", "import", catalogue(entry("[bold]x[/bold]", "See [red]docs[/red].")))
+    told = invoke("tools", "list").stdout
+    assert "[bold]x[/bold]" in told
+    assert "See [red]docs[/red]." in told
+
+
+@pytest.mark.parametrize("width", ["80", "120"])
+def test_names_are_never_cut(invoke, catalogue, monkeypatch, width):
+    """However long the other columns are, a tool's whole name is in the table."""
+    monkeypatch.setenv("COLUMNS", width)
+    name = "a_rather_long_name_of_a_tool"
+    properties = {f"parameter_{n}": {"type": "string"} for n in range(9)}
+    invoke("tools", "import", catalogue(entry(name, "A long summary. " * 20, **properties)))
+    lines = invoke("tools", "list").stdout.splitlines()
+    assert any(line.startswith(name) for line in lines)
+    assert all(len(line) <= int(width) for line in lines)
