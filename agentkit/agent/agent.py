@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -238,8 +239,9 @@ class Agent:
     async def close(self) -> None:
         """Close the model's connections, and the store if the agent opened it."""
         close = getattr(self.model, "close", None)
-        if close is not None:
-            await close()
+        closing = None if close is None else close()
+        if inspect.isawaitable(closing):  # a model with connections closes them asynchronously
+            await closing
         if self._owns_store and self.store is not None:
             self.store.close()
 
