@@ -222,17 +222,17 @@ class Episode:
         Raises:
             EpisodeFormatError: The record is not an episode, or its format is newer than ours.
         """
-        if record.get("format", 0) > FORMAT_VERSION:
-            raise EpisodeFormatError(
-                f"episode {record.get('episode_id')!r} has format {record['format']}, this "
-                f"agentkit reads up to {FORMAT_VERSION}; upgrade agentkit-evolve"
-            )
         try:
+            if record["format"] > FORMAT_VERSION:
+                raise EpisodeFormatError(
+                    f"episode {record['episode_id']!r} has format {record['format']}, this "
+                    f"agentkit reads up to {FORMAT_VERSION}; upgrade agentkit-evolve"
+                )
             values = dict(record)
             values["usage"] = Usage.from_json(record["usage"])
             values["turns"] = tuple(_turn_from_json(turn) for turn in record["turns"])
             return cls(**values)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise EpisodeFormatError(
                 f"not an episode ({type(error).__name__}: {error}): {str(record)[:200]}"
             ) from error

@@ -320,7 +320,7 @@ class ToolDefinition:
                 examples=tuple(Example(**example) for example in record.get("examples", ())),
                 origin=Origin(**record.get("origin", {})),
             )
-        except (KeyError, TypeError) as error:
+        except (AttributeError, KeyError, TypeError) as error:
             raise DefinitionError(
                 f"not a tool definition ({type(error).__name__}: {error}): {str(record)[:200]}",
                 tool_name=name,

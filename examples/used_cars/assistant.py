@@ -67,7 +67,8 @@ def _show_calls(turns: Sequence[Turn]) -> None:
         for call, outcome in zip(turn.message.tool_calls, turn.results, strict=True):
             arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
             print(f"           → {call.name}({arguments})")
-            print(f"             {outcome.status}: {outcome.text.splitlines()[0][:88]}")
+            said = outcome.failure.rule if outcome.failure else outcome.text
+            print(f"             {outcome.status}: {said[:88]}")
 
 
 def scripted_salesperson(request: ModelRequest) -> AssistantMessage:
