@@ -9,6 +9,18 @@ from pathlib import Path
 import pytest
 
 _ROOT = Path(__file__).resolve().parent.parent
+WEIGHTS = "smollm2-135m"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test that needs the local model where its plugin or its weights are absent."""
+    if item.get_closest_marker("weights") is None:
+        return
+    weights = pytest.importorskip(
+        "agentkit_local.weights", reason="the plugin agentkit-local is not installed"
+    )
+    if WEIGHTS not in {info.name for info in weights.installed()}:
+        pytest.skip(f"run: agentkit models install {WEIGHTS}")
 
 
 @pytest.fixture(scope="session")

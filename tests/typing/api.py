@@ -1,0 +1,195 @@
+"""Calling code as a user writes it, checked by mypy (strict) and pyright; it is never run.
+
+``assert_type`` pins what a checker infers: a change of a public type shows up here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal, assert_type
+
+from agentkit import (
+    Agent,
+    AgentKitError,
+    Effects,
+    Episode,
+    Library,
+    ModelRetry,
+    RunResult,
+    Tool,
+    ToolDefinition,
+    ToolFailed,
+    open_store,
+    resolve_model,
+    tool,
+)
+from agentkit.agent.approval import Approval
+from agentkit.agent.events import RunEvent, RunFinished, ToolCallFinished
+from agentkit.agent.limits import Limits
+from agentkit.library.store import (
+    EpisodeFilter,
+    EpisodeStore,
+    LibraryChange,
+    Store,
+    ToolRevision,
+    ToolStore,
+)
+from agentkit.messages import Message, ToolCall, ToolResult, Usage
+from agentkit.models.base import (
+    ChatModel,
+    ModelRequest,
+    ModelResponse,
+    ModelSettings,
+    StreamingChatModel,
+    TextDelta,
+)
+from agentkit.retrieval.retriever import Retrieval, Retriever
+from agentkit.testing import FunctionModel, ScriptedModel
+
+
+@tool
+def add(a: int, b: int = 0) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@tool(name="delete_car", effects=("destructive",), timeout_seconds=5.0, max_retries=0)
+async def delete(number: str) -> str:
+    """Delete a car."""
+    if not number:
+        raise ModelRetry("give a number")
+    raise ToolFailed("the database is read-only")
+
+
+assert_type(add, Tool)
+assert_type(delete, Tool)
+assert_type(add.definition, ToolDefinition)
+assert_type(add.definition.signature.effects, Effects)
+assert_type(add.definition.digest, str)
+
+
+def libraries() -> Library:
+    """Snapshots are built, looked up and iterated."""
+    library = Library([add, delete])
+    assert_type(library["add"], Tool)
+    assert_type(library.get("sub"), Tool | None)
+    assert_type([entry for entry in library], list[Tool])  # noqa: C416 - the iteration is the point
+    assert_type(library.definitions, tuple[ToolDefinition, ...])
+    return library.with_tools([add]).without(["delete_car"])
+
+
+def stores(url: str) -> int:
+    """A store is both halves; each half can be asked for alone."""
+    store = open_store(url)
+    assert_type(store, Store)
+    tools: ToolStore = store
+    episodes: EpisodeStore = store
+    assert_type(tools.history("add"), Sequence[ToolRevision])
+    for episode in episodes.select(EpisodeFilter(session_id="chat", limit=3)):
+        assert_type(episode, Episode)
+        assert_type(episode.usage, Usage)
+    change = LibraryChange(proposal_id="add-1", upserts=(add.definition,))
+    return tools.commit(change, expected_version=tools.load().version)
+
+
+class Echo:
+    """A model needs a name and one method; no base class."""
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return "echo"
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """Answer with what was asked."""
+        from agentkit.messages import AssistantMessage
+
+        return ModelResponse(message=AssistantMessage(text=str(request.messages[-1])))
+
+
+class FirstTools:
+    """A retriever needs one method."""
+
+    async def retrieve(self, query: str, library: Library) -> Retrieval:
+        """Offer the first three."""
+        return Retrieval(query=query, hits=(), offered=library.definitions[:3], cards="", tokens=0)
+
+
+model: ChatModel = Echo()
+retriever: Retriever = FirstTools()
+scripted: ChatModel = ScriptedModel(["Hello."])
+
+
+def answer(request: ModelRequest) -> str:
+    """What a ``FunctionModel`` is made of."""
+    return f"{len(request.messages)} messages"
+
+
+functional: ChatModel = FunctionModel(answer)
+
+
+def approve(call: ToolCall, asked: Tool) -> Approval | bool:
+    """An approver sees the call and the tool."""
+    return Approval(approved=asked.name != "delete_car", reason=f"not {call.name}")
+
+
+def plain_function(text: str, mode: Literal["a", "b"] = "a") -> str:
+    """A function that was not decorated is welcome, too."""
+    return text + mode
+
+
+agent = Agent(
+    model,
+    tools=[add, delete, plain_function],
+    instructions="Be brief.",
+    retriever=retriever,
+    refine="adaptive",
+    max_refinements=3,
+    limits=Limits(max_steps=5, max_cost_usd=0.1),
+    approve=approve,
+    settings=ModelSettings(temperature=0, max_tokens=100),
+)
+
+
+async def running(history: Sequence[Message]) -> RunResult:
+    """Runs are awaited, bridged, streamed and resumed."""
+    result = await agent.run("1 + 2?", history=history, metadata={"user": "ada"})
+    assert_type(result, RunResult)
+    assert_type(result.text, str)
+    assert_type(result.deferred, tuple[ToolCall, ...])
+    assert_type(result.episode.results, tuple[ToolResult, ...])
+    assert_type(result.messages, tuple[Message, ...])
+    return await agent.resume(result, approvals={"1": True}, values={"2": 3})
+
+
+async def streaming() -> str:
+    """Events are a closed union, told apart by type."""
+    events: AsyncIterator[RunEvent] = agent.stream("1 + 2?", session_id="chat")
+    text = ""
+    async for event in events:
+        match event:
+            case TextDelta(text=piece):
+                text += piece
+            case ToolCallFinished(result=outcome):
+                assert_type(outcome, ToolResult)
+            case RunFinished(result=result):
+                assert_type(result, RunResult)
+            case _:
+                pass
+    return text
+
+
+def resolving(name: str) -> str:
+    """Names become models; errors share a root."""
+    try:
+        found = resolve_model(name)
+    except AgentKitError as error:
+        return str(error)
+    assert_type(found, ChatModel)
+    return "streams" if isinstance(found, StreamingChatModel) else found.name
+
+
+# Misuse that a checker has to catch: an unused ignore is an error in both.
+Agent(model, refine="sometimes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Limits(5)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+agent.run_sync(request=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
