@@ -123,10 +123,15 @@ def _settled(value: Any, schema: Any, coercion: _Coercion) -> Any:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Place:
-    """Where in the schema we are: how deep, and through which references we came."""
+    """Where in the schema we are: how deep, and through which references we came.
+
+    ``followed`` holds the references followed since we last went deeper into the value; meeting
+    one of them again would lead round in a circle.
+    """
 
     depth: int = 0
     references: frozenset[str] = frozenset()
+    followed: frozenset[str] = frozenset()
     recursive: bool = False
 
 
@@ -156,7 +161,7 @@ class _Coercion:
             value = self._array(value, schema, place)
         if isinstance(branches := schema.get("allOf"), list):
             for branch in branches:
-                value = self.apply(value, branch, _below(place))
+                value = self.apply(value, branch, _beside(place))
         for keyword in ("anyOf", "oneOf"):
             if isinstance(branches := schema.get(keyword), list):
                 value = self._alternative(value, branches, place)
@@ -165,11 +170,12 @@ class _Coercion:
     def _referenced(self, value: Any, schema: JsonObject, place: _Place) -> Any:
         reference = schema.get("$ref")
         target = resolve_local(self.root, reference) if isinstance(reference, str) else None
-        if not isinstance(reference, str) or target is None:
+        if not isinstance(reference, str) or target is None or reference in place.followed:
             return value
         inside = _Place(
             depth=place.depth + 1,
             references=place.references | {reference},
+            followed=place.followed | {reference},
             recursive=place.recursive or reference in place.references,
         )
         return self.apply(value, target, inside)
@@ -177,9 +183,9 @@ class _Coercion:
     def _alternative(self, value: Any, branches: list[Any], place: _Place) -> Any:
         for branch in branches:
             if fits(value, branch, root=self.root):
-                return self.apply(value, branch, _below(place))
+                return self.apply(value, branch, _beside(place))
         for branch in branches:
-            candidate = self.apply(value, branch, _below(place))
+            candidate = self.apply(value, branch, _beside(place))
             if candidate is not value and fits(candidate, branch, root=self.root):
                 return candidate
         return value
@@ -237,7 +243,18 @@ class _Coercion:
         return coerced if changed else value
 
 
+def _beside(place: _Place) -> _Place:
+    """One schema deeper, at the same value."""
+    return _Place(
+        depth=place.depth + 1,
+        references=place.references,
+        followed=place.followed,
+        recursive=place.recursive,
+    )
+
+
 def _below(place: _Place) -> _Place:
+    """One step deeper into the value."""
     return _Place(depth=place.depth + 1, references=place.references, recursive=place.recursive)
 
 

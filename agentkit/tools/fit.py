@@ -77,7 +77,7 @@ class _Document:
     """
 
     root: JsonObject
-    steps_left: int = 20_000
+    steps_left: int = 10_000
 
 
 class _Scope(NamedTuple):

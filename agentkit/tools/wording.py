@@ -315,7 +315,8 @@ def _in_other_words(broken: BrokenRule) -> str:
 
 _SENTENCES: Mapping[str, Callable[[BrokenRule], str]] = MappingProxyType(
     {
-        "": lambda _: "is not allowed",
+        # jsonschema does not say where the schema ``false`` stands, so the value has to do.
+        "": lambda broken: f"hold {value_text(broken.value)}, which is not allowed",
         "anyOf": _branches,
         "const": _const,
         "enum": _enum,

@@ -165,7 +165,7 @@ class _Walk:
         """One schema, whatever stands in its place."""
         if isinstance(raw, bool):
             return raw
-        if depth > _MAX_DEPTH:
+        if depth > _MAX_DEPTH and raw != {}:
             self.note(pointer, f"nested deeper than {_MAX_DEPTH} levels, cut")
             return {}
         if isinstance(raw, Mapping):

@@ -143,7 +143,7 @@ def _parameters_schema(
     plain = {p.name: _plain_property(p) for p in parameters}
     others = [p for p in parameters if plain[p.name] is None]
     read = pydantic_parameters(others, tool_name=tool_name) if others else None
-    found = read.properties if read else {}
+    found = {p.name: _with_text(read.properties[p.name], p) for p in others} if read else {}
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {p.name: plain[p.name] or found.get(p.name, {}) for p in parameters},
@@ -163,9 +163,13 @@ def _plain_property(parameter: Parameter) -> dict[str, Any] | None:
         return None
     if not parameter.is_required and is_json(parameter.default):
         schema["default"] = parameter.default
-    if text := annotation_text(parameter.annotation):
-        schema["description"] = text
-    return schema
+    return _with_text(schema, parameter)
+
+
+def _with_text(schema: dict[str, Any], parameter: Parameter) -> dict[str, Any]:
+    """With the words in ``Annotated[..., "words"]``; those of a Field go first."""
+    text = annotation_text(parameter.annotation)
+    return {"description": text, **schema} if text else schema
 
 
 def _in_order(names: Sequence[str], texts: Mapping[str, str]) -> dict[str, str]:

@@ -45,14 +45,17 @@ def _typed_dict(kind: Any, within: frozenset[Any]) -> Any:
     if type(kind).__module__ == "typing_extensions":
         return kind
     hints = typing.get_type_hints(kind, include_extras=True)
-    required = typing_extensions.Required
-    optional = typing_extensions.NotRequired
     fields: dict[str, Any] = {}
     for key, hint in hints.items():
+        required = key in kind.__required_keys__
+        inner = hint
         if typing.get_origin(hint) in {typing.Required, typing.NotRequired}:
-            (hint,) = typing.get_args(hint)  # noqa: PLW2901 - the same hint, unwrapped
-        inner = _portable(hint, within | {kind})
-        fields[key] = required[inner] if key in kind.__required_keys__ else optional[inner]
+            # Python 3.11 overlooks the marker when annotations are strings, so it goes first.
+            required = typing.get_origin(hint) is typing.Required
+            (inner,) = typing.get_args(hint)
+        inner = _portable(inner, within | {kind})
+        marker = typing_extensions.Required if required else typing_extensions.NotRequired
+        fields[key] = marker[inner]
     make: Any = typing_extensions.TypedDict  # the functional form, with computed fields
     made = make(kind.__name__, fields)
     made.__doc__ = kind.__doc__

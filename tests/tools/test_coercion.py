@@ -1,0 +1,276 @@
+"""What a model wrote becomes what the schema asks for when there is no doubt, and only then."""
+
+from __future__ import annotations
+
+import copy
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit.tools.coercion import coerce
+from agentkit.tools.fit import fits
+
+INTEGER, NUMBER, BOOLEAN = {"type": "integer"}, {"type": "number"}, {"type": "boolean"}
+UNITS = {"enum": ["celsius", "kelvin"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "expected"),
+    [
+        ("3", INTEGER, 3),
+        (" -12 ", INTEGER, -12),
+        ("3.0", INTEGER, 3),
+        (3.0, INTEGER, 3),
+        ("3", NUMBER, 3),
+        ("2.5", NUMBER, 2.5),
+        ("1e3", NUMBER, 1000.0),
+        ("1e3", INTEGER, 1000),
+        ("true", BOOLEAN, True),
+        ("False", BOOLEAN, False),
+        ("null", {"type": "null"}, None),
+        ("None", {"type": ["integer", "null"]}, None),
+        ("3", {"type": ["boolean", "integer"]}, 3),
+        ("[1, 2]", {"type": "array"}, [1, 2]),
+        ('["1"]', {"type": "array", "items": INTEGER}, [1]),
+        ('{"a": "1"}', {"type": "object", "properties": {"a": INTEGER}}, {"a": 1}),
+        ("Kelvin", UNITS, "kelvin"),
+        ("  celsius ", UNITS, "celsius"),
+        ("KELVIN", {"const": "kelvin"}, "kelvin"),
+        ("new  york", {"enum": ["New York"]}, "New York"),
+        (36, {"enum": ["36", "48"]}, "36"),
+        ("48", {"enum": [36, 48]}, 48),
+        (True, {"enum": ["true", "false"]}, "true"),
+        (["1", 2], {"items": INTEGER}, [1, 2]),
+        (["1", "1"], {"prefixItems": [INTEGER], "items": {"type": "string"}}, [1, "1"]),
+        ({"a": "1"}, {"additionalProperties": INTEGER}, {"a": 1}),
+        ("3", {"anyOf": [INTEGER, {"type": "null"}]}, 3),
+        ("3", {"oneOf": [BOOLEAN, INTEGER]}, 3),
+        ("3", {"allOf": [INTEGER]}, 3),
+        ("3", {"$ref": "#/$defs/N", "$defs": {"N": INTEGER}}, 3),
+    ],
+)
+def test_clear_values_are_coerced(value, schema, expected) -> None:
+    """Text of numbers, booleans and JSON, and enum members in other case, become what is meant."""
+    found = coerce(value, schema)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        ("three", INTEGER),
+        ("3.5", INTEGER),
+        ("007", INTEGER),
+        ("1_000", INTEGER),
+        ("1,000", NUMBER),
+        ("0x10", INTEGER),
+        ("+3", INTEGER),
+        ("٣", INTEGER),
+        ("9" * 5000, INTEGER),
+        ("1e999", NUMBER),
+        ("NaN", NUMBER),
+        (3.5, INTEGER),
+        (True, INTEGER),
+        (1, BOOLEAN),
+        ("yes", BOOLEAN),
+        (3, {"type": "string"}),
+        (None, {"type": "string"}),
+        ("a", {"type": "array"}),
+        ("[1, 2", {"type": "array"}),
+        ('{"a": 1}', {"type": "array"}),
+        ('{"a": 1, "a": 2}', {"type": "object"}),
+        ("[NaN]", {"type": "array"}),
+        ("[" * 100_000, {"type": "array"}),
+        ("[1]", {"type": ["string", "array"]}),
+        ("A", {"enum": ["a ", "a"]}),
+        ("fahrenheit", UNITS),
+        ("3", {"anyOf": [INTEGER, {"type": "string"}]}),
+        ("x", {"anyOf": [INTEGER, {"type": "null"}]}),
+        ("3", {}),
+        ("3", True),
+        ("3", "nonsense"),
+        ("3", {"type": "objekt"}),
+        ("3", {"$ref": "#/$defs/missing"}),
+        ("3", {"$ref": "https://example.org/x"}),
+        ({"unknown": "3"}, {"properties": {"n": INTEGER}}),
+    ],
+)
+def test_doubtful_values_stay(value, schema) -> None:
+    """A value that is fine, or that could mean several things, is returned itself."""
+    assert coerce(value, schema) is value
+
+
+def test_first_fitting_branch_is_taken() -> None:
+    """Of several branches the first one that fits as it stands is taken, then the first that can."""
+    schema = {
+        "anyOf": [
+            {"type": "object", "properties": {"kind": {"const": "a"}, "n": {"type": "string"}},
+             "required": ["kind"]},
+            {"type": "object", "properties": {"kind": {"const": "b"}, "n": INTEGER},
+             "required": ["kind"]},
+        ]
+    }  # fmt: skip
+    assert coerce({"kind": "b", "n": "3"}, schema) == {"kind": "b", "n": 3}
+    assert coerce({"kind": "a", "n": "3"}, schema) == {"kind": "a", "n": "3"}
+
+
+def test_defaults_of_optional_properties_are_filled() -> None:
+    """Absent optional properties get a default that fits; required ones and bad defaults do not."""
+    schema = {
+        "properties": {
+            "unit": {"type": "string", "default": "km"},
+            "limit": {"type": "integer", "default": "10"},
+            "after": {"type": "string", "default": None},
+            "city": {"type": "string", "default": "Rome"},
+            "where": {"$ref": "#/$defs/Where"},
+        },
+        "required": ["city"],
+        "$defs": {"Where": {"default": {}, "properties": {"radius": {"default": 5}}}},
+    }
+    assert coerce({}, schema) == {"unit": "km", "limit": 10, "where": {"radius": 5}}
+    assert coerce({}, schema, fill="all")["after"] is None
+    assert coerce({}, schema, fill="none") == {}
+
+
+def test_defaults_are_copies() -> None:
+    """Changing a filled default does not change the schema."""
+    schema = {"properties": {"tags": {"type": "array", "default": []}}}
+    coerce({}, schema)["tags"].append("x")
+    assert schema["properties"]["tags"]["default"] == []
+
+
+def test_value_given_is_not_changed() -> None:
+    """Coercion returns a new value and leaves the one given as it was."""
+    given_value = {"a": {"b": ["1"]}}
+    schema = {"properties": {"a": {"properties": {"b": {"items": INTEGER}}}}}
+    before = copy.deepcopy(given_value)
+    assert coerce(given_value, schema) == {"a": {"b": [1]}}
+    assert given_value == before
+
+
+def test_recursive_schema() -> None:
+    """A schema that refers to itself is followed as deep as the value goes, and no deeper."""
+    schema = {
+        "$ref": "#/$defs/Node",
+        "$defs": {
+            "Node": {
+                "properties": {
+                    "value": INTEGER,
+                    "next": {"$ref": "#/$defs/Node", "default": {}},
+                    "note": {"default": "-"},
+                }
+            }
+        },
+    }
+    found = coerce({"value": "1", "next": {"value": "2"}}, schema)
+    assert found == {"value": 1, "next": {"value": 2}, "note": "-"}
+    assert coerce(found, schema) is found
+
+
+def test_work_is_bounded() -> None:
+    """Deep values and references that multiply are returned unchanged, quickly."""
+    twice = [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/A"}]
+    assert coerce("1", {"$defs": {"A": {"allOf": twice}}, "$ref": "#/$defs/A"}) == "1"
+    deep: list = []
+    for _ in range(10_000):
+        deep = [deep]
+    schema = {"$defs": {"L": {"items": {"$ref": "#/$defs/L"}}}, "$ref": "#/$defs/L"}
+    assert coerce(deep, schema) is deep
+
+
+def test_no_foreign_package_is_needed() -> None:
+    """Coercion is standard library alone."""
+    module = sys.modules["agentkit.tools.coercion"]
+    used = {getattr(value, "__module__", None) for value in vars(module).values()}
+    roots = {name.split(".")[0] for name in used if isinstance(name, str)}
+    assert roots <= {"agentkit", *sys.stdlib_module_names}
+
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 40)
+    | st.sampled_from(
+        [
+            1.0,
+            2.5,
+            -0.0,
+            "a",
+            " A",
+            "B",
+            "3",
+            "3.0",
+            "1e2",
+            "true",
+            "null",
+            "[1]",
+            '{"a": "1"}',
+            "[]",
+        ]
+    )
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2)
+    ),
+    max_leaves=8,
+)
+TYPES = ["array", "boolean", "integer", "null", "number", "object", "string", "objekt"]
+SCHEMAS = st.recursive(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(TYPES)
+            | st.lists(st.sampled_from(TYPES), min_size=1, max_size=3),
+            "enum": st.lists(SCALARS, min_size=1, max_size=3),
+            "const": SCALARS,
+            "default": VALUES,
+            "$ref": st.sampled_from(["#/$defs/A", "#", "#/nowhere"]),
+        },
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(TYPES),
+            "items": inner,
+            "prefixItems": st.lists(inner, max_size=2),
+            "properties": st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2),
+            "required": st.just(["a"]),
+            "additionalProperties": inner,
+            "anyOf": st.lists(inner, min_size=1, max_size=3),
+            "oneOf": st.lists(inner, min_size=1, max_size=2),
+            "allOf": st.lists(inner, min_size=1, max_size=2),
+            "default": VALUES,
+        },
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=150)
+@given(VALUES, SCHEMAS, SCHEMAS, st.sampled_from(["fitting", "all", "none"]))
+def test_coercion_is_idempotent(value, schema, definition, fill) -> None:
+    """Coercing twice gives what coercing once gives, even under contradictory schemas."""
+    document = {**schema, "$defs": {"A": definition}}
+    once = coerce(value, document, fill=fill)
+    assert coerce(once, document, fill=fill) is once
+
+
+@settings(max_examples=150)
+@given(VALUES, SCHEMAS)
+def test_valid_values_stay_valid(value, schema) -> None:
+    """A value that fits, with or without its defaults, fits after coercion too."""
+    if fits(value, schema):
+        assert fits(coerce(value, schema), schema) is not False
+        assert fits(coerce(value, schema, fill="none"), schema) is not False
+
+
+@given(VALUES)
+def test_without_a_schema_nothing_changes(value) -> None:
+    """An empty schema asks for nothing."""
+    assert coerce(value, {}) is value

@@ -1,0 +1,185 @@
+"""A definition is immutable data: it survives JSON, and its digest is its identity."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit.errors import DefinitionError
+from agentkit.tools import (
+    ChildReference,
+    Description,
+    Effects,
+    Example,
+    Origin,
+    Signature,
+    Specification,
+    ToolDefinition,
+)
+from agentkit.tools.canonical import canonical_json, is_json
+from agentkit.tools.schema import attach_descriptions, detach_descriptions, excerpt
+
+FULL = ToolDefinition(
+    name="solve",
+    signature=Signature(
+        parameters={"type": "object", "properties": {"a": {"type": "number"}}, "required": ["a"]},
+        result={"type": "number"},
+        effects=Effects(reads=True, writes=False, idempotent=True),
+        children=(ChildReference(name="add", digest="0" * 64),),
+    ),
+    description=Description(
+        summary="Solve.", tags=("math",), parameters={"a": "First."}, usage_rules=("Be brief.",)
+    ),
+    specification=Specification(
+        pre=("a != 0",), post=("result > 0",), text=("Fast.",), complexity="O(1)"
+    ),
+    examples=(Example(arguments={"a": 1}, result=[], query="one"), Example(arguments={})),
+    origin=Origin(reference="here", original={"type": "dict"}, licence="MIT"),
+)
+
+TEXT = st.text(max_size=6)
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=6,
+)
+DEFINITIONS = st.builds(
+    ToolDefinition,
+    name=TEXT.filter(str.strip),
+    signature=st.builds(
+        Signature,
+        parameters=st.dictionaries(TEXT, JSON, max_size=3),
+        effects=st.builds(Effects, **dict.fromkeys(["reads", "writes", "destructive"], st.none() | st.booleans())),
+    ),
+    description=st.builds(
+        Description,
+        summary=TEXT,
+        tags=st.lists(TEXT, max_size=2).map(tuple),
+        parameters=st.dictionaries(TEXT, TEXT, max_size=2),
+    ),
+    examples=st.lists(
+        st.builds(Example, arguments=st.dictionaries(TEXT, JSON, max_size=2), result=JSON, query=TEXT), max_size=2
+    ).map(tuple),
+)  # fmt: skip
+
+
+@given(DEFINITIONS | st.just(FULL))
+def test_definition_survives_json_text(definition) -> None:
+    """Writing a definition as JSON and reading it back gives an equal one of the same digest."""
+    copy = ToolDefinition.from_json(json.loads(json.dumps(definition.to_json())))
+    assert copy == definition
+    assert copy.digest == definition.digest
+    assert hash(copy) == hash(definition)
+
+
+def test_digest_covers_the_levels_but_not_the_origin() -> None:
+    """Any change to a level changes the digest; where it came from does not."""
+    moved = dataclasses.replace(FULL, origin=Origin(reference="elsewhere"))
+    assert (moved.digest, moved) == (FULL.digest, FULL)
+    for change in (
+        {"name": "other"},
+        {"signature": Signature()},
+        {"description": Description()},
+        {"specification": Specification()},
+        {"examples": ()},
+    ):
+        assert dataclasses.replace(FULL, **change).digest != FULL.digest
+
+
+def test_digest_is_stable_over_versions() -> None:
+    """The digest of a known definition is a known number, so stores of old versions stay valid."""
+    definition = ToolDefinition.from_schema(
+        "double", "Twice.", {"type": "object", "properties": {"x": {"type": "number"}}}
+    )
+    canonical = (
+        b'{"description":{"summary":"Twice."},"format":1,"name":"double","signature":'
+        b'{"parameters":{"properties":{"x":{"type":"number"}},"type":"object"}}}'
+    )
+    assert definition.digest == hashlib.sha256(canonical).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({}, "not a tool definition"),
+        ({"name": " "}, "needs a name"),
+        ({"name": "f", "format": 2}, "format 2"),
+        ({"name": "f", "description": {"words": 1}}, "not a tool definition"),
+        ({"name": "f", "signature": {"effects": {"reeds": True}}}, "not a tool definition"),
+    ],
+)
+def test_what_is_no_definition_is_refused(record, message) -> None:
+    """A record of another shape, or of a newer format, is refused with the reason."""
+    with pytest.raises(DefinitionError, match=message):
+        ToolDefinition.from_json(record)
+
+
+@pytest.mark.parametrize(
+    ("names", "effects"),
+    [
+        ((), Effects()),
+        (("reads",), Effects(reads=True, writes=False)),
+        (("reads", "writes"), Effects(reads=True, writes=True)),
+        (("destructive",), Effects(destructive=True, writes=True)),
+        (("idempotent", "open_world"), Effects(idempotent=True, open_world=True)),
+    ],
+)
+def test_effects_from_names(names, effects) -> None:
+    """Reading alone declares that nothing is written; destroying declares that something is."""
+    assert Effects.of(names) == effects
+    assert Effects.of(("reads",)).is_read_only
+    assert not Effects(destructive=True, writes=False).is_read_only
+
+
+NESTED = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "description": "Where."},
+        "address": {
+            "type": "object",
+            "description": "Full.",
+            "properties": {"zip": {"type": "string", "description": "Code."}},
+        },
+        "items": {"type": "array", "items": {"properties": {"sku": {"description": "Unit."}}}},
+    },
+}
+
+
+def test_words_and_structure_come_apart_and_together() -> None:
+    """Descriptions at any depth are taken out by path and put back unchanged."""
+    bare, texts = detach_descriptions(NESTED)
+    assert texts == {
+        "city": "Where.",
+        "address": "Full.",
+        "address.zip": "Code.",
+        "items[].sku": "Unit.",
+    }
+    assert "description" not in json.dumps(bare)
+    assert attach_descriptions(bare, texts) == NESTED
+
+
+def test_excerpt_follows_a_path() -> None:
+    """The part of a schema that governs a value is found by the path of the value."""
+    assert excerpt(NESTED, ("items", 0, "sku")) == {"description": "Unit."}
+    assert excerpt(NESTED, ("items", "sku")) is None
+    assert excerpt(NESTED, ("city", 0)) is None
+    assert excerpt(NESTED, ("city", "x", "y")) is None
+
+
+def test_canonical_json() -> None:
+    """Equal data give equal bytes; what JSON can not hold is refused."""
+    assert canonical_json({"b": 1.0, "a": (2**60,)}) == b'{"a":["1152921504606846976n"],"b":1}'
+    for value in (float("nan"), {"a": float("inf")}, object()):
+        with pytest.raises(ValueError, match="JSON"):
+            canonical_json(value)
+    assert is_json({"a": [1, None, "x", True, 1.5]})
+    assert not any(map(is_json, [float("nan"), {1: 2}, (1,), object(), [float("inf")]]))

@@ -1,0 +1,227 @@
+"""Schemas from the wild become valid JSON Schema 2020-12, and every repair is reported."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from agentkit.tools.sources import normalise_parameters, normalise_schema
+
+
+def test_python_dialect() -> None:
+    """A tool as benchmarks write it, with every repair named."""
+    raw = {
+        "type": "dict",
+        "properties": {
+            "city": {"type": "str", "description": None, "required": True},
+            "days": {"type": "int", "optional": True, "default": "3"},
+            "where": {"type": "tuple", "items": {"type": "float"}},
+            "anything": {"type": "any", "enum": []},
+            "options": {"type": "HashMap"},
+            "names": {"type": "ArrayList", "items": {"type": "String"}},
+            "code": {"type": "string", "pattern": "(?<bad>"},
+        },
+        "required": ["days"],
+    }
+    received = copy.deepcopy(raw)
+    found = normalise_parameters(raw)
+    assert raw == received  # what was received is not touched
+    assert found.schema == {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"type": "integer", "default": "3"},
+            "where": {"type": "array", "items": {"type": "number"}},
+            "anything": {},
+            "options": {"type": "object"},
+            "names": {"type": "array", "items": {"type": "string"}},
+            "code": {"type": "string"},
+        },
+        "required": ["days", "city"],
+    }
+    assert [(change.pointer, change.rule) for change in found.changes] == [
+        ("", "type dict -> object"),
+        ("/properties/city", "type str -> string"),
+        ("/properties/city/description", "null text dropped"),
+        ("/properties/days", "type int -> integer"),
+        ("/properties/where", "type tuple -> array"),
+        ("/properties/where/items", "type float -> number"),
+        ("/properties/anything", "type 'any' dropped"),
+        ("/properties/anything/enum", "empty enum dropped"),
+        ("/properties/options", "type HashMap -> object"),
+        ("/properties/names", "type ArrayList -> array"),
+        ("/properties/names/items", "type String -> string"),
+        ("/properties/code/pattern", "pattern does not compile, dropped"),
+        ("/properties/city", "required true moved to the object"),
+        ("/properties/days", "optional true moved to the object"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({"type": ["str", "None"]}, {"type": ["string", "null"]}),
+        ({"type": ["string", "any"]}, {}),
+        ({"type": []}, {}),
+        ({"type": "Date (yyyy-mm-dd)"}, {}),
+        ({"type": ""}, {}),
+        ({"type": "list[int]"}, {"type": "array", "items": {"type": "integer"}}),
+        ({"type": "list[int]", "items": {}}, {"type": "array", "items": {}}),
+        ({"type": "int | None"}, {"type": ["integer", "null"]}),
+        (
+            {"type": "list[int] | str"},
+            {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "string"}]},
+        ),
+        ({"type": "array"}, {"type": "array", "items": {}}),
+        ({"type": "array", "items": "str"}, {"type": "array", "items": {"type": "string"}}),
+        ({"items": [{"type": "int"}]}, {"prefixItems": [{"type": "integer"}]}),
+        ({"items": [], "additionalItems": False}, {"items": False}),
+        ({"type": "string", "nullable": True}, {"type": ["string", "null"]}),
+        ({"type": "string", "nullable": False}, {"type": "string"}),
+        (
+            {"$ref": "#/$defs/A", "nullable": True},
+            {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]},
+        ),
+        ({"minimum": 3, "exclusiveMinimum": True}, {"exclusiveMinimum": 3}),
+        ({"maximum": 3, "exclusiveMaximum": False}, {"maximum": 3}),
+        ({"minimum": "3", "maxLength": "2.5"}, {"minimum": 3}),
+        ({"multipleOf": 0, "minItems": -1, "maximum": None}, {}),
+        ({"enum": {"a": "first", "b": "second"}}, {"enum": ["a", "b"]}),
+        ({"enum": "a"}, {"enum": ["a"]}),
+        ({"description": ["a"]}, {"description": '["a"]'}),
+        ({"examples": "a"}, {"examples": ["a"]}),
+        ({"required": "city"}, {"required": ["city"]}),
+        ({"required": ["a", "a", 3]}, {"required": ["a"]}),
+        ({"required": True}, {}),
+        ({"optional": ["a"]}, {}),
+        ({"anyOf": []}, {}),
+        ({"anyOf": {"type": "int"}}, {"anyOf": [{"type": "integer"}]}),
+        ({"additionalProperties": "str"}, {"additionalProperties": {"type": "string"}}),
+        ({"additionalProperties": None}, {}),
+        ({"patternProperties": {"(": {}, "^a": {}}}, {"patternProperties": {"^a": {}}}),
+        ({"uniqueItems": "true", "readOnly": 1}, {"uniqueItems": True}),
+        ({"$schema": "http://json-schema.org/draft-07/schema#"}, {}),
+        (
+            {"dependencies": {"a": ["b"], "c": {"required": ["d"]}}},
+            {"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"c": {"required": ["d"]}}},
+        ),
+        ("float", {"type": "number"}),
+        ("nonsense", {}),
+        (None, {}),
+        (3, {}),
+        (True, {}),
+        (False, {"not": {}}),
+    ],
+)
+def test_repairs(raw, expected) -> None:
+    """Each known mistake is repaired and reported."""
+    found = normalise_schema(raw)
+    assert found.schema == expected
+    assert found.changes
+    Draft202012Validator.check_schema(found.schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": ["string", "null"], "default": 3},
+        {"type": "object", "properties": {"type": {"type": "string"}, "required": {}, "enum": {}}},
+        {"$defs": {"A": {"type": "integer"}}, "properties": {"x": {"$ref": "#/$defs/A"}}},
+        {"type": "array", "prefixItems": [{}], "items": False},
+        {"x-note": 3, "format": "made-up", "optional": {"a": 1}, "nullable": "perhaps"},
+        {"required": ["not", "declared"], "enum": ["a", "a"], "const": None},
+        {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://example.org/a"},
+    ],
+)
+def test_sound_schema_is_left_alone(schema) -> None:
+    """A valid schema is returned equal, with nothing to report."""
+    found = normalise_schema(schema)
+    assert (found.schema, found.changes) == (schema, ())
+
+
+@pytest.mark.parametrize(
+    ("raw", "properties", "required"),
+    [
+        ({"city": {"type": "str"}, "type": {"type": "str"}}, ["city", "type"], ()),
+        ({"city": "string", "days": "int"}, ["city", "days"], ()),
+        ({"title": {"type": "string"}}, ["title"], ()),
+        ({"items": {"type": "array"}, "to": {"required": True}}, ["items", "to"], ("to",)),
+        ([{"name": "a", "optional": False}, {"name": "b"}, {"x": 1}, "c"], ["a", "b", "c"], ("a",)),
+        ({"type": "object", "properties": [{"name": "a", "required": "yes"}]}, ["a"], ("a",)),
+        ({"properties": {"a": {"required": False}}, "required": ["a"]}, ["a"], ("a",)),
+        ({"type": "string"}, [], ()),
+        ("nonsense", [], ()),
+        (True, [], ()),
+        (
+            {"$ref": "#/$defs/A", "$defs": {"A": {"type": "object", "properties": {"b": {}}}}},
+            ["b"],
+            (),
+        ),
+    ],
+)
+def test_parameters_are_always_an_object(raw, properties, required) -> None:
+    """However parameters are written, the result is the schema of an object."""
+    found = normalise_parameters(raw)
+    assert found.schema["type"] == "object"
+    assert list(found.schema["properties"]) == properties
+    assert tuple(found.schema.get("required", ())) == required
+    Draft202012Validator.check_schema(found.schema)
+
+
+def test_required_of_a_nested_object_stays_there() -> None:
+    """``required`` as a list belongs to the property, ``required: true`` to its parent."""
+    raw = {"properties": {"a": {"type": "dict", "properties": {"b": {"required": True}}}}}
+    found = normalise_parameters(raw).schema
+    assert found["properties"]["a"]["required"] == ["b"]
+    assert "required" not in found
+
+
+def test_very_deep_schema_is_cut() -> None:
+    """A schema nested beyond all reason is cut and reported instead of exhausting the stack."""
+    raw: dict = {"type": "string"}
+    for _ in range(5_000):
+        raw = {"type": "array", "items": raw}
+    found = normalise_schema(raw)
+    assert any("nested deeper" in change.rule for change in found.changes)
+    assert normalise_schema(found.schema).changes == ()
+
+
+KEYWORDS = [
+    "$anchor", "$comment", "$defs", "$id", "$ref", "$schema", "$vocabulary", "additionalProperties",
+    "additionalItems", "allOf", "anyOf", "const", "contains", "default", "definitions",
+    "dependencies", "dependentRequired", "dependentSchemas", "deprecated", "description", "else",
+    "enum", "examples", "exclusiveMinimum", "format", "if", "items", "maxItems", "minLength",
+    "minimum", "multipleOf", "not", "nullable", "oneOf", "optional", "pattern",
+    "patternProperties", "prefixItems", "properties", "propertyNames", "required", "then", "title",
+    "type", "unevaluatedProperties", "uniqueItems",
+]  # fmt: skip
+WORDS = [
+    "", "string", "int", "dict", "any", "list[str]", "str | None", "true", "yes", "#/$defs/a",
+    "#", "(", "^a+$", "a", "b", "3", "-1.5",
+]  # fmt: skip
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 9) | st.floats() | st.sampled_from(WORDS),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*KEYWORDS, "a", "b"]), inner, max_size=4)
+    ),
+    max_leaves=25,
+)
+
+
+@settings(max_examples=150)
+@given(VALUES, st.sampled_from([normalise_schema, normalise_parameters]))
+def test_result_is_valid_and_final(raw, normalise) -> None:
+    """Whatever comes in, a valid schema comes out, and normalising it again changes nothing."""
+    found = normalise(raw)
+    Draft202012Validator.check_schema(found.schema)
+    again = normalise(found.schema)
+    assert again.changes == ()
+    assert repr(again.schema) == repr(found.schema)
+    if not found.changes:
+        assert repr(found.schema) == repr(raw)

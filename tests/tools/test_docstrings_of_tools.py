@@ -1,0 +1,216 @@
+"""Docstrings of every usual style become the words of a tool."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit.tools import Example
+from agentkit.tools.sources import definition_from_function
+from agentkit.tools.sources.docstrings import read_docstring
+
+
+def google(make: str, price: float = 3.0) -> list[str]:
+    """Find cars.
+
+    Only cars in stock
+    are found.
+
+    Args:
+        make: The brand.
+        price (float): Most that may be paid,
+            in euros.
+
+    Returns:
+        Names of cars.
+
+    Raises:
+        ValueError: If the price is negative.
+    """
+    return []
+
+
+def numpy(make: str, price: float = 3.0) -> list[str]:
+    """Find cars.
+
+    Only cars in stock
+    are found.
+
+    Parameters
+    ----------
+    make : str
+        The brand.
+    price : float, optional
+        Most that may be paid,
+        in euros.
+
+    Returns
+    -------
+    list of str
+        Names of cars.
+
+    Raises
+    ------
+    ValueError
+        If the price is negative.
+    """  # noqa: D416 - NumPy's sections have no colon
+    return []
+
+
+def rest(make: str, price: float = 3.0) -> list[str]:
+    """Find cars.
+
+    Only cars in stock
+    are found.
+
+    :param make: The brand.
+    :param float price: Most that may be paid,
+        in euros.
+    :returns: Names of cars.
+    :raises ValueError: If the price is negative.
+    """
+    return []
+
+
+def epydoc(make: str, price: float = 3.0) -> list[str]:
+    """Find cars.
+
+    Only cars in stock
+    are found.
+
+    @param make: The brand.
+    @param price: Most that may be paid,
+        in euros.
+    @return: Names of cars.
+    @raise ValueError: If the price is negative.
+    """
+    return []
+
+
+@pytest.mark.parametrize("function", [google, numpy, rest, epydoc])
+def test_styles_say_the_same(function) -> None:
+    """Google, NumPy, reST and epydoc give the same definition."""
+    definition = definition_from_function(function)
+    assert definition.description.summary == "Find cars.\n\nOnly cars in stock\nare found."
+    assert definition.description.parameters == {
+        "make": "The brand.",
+        "price": "Most that may be paid, in euros.",
+    }
+    assert definition.specification.text == ("Raises ValueError: If the price is negative.",)
+    assert definition.signature.result is not None
+    assert definition.signature.result["description"] == "Names of cars."
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        (None, ""),
+        ("", ""),
+        ("One line.", "One line."),
+        ("Two\n    lines.", "Two\nlines."),
+        ("Mind: colons are fine.\n\n    Even: here.", "Mind: colons are fine.\n\nEven: here."),
+        ("Price in €: 数字.", "Price in €: 数字."),
+    ],
+)
+def test_prose_is_kept_as_it_is(text, summary) -> None:
+    """A docstring without sections is the summary."""
+    assert read_docstring(text).summary == summary
+
+
+def test_words_in_the_annotation_win() -> None:
+    """Texts of parameters that the function does not have are dropped."""
+
+    def find(make: str) -> None:
+        """Find.
+
+        Args:
+            make: The brand.
+            gone: Removed last year.
+        """
+
+    assert definition_from_function(find).description.parameters == {"make": "The brand."}
+
+
+def documented(text: str, times: int = 1) -> str:
+    """Repeat a text.
+
+    Args:
+        text: What to repeat.
+        times: How often.
+
+    Examples:
+        >>> documented("ab", times=2)
+        'abab'
+        >>> documented(
+        ...     "x",
+        ... )
+        'x'
+
+        >>> documented("q" + "r")
+        'qr'
+
+        Empty texts stay empty.
+    """
+    return text * times
+
+
+def test_worked_calls_become_examples() -> None:
+    """Calls with literal arguments are L4 examples; other examples stay in the summary."""
+    definition = definition_from_function(documented)
+    assert definition.examples == (
+        Example(arguments={"text": "ab", "times": 2}, result="abab"),
+        Example(arguments={"text": "x"}, result="x"),
+    )
+    assert definition.description.summary == (
+        'Repeat a text.\n\nExamples:\n>>> documented("q" + "r")\n\'qr\'\n\nEmpty texts stay empty.'
+    )
+
+
+def test_numpy_examples_are_found_too() -> None:
+    """The NumPy style's examples section is read like Google's."""
+    text = "Add.\n\nExamples\n--------\n>>> add(1, b=2)\n3\n"
+    found = read_docstring(text, function_name="add", parameters=("a", "b"))
+    assert found.examples == (Example(arguments={"a": 1, "b": 2}, result=3),)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "other(1)",
+        "add(1, 2, 3)",
+        "add(1, a=2)",
+        "add(*[1])",
+        "add(c=1)",
+        "add({1, 2})",
+        "add(b'x')",
+        "add(x)",
+        "add(1) + 1",
+        "add(",
+        "x = 1",
+        "module.add(1)",
+    ],
+)
+def test_what_is_not_a_plain_call_stays_text(call) -> None:
+    """An example that is not a call with literals is kept word for word."""
+    found = read_docstring(
+        f"Add.\n\nExamples:\n    >>> {call}\n    3\n", function_name="add", parameters=("a", "b")
+    )
+    assert found.examples == ()
+    assert call in found.summary
+
+
+def test_example_that_breaks_the_schema_is_no_example() -> None:
+    """A documented call that shows a mistake is not taught as a worked example."""
+
+    def half(x: int) -> int:
+        """Half of a number.
+
+        Args:
+            x: The number.
+
+        Example:
+            >>> half("three")
+            0
+        """
+        return x // 2
+
+    assert definition_from_function(half).examples == ()
