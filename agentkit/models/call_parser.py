@@ -1,0 +1,398 @@
+"""Find the tool calls in a model's text, however it wrote them.
+
+Understood are ToolACE-R's ``[f(a=1), g(b="x")]`` and JSON (``{"calls": [...]}``, a list, one
+object, OpenAI's ``tool_calls``), in prose, code fences or ``<tool_call>`` tags. Small models are
+sloppy, so much is tolerated: missing or surplus closing brackets, trailing commas, either spelling
+of true and null, a ``functions.`` prefix, positional arguments, arguments inside a string.
+
+Calls are data: nothing is evaluated, and text of any kind is read in bounded time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentkit.messages import ToolCall
+from agentkit.models.literals import LiteralReader, UnreadableError
+from agentkit.tools.definition import ToolDefinition
+
+MAX_TEXT = 100_000
+"""Longest text in which calls are looked for, in characters."""
+
+_MAX_ATTEMPTS = 100
+_MAX_MALFORMED = 20_000  # characters of a call that can not be read
+_NAME = r"[^\W\d]\w*+(?:[.\-]\w++)*+"
+_START = re.compile(rf"[\[{{]|(?<![\w.\-])({_NAME})\(")
+_CALL = re.compile(rf"\s*({_NAME}) ?\(")
+_KEYWORD = re.compile(r"\s*([^\W\d][\w.\-]*+)\s*[=:](?!=)")
+_JSON_NAME = re.compile(r"[\"'](?:name|function|tool|tool_name)[\"']\s*:\s*[\"']([^\"']{1,200})")
+_BRACKETS = re.compile(
+    r"\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)|'(?:[^'\\]|\\.)*+(?:'|\\?\Z)|[()\[\]{}]", re.DOTALL
+)
+_WRAPPING = re.compile(
+    r"(?<!`)``(?!`)|```[\w\-]*\s*```|</?(?:tool_calls?|function_calls?)>|<\|[a-z_]+\|>|```[\w\-]*\s*\Z"
+)
+_REMAINS = re.compile(r'(?:[\s\[\](){}`,:;.*\-]|"(?:tool_|function_)?calls")*+')
+_WRAPPED_LINE = re.compile(r"(?:\s|[-*>,;]|\d+\.|```[\w\-]*+|</?tool_calls?>)*+")
+_PREFIXES = ("functions.", "function.", "tools.", "default_api.")
+_LISTS = ("calls", "tool_calls", "function_calls")
+_NAMES = ("name", "function", "tool", "tool_name", "function_name")
+_ARGUMENTS = ("arguments", "parameters", "args", "kwargs", "input")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParsedCalls:
+    """What a text says.
+
+    Attributes:
+        calls: The calls, in the order of the text. One that can not be read has its text in
+            ``malformed``.
+        text: What is left when the calls and their wrapping are taken out.
+        reasons: What had to be tolerated, or what was wrong, one phrase each.
+    """
+
+    calls: tuple[ToolCall, ...] = ()
+    text: str = ""
+    reasons: tuple[str, ...] = ()
+
+
+def parse_calls(
+    text: str, tools: Sequence[ToolDefinition] = (), *, first_id: int = 1
+) -> ParsedCalls:
+    r"""Find the calls in ``text``. Never raises, whatever the text.
+
+    Args:
+        text: What the model wrote.
+        tools: What it was offered. They decide whether a call in the middle of prose is meant,
+            give positional arguments their names, and mend names (``functions.f``, ``math_add``
+            for ``math.add``). Without them only calls that stand apart from prose count.
+        first_id: Number in the ``call_id`` of the first call; the others count on.
+
+    Example:
+        >>> parsed = parse_calls('Sure: [get_weather(city="Oslo", days=2)]')
+        >>> parsed.calls[0].name, dict(parsed.calls[0].arguments), parsed.text
+        ('get_weather', {'city': 'Oslo', 'days': 2}, 'Sure:')
+        >>> fenced = parse_calls('```json\n{"name": "f", "arguments": {"a": null}}\n```')
+        >>> fenced.calls[0].arguments
+        {'a': None}
+    """
+    if len(text) > MAX_TEXT:
+        reason = f"{len(text)} characters are too many to look for calls (at most {MAX_TEXT})"
+        return ParsedCalls(text=text, reasons=(reason,))
+    scan = _Scan(text, tools)
+    scan.run()
+    calls = tuple(
+        ToolCall(
+            call_id=f"call_{first_id + index}",
+            name=found.name,
+            arguments={} if found.arguments is None else found.arguments,
+            malformed=found.malformed,
+        )
+        for index, found in enumerate(scan.calls)
+    )
+    return ParsedCalls(calls=calls, text=scan.rest(), reasons=tuple(dict.fromkeys(scan.reasons)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A call as read: either its arguments or its malformed text."""
+
+    name: str
+    arguments: dict[str, Any] | None = None
+    malformed: str | None = None
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Written:
+    """A call in Python's form, before positional arguments have names."""
+
+    name: str
+    positional: list[Any] = field(default_factory=list)
+    keywords: dict[str, Any] = field(default_factory=dict)
+
+
+class _Scan:
+    """One pass over one text."""
+
+    def __init__(self, text: str, tools: Sequence[ToolDefinition]) -> None:
+        self.text = text
+        self.tools = {tool.name: tool for tool in tools}
+        self.reader = LiteralReader(text)
+        self.calls: list[_Found] = []
+        self.reasons: list[str] = []
+        self._spans: list[tuple[int, int]] = []
+        self._resume = 0  # where to look on when there is no call here
+        self._plain_names = _plain_names(self.tools)
+
+    def run(self) -> None:
+        position = 0
+        for _ in range(_MAX_ATTEMPTS):
+            match = _START.search(self.text, position)
+            if match is None:
+                return
+            self.reader.repairs.clear()
+            self._resume = match.end()
+            end = self._call_at(match) if match[1] else self._brackets_at(match.start())
+            if end is not None:
+                self._spans.append((match.start(), end))
+            position = self._resume if end is None else end
+        self.reasons.append(f"stopped looking for calls after {_MAX_ATTEMPTS} brackets")
+
+    def rest(self) -> str:
+        """The text without the calls."""
+        if not self._spans:
+            return self.text
+        parts, position = [], 0
+        for start, end in self._spans:
+            parts.append(self.text[position:start])
+            position = end
+        rest = _WRAPPING.sub("", "".join([*parts, self.text[position:]])).strip()
+        return "" if _REMAINS.fullmatch(rest) else rest
+
+    # Python's form
+
+    def _call_at(self, match: re.Match[str]) -> int | None:
+        """A call outside brackets; None when it is prose."""
+        found, end = self._read_call(match[1], match.start(1), match.end())
+        alone = self._stands_alone(match.start(), end)
+        is_known = not self.tools or found.name in self.tools
+        if found.arguments is None:
+            is_meant = is_known and alone
+        elif self.tools and is_known:
+            is_meant = True
+        else:
+            is_meant = alone if not self.tools else self._is_everything(match.start(), end)
+        return self._keep([found], end) if is_meant else None
+
+    def _brackets_at(self, start: int) -> int | None:
+        """A list of calls, or JSON that describes calls; None when it is something else."""
+        if self.text[start] == "[" and _CALL.match(self.text, start + 1):
+            return self._list_at(start)
+        self.reader.seek(start)
+        try:
+            value = self.reader.value()
+        except UnreadableError:
+            return self._unreadable_json(start)
+        self._resume = self.reader.position  # data: its strings are not searched for calls
+        found = self._calls_in(value)
+        return self._keep(found, self._resume) if found or self._says_none(value, start) else None
+
+    def _list_at(self, start: int) -> int | None:
+        """``[f(a=1), g(b=2)]``."""
+        found, position = [], start + 1
+        while match := _CALL.match(self.text, position):
+            call, end = self._read_call(match[1], match.start(1), match.end())
+            if call.arguments is None and self.tools and call.name not in self.tools:
+                return None
+            found.append(call)
+            self.reader.position = end
+            if not self.reader.take(","):
+                break
+            position = self.reader.position
+        self.reader.close("]")
+        return self._keep(found, self.reader.position)
+
+    def _read_call(self, name: str, start: int, position: int) -> tuple[_Found, int]:
+        """The call named ``name`` whose arguments start at ``position``, and where it ends."""
+        written = _Written(self._resolved(name))
+        self.reader.seek(position)
+        try:
+            while not self.reader.close(")"):
+                self._read_argument(written)
+                self.reader.separate(")")
+            return self._named(written), self.reader.position
+        except UnreadableError as error:
+            end = self._balanced_end(position - 1)
+            found = _Found(written.name, malformed=self.text[start:end], reasons=(str(error),))
+            return found, end
+
+    def _read_argument(self, written: _Written) -> None:
+        reader = self.reader
+        match = _KEYWORD.match(self.text, reader.position)
+        if match:
+            reader.position = match.end()
+            written.keywords[match[1]] = reader.value()
+        elif reader.take("**"):
+            entries = reader.value()
+            if not isinstance(entries, dict):
+                reader.fail("expected an object after **")
+            written.keywords |= entries
+        else:
+            written.positional.append(reader.value())
+
+    def _named(self, written: _Written) -> _Found:
+        """The call with arguments by name; positional ones take the parameters in order."""
+        name, given, keywords = written.name, written.positional, written.keywords
+        if not given:
+            return _Found(name, keywords)
+        tool = self.tools.get(name)
+        parameters = list(tool.signature.properties) if tool else []
+        if len(given) == 1 and isinstance(given[0], dict) and given[0].keys() <= set(parameters):
+            return _Found(name, given[0] | keywords, reasons=("an object for all arguments",))
+        free = [parameter for parameter in parameters if parameter not in keywords]
+        if len(given) > len(free):
+            self.reader.fail(f"{len(given)} positional arguments for {len(free)} parameters")
+        arguments = dict(zip(free, given, strict=False)) | keywords
+        return _Found(name, arguments, reasons=("positional arguments took the order of the tool",))
+
+    # JSON
+
+    def _calls_in(self, value: Any) -> list[_Found]:
+        """Calls that decoded JSON describes, as a whole or below one of its keys."""
+        found = list(self._described(value))
+        calls = [call for call in found if call is not None]
+        if len(calls) == len(found):
+            return calls
+        parts = value.values() if isinstance(value, Mapping) else ()
+        below = [
+            call
+            for part in parts
+            if isinstance(part, dict | list)
+            for call in self._described(part)
+        ]
+        return [call for call in below if call is not None and call.name in self.tools]
+
+    def _says_none(self, value: Any, start: int) -> bool:
+        """Whether JSON says outright that nothing is called: ``{"calls": []}``, or just ``[]``."""
+        if isinstance(value, Mapping):
+            return any(value.get(key) == [] for key in _LISTS)
+        return value == [] and self._is_everything(start, self.reader.position)
+
+    def _described(self, value: Any) -> Iterator[_Found | None]:
+        """Calls that decoded JSON describes; None for each part that describes none."""
+        if isinstance(value, Mapping):
+            value = _inner(value)
+        if isinstance(value, list):
+            for item in value:
+                yield from self._described(item) if isinstance(item, Mapping) else [None]
+        elif isinstance(value, Mapping):
+            name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
+            if name is not None:
+                yield self._one_described(self._resolved(name), value)
+            elif value and all(self._resolved(key) in self.tools for key in value):
+                yield from (_with_arguments(self._resolved(key), value[key]) for key in value)
+            else:
+                yield None
+        else:
+            yield None
+
+    def _one_described(self, name: str, value: Mapping[str, Any]) -> _Found | None:
+        key = next((key for key in _ARGUMENTS if key in value), None)
+        if key is None:
+            if name not in self.tools:
+                return None  # an object that happens to have a name
+            outside = {*_NAMES, "type", "id", "call_id"}
+            return _Found(name, {k: v for k, v in value.items() if k not in outside})
+        arguments = value[key]
+        if key == "parameters" and isinstance(arguments, Mapping) and "properties" in arguments:
+            return None  # a definition, repeated by the model
+        return _with_arguments(name, arguments)
+
+    def _unreadable_json(self, start: int) -> int | None:
+        """Keep the text of a broken object that names an offered tool."""
+        match = _JSON_NAME.search(self.text, start, start + 300)
+        if match is None or self._resolved(match[1]) not in self.tools:
+            return None
+        if "{" in self.text[start + 1 : match.start()]:
+            return None  # a list of calls: its items are looked at one by one
+        end = self._balanced_end(start)
+        found = _Found(
+            self._resolved(match[1]),
+            malformed=self.text[start:end],
+            reasons=("not readable as JSON",),
+        )
+        return self._keep([found], end)
+
+    # Both
+
+    def _keep(self, found: list[_Found], end: int) -> int:
+        self.calls += found
+        self.reasons += self.reader.repairs
+        for call in found:
+            self.reasons += [f"{call.name}: {reason}" for reason in call.reasons]
+            if self.tools and call.name not in self.tools:
+                self.reasons.append(f"{call.name}: not among the tools offered")
+        return end
+
+    def _resolved(self, name: str) -> str:
+        """The offered tool that ``name`` stands for, else the name without its prefix."""
+        if name in self.tools:
+            return name
+        bare = next((name[len(p) :] for p in _PREFIXES if name.startswith(p)), name)
+        return bare if bare in self.tools else self._plain_names.get(_plain(bare), bare or name)
+
+    def _balanced_end(self, start: int) -> int:
+        """Where the bracket at ``start`` closes; the end of its line when it does not."""
+        depth, last = 0, min(len(self.text), start + _MAX_MALFORMED)
+        for match in _BRACKETS.finditer(self.text, start, last):
+            if match[0] in "([{":
+                depth += 1
+            elif match[0] in ")]}":
+                depth -= 1
+                if depth <= 0:
+                    return match.end()
+        newline = self.text.find("\n", start, last)
+        return last if newline < 0 else newline
+
+    def _stands_alone(self, start: int, end: int) -> bool:
+        """Whether nothing but wrapping shares the lines of this span."""
+        before = self.text[self.text.rfind("\n", 0, start) + 1 : start]
+        newline = self.text.find("\n", end)
+        after = self.text[end : len(self.text) if newline < 0 else newline]
+        return bool(_WRAPPED_LINE.fullmatch(before)) and bool(_WRAPPED_LINE.fullmatch(after))
+
+    def _is_everything(self, start: int, end: int) -> bool:
+        """Whether nothing but wrapping lies outside this span."""
+        outside = self.text[:start], self.text[end:]
+        return all(_WRAPPED_LINE.fullmatch(part) for part in outside)
+
+
+def _inner(value: Mapping[str, Any]) -> Any:
+    """The part of an object that lists or describes calls."""
+    for key in _LISTS:
+        if isinstance(value.get(key), list):
+            return value[key]
+    for key in ("function_call", "tool_call", "function"):
+        if isinstance(value.get(key), Mapping):
+            return value[key]
+    return value
+
+
+def _with_arguments(name: str, arguments: Any) -> _Found:
+    if arguments is None:
+        return _Found(name, {})
+    if isinstance(arguments, str):
+        return _from_text(name, arguments)
+    if isinstance(arguments, dict):
+        return _Found(name, arguments)
+    return _Found(name, malformed=json.dumps(arguments, ensure_ascii=False))
+
+
+def _from_text(name: str, text: str) -> _Found:
+    """Arguments that came as a string, as OpenAI writes them."""
+    if not text.strip():
+        return _Found(name, {})
+    reader = LiteralReader(text)
+    try:
+        value = reader.value()
+    except UnreadableError:
+        return _Found(name, malformed=text)
+    is_all = reader.peek() == ""
+    return _Found(name, value) if isinstance(value, dict) and is_all else _Found(name, None, text)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _plain_names(names: Mapping[str, ToolDefinition]) -> dict[str, str]:
+    """Offered names by the spelling that identifiers allow, where that is unambiguous."""
+    plain: dict[str, str] = {}
+    for name in names:
+        plain[_plain(name)] = "" if _plain(name) in plain else name
+    return {spelling: name for spelling, name in plain.items() if name}

@@ -1,0 +1,1 @@
+"""JSON Schema for engines that decode under a grammar."""

@@ -1,0 +1,196 @@
+"""``PromptedModel``: tool calls for a model that has no place for tools.
+
+The tools move into the system prompt, calls and results into the conversation as text, and the
+answer is read back into calls. Where the model can hold its answer to a JSON Schema (grammar
+decoding), ``constrained=True`` makes every call well-formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from agentkit.errors import UsageError
+from agentkit.messages import (
+    AssistantMessage,
+    JsonObject,
+    Message,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
+from agentkit.models.call_schema import answer_schema, call_schema
+from agentkit.models.prompt_format import (
+    PromptFormat,
+    parse_answer,
+    parse_calls,
+    render_answer,
+    render_calls,
+    render_result,
+    render_system_prompt,
+)
+from agentkit.tools.definition import ToolDefinition
+
+
+class PromptedModel:
+    """Wraps any chat model, so that it is offered tools in its prompt and answers in text.
+
+    The prompt is the same for the same tools in the same order, so that prompt caches hold, and a
+    proposal that is shown again (self-refinement) is shown in the format it was written in.
+
+    Example:
+        >>> import asyncio
+        >>> from agentkit.testing import FunctionModel
+        >>> wait = ToolDefinition.from_schema("wait", "Wait.", {"type": "object"})
+        >>> model = PromptedModel(FunctionModel(lambda request: "[wait()]"))
+        >>> request = ModelRequest(messages=(UserMessage(text="Wait!"),), tools=(wait,))
+        >>> asyncio.run(model.complete(request)).message.tool_calls[0].name
+        'wait'
+    """
+
+    def __init__(
+        self,
+        inner: ChatModel,
+        *,
+        format: PromptFormat = "python",  # noqa: A002 - the word of the field
+        constrained: bool = False,
+        max_calls: int = 8,
+    ) -> None:
+        """Wrap ``inner``.
+
+        Args:
+            inner: The model; it gets messages of text only, and no tools.
+            format: How tools and calls are written: ToolACE-R's ``python``, or ``json``.
+            constrained: Send a JSON Schema of the answer along, for models that hold to one.
+            max_calls: Most calls in one constrained answer.
+
+        Raises:
+            UsageError: ``constrained`` goes with another format than ``json``.
+        """
+        if constrained and format != "json":
+            raise UsageError(f"constrained answers are JSON; use format='json', not {format!r}")
+        self.inner = inner
+        self._format: PromptFormat = format
+        self._constrained = constrained
+        self._max_calls = max_calls
+        self._last: _Offer | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the wrapped model."""
+        return self.inner.name
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """Answer one request; errors are those of the wrapped model."""
+        if not request.tools or request.tool_choice == "none":
+            return await self.inner.complete(self._without_tools(request))
+        offer = self._offer(request)
+        asked = replace(
+            request,
+            messages=tuple(self._spoken(request.messages, offer.prompt)),
+            tools=(),
+            tool_choice="none",
+            output_schema=offer.schema,
+        )
+        return self._understood(request, await self.inner.complete(asked))
+
+    def _without_tools(self, request: ModelRequest) -> ModelRequest:
+        schema = request.output_schema
+        return replace(
+            request,
+            messages=tuple(self._spoken(request.messages, "")),
+            tools=(),
+            tool_choice="none",
+            output_schema=answer_schema(schema) if schema and self._constrained else schema,
+        )
+
+    def _offer(self, request: ModelRequest) -> _Offer:
+        """What stays the same from request to request; made once for the same tools."""
+        last = self._last
+        if last is None or not last.serves(request):
+            self._last = last = _Offer(
+                tools=request.tools,
+                is_required=request.tool_choice == "required",
+                output_schema=request.output_schema,
+                prompt=self._prompt(request),
+                schema=self._schema(request) if self._constrained else None,
+            )
+        return last
+
+    def _prompt(self, request: ModelRequest) -> str:
+        return render_system_prompt(
+            request.tools,
+            self._format,
+            is_required=request.tool_choice == "required",
+            is_constrained=self._constrained,
+            output_schema=request.output_schema,
+        )
+
+    def _schema(self, request: ModelRequest) -> JsonObject:
+        return call_schema(
+            request.tools,
+            max_calls=self._max_calls,
+            allow_text=request.tool_choice != "required",
+            answer=request.output_schema,
+        )
+
+    def _spoken(self, messages: Sequence[Message], prompt: str) -> Iterator[Message]:
+        """The conversation as text: one system message, then user and assistant in turn."""
+        instructions = [m.text for m in messages if isinstance(m, SystemMessage)]
+        if prompt or instructions:
+            yield SystemMessage(text="\n\n".join(filter(None, [prompt, *instructions])))
+        said: list[str] = []
+        for message in messages:
+            if isinstance(message, UserMessage):
+                said.append(message.text)
+            elif isinstance(message, ToolMessage):
+                said.append(render_result(message))
+            elif isinstance(message, AssistantMessage):
+                yield from _said(said)
+                said = []
+                yield AssistantMessage(text=self._written(message, is_offering=bool(prompt)))
+        yield from _said(said)
+
+    def _written(self, message: AssistantMessage, *, is_offering: bool) -> str:
+        """An earlier answer as this model would have written it."""
+        calls, text = message.tool_calls, message.text
+        if not calls:
+            shown = parse_calls(text)  # self-refinement shows a proposal as text
+            calls, text = shown.calls, shown.text
+        if calls:
+            return "\n".join(filter(None, [text, render_calls(calls, self._format)]))
+        return render_answer(text) if self._constrained and is_offering else message.text
+
+    def _understood(self, request: ModelRequest, response: ModelResponse) -> ModelResponse:
+        made = sum(len(m.tool_calls) for m in request.messages if isinstance(m, AssistantMessage))
+        parsed = parse_calls(response.message.text, request.tools, first_id=made + 1)
+        if not parsed.calls:
+            text = parse_answer(parsed.text)
+            return replace(response, message=AssistantMessage(text=text))
+        message = AssistantMessage(text=parsed.text, tool_calls=parsed.calls)
+        return replace(response, message=message, finish_reason="tool_calls")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Offer:
+    """The prompt and the schema for one set of tools."""
+
+    tools: tuple[ToolDefinition, ...]
+    is_required: bool
+    output_schema: JsonObject | None
+    prompt: str
+    schema: JsonObject | None
+
+    def serves(self, request: ModelRequest) -> bool:
+        """Whether ``request`` offers the same in the same way."""
+        return (
+            self.tools is request.tools
+            and self.output_schema is request.output_schema
+            and self.is_required == (request.tool_choice == "required")
+        )
+
+
+def _said(texts: Sequence[str]) -> Iterator[UserMessage]:
+    if texts:
+        yield UserMessage(text="\n".join(texts))

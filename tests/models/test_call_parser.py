@@ -1,0 +1,255 @@
+"""Calls are found in whatever text a model wrote, and nothing else is taken for one."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit.models.call_parser import MAX_TEXT, parse_calls
+from agentkit.tools.definition import ToolDefinition
+
+
+def definition(name):
+    properties = {"city": {"type": "string"}, "days": {"type": "integer"}}
+    return ToolDefinition.from_schema(name, "", {"type": "object", "properties": properties})
+
+
+TOOLS = [definition(name) for name in ("get_weather", "math.add", "file-read", "search")]
+
+
+def calls(text, tools=TOOLS):
+    return [(call.name, dict(call.arguments)) for call in parse_calls(text, tools).calls]
+
+
+OSLO = [("get_weather", {"city": "Oslo"})]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[get_weather(city="Oslo")]',
+        "get_weather(city='Oslo')",
+        "get_weather(city='Oslo',)",
+        "[get_weather(city='Oslo'",
+        "[get_weather(city='Oslo')]]",
+        '[ get_weather ( city = "Oslo" ) ]',
+        '[get_weather("Oslo")]',
+        '[get_weather({"city": "Oslo"})]',
+        '[get_weather(**{"city": "Oslo"})]',
+        '[get_weather(city: "Oslo")]',
+        '[get_weather(city="""Oslo""")]',
+        '[get_weather(city=r"Oslo")]',
+        '```python\nget_weather(city="Oslo")\n```',
+        '```tool_code\n[get_weather(city="Oslo")]\n```',
+        'functions.get_weather(city="Oslo")',
+        '- get_weather(city="Oslo")',
+        '<tool_call>get_weather(city="Oslo")</tool_call>',
+        '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>',
+        '{"name": "get_weather", "arguments": {"city": "Oslo"}}',
+        '{"name": "get_weather", "parameters": {"city": "Oslo"}}',
+        '{"name": "get_weather", "arguments": "{\\"city\\": \\"Oslo\\"}"}',
+        '{"name": "get_weather", "city": "Oslo"}',
+        "{'name': 'get_weather', 'arguments': {'city': 'Oslo',},}",
+        '{"name": "get_weather", "arguments": {"city": "Oslo"}',
+        '[{"name": "get_weather", "arguments": {"city": "Oslo"}}]',
+        '{"calls": [{"name": "get_weather", "arguments": {"city": "Oslo"}}]}',
+        '[{"type": "function", "function": {"name": "get_weather", "arguments": "{\\"city\\": \\"Oslo\\"}"}}]',
+        '{"function_call": {"name": "get_weather", "arguments": "{\\"city\\": \\"Oslo\\"}"}}',
+        '{"thought": "weather", "action": {"name": "get_weather", "arguments": {"city": "Oslo"}}}',
+        '[{"get_weather": {"city": "Oslo"}}]',
+        '```json\n{"tool": "get_weather", "args": {"city": "Oslo"}}\n```',
+        '{"name": "functions.get_weather", "arguments": {"city": "Oslo"}}',
+    ],
+)
+def test_one_call_is_found_in_every_spelling(text):
+    """Formats, fences, tags, prefixes and small slips do not hide a call; nothing else is left."""
+    assert calls(text) == OSLO
+    assert parse_calls(text, TOOLS).text == ""
+
+
+def test_several_calls_keep_their_order():
+    """Parallel calls come out as written, numbered from the given number on."""
+    parsed = parse_calls(
+        '[search(city="a"), math.add(days=1), search(city="b")]', TOOLS, first_id=4
+    )
+    assert [(call.call_id, call.name) for call in parsed.calls] == [
+        ("call_4", "search"),
+        ("call_5", "math.add"),
+        ("call_6", "search"),
+    ]
+
+
+def test_prose_around_calls_is_kept():
+    """What is no call stays as the text of the answer."""
+    parsed = parse_calls('Sure! [search(city="Rome", days=2)] Anything else?', TOOLS)
+    assert parsed.text == "Sure!  Anything else?"
+    assert dict(parsed.calls[0].arguments) == {"city": "Rome", "days": 2}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "It is sunny in Oslo.",
+        "The function get_weather(city) needs a city.",
+        "I like search (2020).",
+        "See [1] and [the manual](http://example.org/a(b)).",
+        'You can use print("hello") for that.',
+        '```python\nprint("hello")\nx = compute(a=1)\n```',
+        '{"city": "Oslo", "days": [1, 2]}',
+        '{"answer": "Type [search(city=1)] to search."}',
+        '{"name": "Ada", "age": 36}',
+        '{"name": "get_weather", "description": "", "parameters": {"type": "object", "properties": {}}}',
+    ],
+)
+def test_text_without_calls_stays_text(text):
+    """Prose, code, links, data and repeated definitions are not taken for calls."""
+    parsed = parse_calls(text, TOOLS)
+    assert parsed.calls == ()
+    assert parsed.text == text
+
+
+@pytest.mark.parametrize("text", ["[]", '{"calls": []}', '{"tool_calls": []}'])
+def test_an_empty_list_calls_nothing(text):
+    """A model that says outright that it calls nothing is taken at its word."""
+    parsed = parse_calls(text, TOOLS)
+    assert parsed.calls == ()
+    assert parsed.text == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "malformed"),
+    [
+        ("[get_weather(city=Oslo)]", "get_weather", "get_weather(city=Oslo)"),
+        ("get_weather(city=", "get_weather", "get_weather(city="),
+        ('[search(city="Os', "search", 'search(city="Os'),
+        ("[search(city=search(city=1))]", "search", "search(city=search(city=1))"),
+        ('[search("a", 2, 3)]', "search", 'search("a", 2, 3)'),
+        ("search(days=1" + "0" * 5000 + ")", "search", None),
+        ("search(days=1e999)", "search", "search(days=1e999)"),
+        ("search(days=nan)", "search", "search(days=nan)"),
+        ("search(days=007)", "search", "search(days=007)"),
+        ("search(days=" + "[" * 50, "search", None),
+        ('search(city=f"{x}")', "search", 'search(city=f"{x}")'),
+        ('{"name": "search", "arguments": {"city": Oslo}}', "search", None),
+        ('{"name": "search", "arguments": [1, 2]}', "search", "[1, 2]"),
+        ('{"name": "search", "arguments": "Oslo"}', "search", "Oslo"),
+    ],
+)
+def test_a_call_that_can_not_be_read_keeps_its_text(text, name, malformed):
+    """A broken call is reported as malformed, with its text, and says why."""
+    parsed = parse_calls(text, TOOLS)
+    (call,) = parsed.calls
+    assert (call.name, dict(call.arguments)) == (name, {})
+    assert call.malformed
+    assert malformed is None or call.malformed == malformed
+
+
+def test_the_readable_part_of_a_cut_answer_is_saved():
+    """An answer cut off by the token limit loses only its last call."""
+    whole = '{"name": "search", "arguments": {"city": "Rome"}}'
+    parsed = parse_calls('{"calls": [' + f"{whole}, {whole[:35]}", TOOLS)
+    assert [call.malformed for call in parsed.calls] == [None, whole[:35]]
+    assert dict(parsed.calls[0].arguments) == {"city": "Rome"}
+
+
+def test_a_good_call_beside_a_broken_one_is_kept():
+    """In a list, one broken call does not spoil the others."""
+    parsed = parse_calls('[search(city="a"), search(city=b), math.add(days=3)]', TOOLS)
+    assert [call.malformed for call in parsed.calls] == [None, "search(city=b)", None]
+
+
+def test_python_and_json_spellings_mix():
+    """Either spelling of constants is read in either format."""
+    expected = [("search", {"a": True, "b": [None, False], "c": {"d": None}})]
+    assert calls("[search(a=true, b=[null, False], c={'d': None})]") == expected
+    assert (
+        calls('{"name": "search", "arguments": {"a": True, "b": [None, false], "c": {"d": null}}}')
+        == expected
+    )
+
+
+def test_names_are_mended_when_that_is_unambiguous():
+    """Hyphens and dots may come back as underscores, or with a prefix."""
+    assert calls('[math_add(days=1)] [file_read(city="x")] [default_api.file-read(city="y")]') == [
+        ("math.add", {"days": 1}),
+        ("file-read", {"city": "x"}),
+        ("file-read", {"city": "y"}),
+    ]
+    both = [definition("a.b"), definition("a-b")]
+    assert [name for name, _ in calls("[a_b(days=1)]", both)] == ["a_b"]
+
+
+def test_a_bracketed_call_of_an_unknown_tool_is_reported():
+    """The loop can then tell the model which names exist."""
+    parsed = parse_calls("[get_wether(city='Oslo')]", TOOLS)
+    assert parsed.calls[0].name == "get_wether"
+    assert parsed.reasons == ("get_wether: not among the tools offered",)
+
+
+def test_without_tools_only_calls_apart_from_prose_count():
+    """When nobody says what is offered, a call in a sentence is prose and a line of its own is a call."""
+    assert calls("[f(a=1)]", ()) == [("f", {"a": 1})]
+    assert calls("Let us see:\nf(a=1)\n", ()) == [("f", {"a": 1})]
+    assert calls("We know that f(1) is 2.", ()) == []
+
+
+def test_escapes_are_read_as_both_languages_write_them():
+    """JSON and Python escapes give the same characters; unknown ones stay as written."""
+    text = r"""[search(a="\u00e9\n\"", b='\x41\'', c="\ud83d\ude00", d="\d+", e="a\/b", f=r"\n")]"""
+    expected = {"a": 'é\n"', "b": "A'", "c": "😀", "d": r"\d+", "e": "a/b", "f": r"\n"}
+    assert calls(text) == [("search", expected)]
+
+
+@given(st.text(max_size=300))
+def test_no_text_makes_the_parser_raise(text):
+    """Arbitrary text gives calls or text, never an exception."""
+    parsed = parse_calls(text, TOOLS)
+    assert parsed.calls or parsed.text.strip() in {text.strip(), ""}
+
+
+FRAGMENTS = [
+    "[", "]", "{", "}", "(", ")", ",", ":", "=", '"', "'", "\\", "search(", "get_weather", "city=",
+    '{"name": "search"', '"arguments": ', "```", "<tool_call>", "1e5", "-", "null", "None", " ", "\n", "**", "'''",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=60).map("".join))
+def test_no_mixture_of_call_like_pieces_makes_the_parser_raise(text):
+    """Text that almost is a call is the hardest; each call read from it names something."""
+    for call in parse_calls(text, TOOLS).calls:
+        assert call.name
+        assert call.malformed is None or call.arguments == {}
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "[",
+        "{",
+        "f(f(",
+        'search("',
+        "a-",
+        "```-",
+        "[1,",
+        '[search(a="',
+        '\\"',
+        "'''",
+        '{"name":"search",',
+    ],
+)
+def test_long_hostile_text_is_read_in_bounded_work(piece):
+    """A hundred thousand characters of opening brackets or quotes do not stall a run."""
+    started = time.process_time()
+    parse_calls((piece * MAX_TEXT)[:MAX_TEXT], TOOLS)
+    # No timing is promised; without the bounds this takes minutes.
+    assert time.process_time() - started < 60
+
+
+def test_text_beyond_the_bound_is_not_searched():
+    """Very long text is handed back whole, with the reason."""
+    text = "[search(city=1)]" + "x" * MAX_TEXT
+    parsed = parse_calls(text, TOOLS)
+    assert (parsed.calls, parsed.text) == ((), text)
+    assert "too many" in parsed.reasons[0]

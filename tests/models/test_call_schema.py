@@ -1,0 +1,362 @@
+"""The schema of an answer: what is generated under it is a call that the tool accepts."""
+
+import math
+
+import jsonschema
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from agentkit.errors import UsageError
+from agentkit.models.call_schema import answer_schema, call_schema
+from agentkit.models.grammar.intersection import intersection
+from agentkit.models.grammar.pattern import plain_pattern
+from agentkit.models.grammar.schema import INEXPRESSIBLE, Bounds, grammar_schema
+from agentkit.tools.definition import ToolDefinition
+
+KEYWORDS = {
+    "additionalProperties", "anyOf", "const", "enum", "exclusiveMaximum", "exclusiveMinimum", "format",
+    "items", "maxItems", "maxLength", "maximum", "minItems", "minLength", "minimum", "multipleOf",
+    "pattern", "prefixItems", "properties", "required", "type",
+}  # fmt: skip
+
+
+def tool(name, parameters):
+    return ToolDefinition.from_schema(name, "", parameters)
+
+
+def generated(draw, schema):
+    """A value that an engine could write under a translated schema."""
+    if "anyOf" in schema:
+        return generated(draw, draw(st.sampled_from(schema["anyOf"])))
+    if "const" in schema or "enum" in schema:
+        return draw(st.sampled_from(schema.get("enum", [schema.get("const")])))
+    if schema["type"] in NESTED:
+        return NESTED[schema["type"]](draw, schema)
+    return draw(SIMPLE[schema["type"]](schema))
+
+
+def array(draw, schema):
+    if "prefixItems" in schema:
+        return [generated(draw, part) for part in schema["prefixItems"]]
+    size = draw(st.integers(schema["minItems"], min(schema["maxItems"], schema["minItems"] + 3)))
+    return [generated(draw, schema["items"]) for _ in range(size)]
+
+
+def an_object(draw, schema):
+    if "properties" not in schema:
+        keys = draw(st.lists(st.text(max_size=3), max_size=3, unique=True))
+        return {key: generated(draw, schema["additionalProperties"]) for key in keys}
+    assert schema["additionalProperties"] is False
+    chosen = [n for n in schema["properties"] if n in schema["required"] or draw(st.booleans())]
+    return {name: generated(draw, schema["properties"][name]) for name in chosen}
+
+
+NESTED = {"array": array, "object": an_object}
+
+
+def strings(schema):
+    least = schema.get("minLength", 0)
+    if "pattern" in schema:
+        texts = st.from_regex(schema["pattern"], fullmatch=True)
+        return texts.filter(lambda text: least <= len(text) <= schema["maxLength"])
+    return st.text(min_size=least, max_size=min(schema["maxLength"], least + 5))
+
+
+def numbers(schema):
+    lower = schema.get("minimum", schema.get("exclusiveMinimum"))
+    upper = schema.get("maximum", schema.get("exclusiveMaximum"))
+    return st.floats(
+        lower,
+        upper,
+        allow_nan=False,
+        allow_infinity=False,
+        exclude_min="exclusiveMinimum" in schema,
+        exclude_max="exclusiveMaximum" in schema,
+    )
+
+
+def integers(schema):
+    return st.integers(schema["minimum"], schema["maximum"])
+
+
+SIMPLE = {
+    "string": strings,
+    "integer": integers,
+    "number": numbers,
+    "boolean": lambda _: st.booleans(),
+    "null": lambda _: st.none(),
+}
+
+
+def keywords(schema):
+    """Every keyword in a translated schema."""
+    yield from schema
+    for part in [
+        *schema.get("properties", {}).values(),
+        *schema.get("anyOf", ()),
+        *schema.get("prefixItems", ()),
+    ]:
+        yield from keywords(part)
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from keywords(schema[key])
+
+
+SCALARS = st.sampled_from([None, True, False, 0, 1, 2, -3, 2.5, "a", "b", ""])
+BOUND = st.integers(-5, 5)
+SIZE = st.integers(0, 4)
+PATTERNS = ["^[a-c]{1,3}$"]  # of two different patterns the first is kept, so there is one
+STRINGS = st.fixed_dictionaries(
+    {"type": st.just("string")}, optional={"minLength": SIZE, "maxLength": SIZE}
+) | st.fixed_dictionaries({"type": st.just("string"), "pattern": st.sampled_from(PATTERNS)})
+NUMBERS = st.fixed_dictionaries(
+    {"type": st.sampled_from(["integer", "number"])},
+    optional={
+        "minimum": BOUND,
+        "maximum": BOUND,
+        "exclusiveMinimum": BOUND,
+        "exclusiveMaximum": BOUND,
+    },
+)
+CHOICES = st.fixed_dictionaries({"enum": st.lists(SCALARS, min_size=1, max_size=4)})
+CONSTANTS = st.fixed_dictionaries({"const": SCALARS})
+TYPES = st.lists(
+    st.sampled_from(["string", "integer", "number", "boolean", "null"]), min_size=1, unique=True
+)
+NAMES = st.sampled_from(["a", "b", "c"])
+LEAVES = (
+    STRINGS | NUMBERS | CHOICES | CONSTANTS | st.just({}) | st.just({"$ref": "#/$defs/shared"})
+    | st.fixed_dictionaries({"type": TYPES}) | st.fixed_dictionaries({"type": TYPES, "enum": st.lists(SCALARS, min_size=1)})
+)  # fmt: skip
+
+
+def nested(inner):
+    properties = st.dictionaries(NAMES, inner, max_size=3)
+    return (
+        st.fixed_dictionaries(
+            {"type": st.just("object"), "properties": properties},
+            optional={
+                "required": st.lists(NAMES, unique=True),
+                "additionalProperties": st.booleans() | inner,
+            },
+        )
+        | st.fixed_dictionaries(
+            {"type": st.just("array"), "items": inner},
+            optional={"minItems": SIZE, "maxItems": SIZE},
+        )
+        | st.fixed_dictionaries(
+            {"type": st.just("array"), "prefixItems": st.lists(inner, min_size=1, max_size=3)}
+        )
+        | st.fixed_dictionaries({"anyOf": st.lists(inner, min_size=1, max_size=3)})
+        | st.fixed_dictionaries({"allOf": st.lists(inner, min_size=1, max_size=3)})
+        | st.builds(lambda one, other: {**one, "anyOf": [other]}, inner, inner)
+    )
+
+
+SCHEMAS = st.builds(
+    lambda schema, shared: {**schema, "$defs": {"shared": shared}},
+    st.recursive(LEAVES, nested, max_leaves=6),
+    STRINGS | NUMBERS | CHOICES,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(schema=SCHEMAS, data=st.data())
+def test_what_is_generated_satisfies_the_schema(schema, data):
+    """Whatever combination of keywords a schema uses, its translation is never wider."""
+    translated = grammar_schema(schema)
+    assume(translated is not None)
+    assert set(keywords(translated)) <= KEYWORDS
+    value = generated(data.draw, translated)
+    jsonschema.Draft202012Validator(schema).validate(value)
+
+
+def test_one_answer_names_a_tool_before_its_arguments():
+    """The name is a constant, comes first, and goes with that tool's parameters alone."""
+    one = tool(
+        "one", {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+    )
+    two = tool("two", {"type": "object", "properties": {"y": {"type": "string"}}})
+    schema = call_schema([one, two], max_calls=3)
+    calls = schema["properties"]["calls"]
+    assert (calls["minItems"], calls["maxItems"]) == (1, 3)
+    first, second = calls["items"]["anyOf"]
+    assert list(first["properties"]) == ["name", "arguments"]
+    validator = jsonschema.Draft202012Validator(schema)
+    assert validator.is_valid({"calls": [{"name": "one", "arguments": {"x": 1}}]})
+    assert not validator.is_valid({"calls": [{"name": "two", "arguments": {"x": 1}}]})
+    assert not validator.is_valid({"calls": [{"name": "one", "arguments": {}}]})
+    assert not validator.is_valid({"calls": []})
+    assert second["properties"]["name"] == {"const": "two"}
+
+
+def test_text_is_allowed_when_calls_are_not_required():
+    """Beside calls there is an answer, as text or in the shape that was asked for."""
+    wait = tool("wait", {"type": "object", "properties": {}})
+    free = jsonschema.Draft202012Validator(call_schema([wait], allow_text=True))
+    assert free.is_valid({"answer": "Hello."})
+    assert free.is_valid({"calls": [{"name": "wait", "arguments": {}}]})
+    shape = {"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}
+    shaped = jsonschema.Draft202012Validator(call_schema([wait], allow_text=True, answer=shape))
+    assert shaped.is_valid({"answer": {"total": 3}})
+    assert not shaped.is_valid({"answer": "Hello."})
+
+
+def test_everything_has_an_end():
+    """Strings, arrays and integers get bounds; a minimum of the schema's own wins."""
+    schema = {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string"},
+            "long": {"type": "string", "minLength": 500},
+            "list": {"type": "array", "items": {"type": "integer"}},
+            "many": {"type": "array", "minItems": 50},
+        },
+    }
+    parts = grammar_schema(schema, Bounds(characters=40, items=7))["properties"]
+    assert parts["text"]["maxLength"] == 40
+    assert parts["long"]["maxLength"] == 500
+    assert parts["list"]["maxItems"] == 7
+    assert parts["list"]["items"]["maximum"] == 2**53 - 1
+    assert parts["many"]["maxItems"] == 50
+    assert answer_schema({"type": "string"}, Bounds(characters=40))["maxLength"] == 400
+
+
+def test_references_are_inlined_and_recursion_ends():
+    """A recursive type is unrolled once; deeper levels are left out where the schema allows it."""
+    tree = {
+        "$ref": "#/$defs/node",
+        "$defs": {
+            "node": {
+                "type": "object",
+                "properties": {
+                    "value": {"type": "integer"},
+                    "children": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+                    "next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]},
+                },
+                "required": ["value"],
+            }
+        },
+    }
+    translated = grammar_schema(tree)
+    child = translated["properties"]["children"]["items"]
+    assert child["properties"]["children"] == {"const": []}
+    assert child["properties"]["next"] == {"type": "null"}
+    assert "$ref" not in set(keywords(translated))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        False,
+        {"type": "integer", "minimum": 5, "maximum": 3},
+        {"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2},
+        {"type": "string", "minLength": 3, "maxLength": 2},
+        {"type": "array", "minItems": 2, "maxItems": 1},
+        {"type": "array", "items": False, "minItems": 1},
+        {"type": "integer", "enum": ["1", "2"]},
+        {"allOf": [{"type": "string"}, {"type": "integer"}]},
+        {"allOf": [{"enum": [1, 2]}, {"enum": [3]}]},
+        {"type": "object", "properties": {"a": False}, "required": ["a"]},
+        {"type": "object", "required": ["a"], "additionalProperties": False},
+        {"$ref": "#"},
+    ],
+)
+def test_a_schema_that_nothing_satisfies_is_recognised(schema):
+    """Contradictions are found instead of being turned into a grammar of something else."""
+    assert grammar_schema(schema) is None
+
+
+def test_a_tool_with_a_contradiction_can_still_be_called():
+    """The call is refused later, by name of the broken rule, which is how the mistake gets seen."""
+    broken = {"type": "integer", "enum": ["1", "2"]}
+    schema = {
+        "type": "object",
+        "properties": {"n": broken, "s": {"type": "string"}},
+        "required": ["n"],
+    }
+    arguments = call_schema([tool("f", schema)])["properties"]["calls"]["items"]["properties"][
+        "arguments"
+    ]
+    assert list(arguments["properties"]) == ["n", "s"]
+    assert arguments["required"] == ["n"]
+
+
+def test_keywords_beyond_grammars_are_left_out():
+    """What no grammar can express is dropped, and the list of it is public."""
+    schema = {
+        "type": "array",
+        "items": {"type": "integer"},
+        "uniqueItems": True,
+        "contains": {"const": 1},
+    }
+    assert {"uniqueItems", "contains"} <= INEXPRESSIBLE
+    assert set(grammar_schema(schema)) == {"type", "items", "minItems", "maxItems"}
+
+
+def test_nothing_on_offer_is_a_mistake():
+    """Without tools there is no call to describe, and an impossible answer has no schema."""
+    with pytest.raises(UsageError, match="no tool is offered"):
+        call_schema([])
+    with pytest.raises(UsageError, match="nothing satisfies"):
+        answer_schema({"enum": []})
+
+
+def test_a_tool_without_parameters_takes_none():
+    """An empty object schema does not invite made-up arguments; an open one does."""
+    for parameters in ({"type": "object"}, {"type": "object", "properties": {}}, {}):
+        items = call_schema([tool("f", parameters)])["properties"]["calls"]["items"]
+        assert items["properties"]["arguments"] == {"const": {}}
+    free = {"type": "object", "additionalProperties": {"type": "integer"}}
+    items = call_schema([tool("f", free)])["properties"]["calls"]["items"]
+    assert items["properties"]["arguments"]["additionalProperties"]["type"] == "integer"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "plain"),
+    [
+        (r"^\d{3}-\w+$", "^[0-9]{3}-[A-Za-z0-9_]+$"),
+        (r"^(?:a|b)[\d.]*$", "^(a|b)[0-9.]*$"),
+        (r"^\$\d+\.\d{2}$", r"^\$[0-9]+\.[0-9]{2}$"),
+        (r"^a\/b$", "^a/b$"),
+        ("^a.c$", None),
+        ("^[^a]$", None),
+        ("abc", None),
+        ("^(?=a)b$", None),
+        (r"^\bword$", None),
+        (r"^\S+$", None),
+        ('^"$', None),
+        ("^a++$", None),
+        ("^(a$", None),
+        (r"^[\]]$", None),
+        (7, None),
+    ],
+)
+def test_patterns_keep_to_what_every_engine_reads(pattern, plain):
+    """Plain patterns are translated; the others are dropped rather than misread."""
+    assert plain_pattern(pattern) == plain
+
+
+def test_intersections_keep_the_stricter_rule():
+    """Of two bounds the narrower holds; properties of both are merged."""
+    one = {
+        "properties": {"a": {"type": "integer"}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    other = {"properties": {"b": {"type": "string"}}, "required": ["b"]}
+    merged = intersection(one, other)
+    assert merged["required"] == ["a", "b"]
+    assert merged["properties"]["b"] == {"allOf": [{"type": "string"}, False]}
+    assert intersection({"type": "string"}, {"type": "integer"}) is None
+    assert intersection({"enum": [1, True]}, {"enum": [True]})["enum"] == [True]
+
+
+def test_foreign_values_of_keywords_are_ignored():
+    """Schemas found in the wild hold booleans and strings where numbers and lists belong."""
+    schema = {"type": "string", "minLength": "3", "enum": None, "required": True}
+    assert grammar_schema(schema) == {"type": "string", "maxLength": 200}
+    assert grammar_schema({"type": "number", "minimum": math.inf}) == {"type": "number"}
+    draft_4 = {"type": "integer", "minimum": 1, "exclusiveMinimum": True, "maximum": 9}
+    assert grammar_schema(draft_4) == {"type": "integer", "minimum": 2, "maximum": 9}
