@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
-from agentkit.errors import ModelNotFoundError
+from agentkit.errors import MissingExtraError, ModelNotFoundError, UsageError
 from agentkit.models.base import ChatModel
 
-ENTRY_POINT_GROUP = "agentkit.models"
+ENTRY_POINT_GROUP = __name__.rpartition(".")[0]  # "agentkit.models", as this package
 """Plugins name a callable here that takes the rest of the name and gives a ``ChatModel``."""
 
 _BUILT_IN = {
@@ -18,7 +18,7 @@ _BUILT_IN = {
     "openai-compatible": "agentkit.models.hosted.own_server:own_server_model",
 }
 
-_INSTALL = {"local": "pip install agentkit-local"}
+_KNOWN_PLUGINS = {"local": "agentkit-local"}
 
 
 def resolve_model(model: ChatModel | str) -> ChatModel:
@@ -35,18 +35,19 @@ def resolve_model(model: ChatModel | str) -> ChatModel:
     Raises:
         ModelNotFoundError: The name has no scheme, or nobody answers for it.
         MissingExtraError: The scheme needs a package that is not installed.
+        UsageError: ``model`` is neither a name nor a model.
 
     Example:
         >>> resolve_model("openai-compatible:qwen3@http://localhost:8080/v1").name
         'qwen3'
     """
     if not isinstance(model, str):
-        return model
+        return _checked(model)
     scheme, _, rest = model.partition(":")
-    if not rest:
+    if not rest or rest.startswith("//"):
         raise ModelNotFoundError(
-            f"{model!r} is not a model name; write scheme:name, such as 'openai:gpt-4o-mini' or "
-            "'local:smollm2-135m'"
+            f"{model!r} is not a model name; write scheme:name, such as 'openai:gpt-4o-mini', "
+            "'openai-compatible:qwen3@http://localhost:8080/v1' or 'local:smollm2-135m'"
         )
     opened: ChatModel = _opener(scheme, model)(rest)
     return opened
@@ -64,10 +65,20 @@ def _opener(scheme: str, model: str) -> Callable[[str], ChatModel]:
     if scheme in plugins:
         opener: Callable[[str], ChatModel] = plugins[scheme].load()
         return opener
+    if scheme in _KNOWN_PLUGINS:
+        package = _KNOWN_PLUGINS[scheme]
+        raise MissingExtraError(repr(model), package=package, install=f"pip install {package}")
     known = ", ".join(sorted({*_BUILT_IN, *plugins}))
-    way_out = _INSTALL.get(
-        scheme, f"If a plugin provides it, install that: pip install agentkit-{scheme}"
-    )
     raise ModelNotFoundError(
-        f"no model for {model!r}: the scheme {scheme!r} is not among {known}. {way_out}"
+        f"no model for {model!r}: the scheme {scheme!r} is not among the installed ones ({known}). "
+        f"If a plugin provides it, install that: pip install agentkit-{scheme}"
+    )
+
+
+def _checked(model: ChatModel) -> ChatModel:
+    if isinstance(model, ChatModel):
+        return model
+    raise UsageError(
+        f"{model!r} is not a model: a model has a name and an async method 'complete' (see "
+        "agentkit.models.ChatModel); give one, or a name such as 'openai:gpt-4o-mini'"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -59,10 +59,8 @@ class FunctionModel:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The same answer, its text word by word."""
-        response = await self.complete(request)
-        for piece in re.findall(r"\S+\s*|\s+", response.message.text):
-            yield TextDelta(text=piece)
-        yield response
+        for event in as_events(await self.complete(request)):
+            yield event
 
 
 def as_response(answer: Answer) -> ModelResponse:
@@ -78,3 +76,10 @@ def as_response(answer: Answer) -> ModelResponse:
         usage=Usage(requests=1),
         finish_reason="tool_calls" if answer.tool_calls else "stop",
     )
+
+
+def as_events(response: ModelResponse) -> Iterator[ModelEvent]:
+    """A response as a stream: its text word by word, then the whole."""
+    for piece in re.findall(r"\S+\s*|\s+", response.message.text):
+        yield TextDelta(text=piece)
+    yield response

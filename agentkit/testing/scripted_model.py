@@ -32,7 +32,7 @@ class ScriptedModel(FunctionModel):
     """
 
     def __init__(
-        self, answers: Iterable[Answer | Exception] = (), *, name: str = "scripted"
+        self, answers: Iterable[Answer | BaseException] = (), *, name: str = "scripted"
     ) -> None:
         self._answers = list(answers)
         super().__init__(self._next, name=name)
@@ -47,6 +47,6 @@ class ScriptedModel(FunctionModel):
                 "run goes on"
             )
         answer = self._answers[position]
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer

@@ -1,0 +1,140 @@
+"""An error status, or an error object inside an answer, to a ``ModelStatusError`` worth reading."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentkit.errors import ModelStatusError
+from agentkit.messages import JsonObject
+from agentkit.models.wire.reading import parse_json, shown
+
+_KEPT_BODY = 2000
+_REFUSED = (
+    "The server understood the request and refused it: see its words; common causes are a setting "
+    "it does not know and a prompt longer than the model's context"
+)
+_LIMITED = "The server is limiting requests: send fewer at once, or check the quota"
+_SERVER_FAILED = "The server failed: try again later, or look into its log"
+_NOT_FOUND = (
+    "Check the model's name, and that the base URL is the one that /chat/completions is added to "
+    "(most end in /v1)"
+)
+_ADVICE = {400: _REFUSED, 404: _NOT_FOUND, 413: _REFUSED, 422: _REFUSED} | dict.fromkeys(
+    (402, 408, 409, 425, 429), _LIMITED
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Endpoint:
+    """Who was asked for what: the facts that an error message needs.
+
+    Attributes:
+        place: URL of the server, without credentials.
+        model: The model's name.
+        key_source: Where the key came from, in words.
+        api_key: The key, to keep it out of messages; None when none is sent.
+    """
+
+    place: str
+    model: str
+    key_source: str
+    api_key: str | None = None
+
+
+def status_error(
+    endpoint: Endpoint,
+    *,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    now: Callable[[], float] = time.time,
+) -> ModelStatusError:
+    """The error for an answer with an error status: what the server said, and what to do.
+
+    Args:
+        endpoint: Who was asked.
+        status: The status code.
+        headers: The answer's headers.
+        body: The answer's body.
+        now: Current Unix time in seconds, to read a Retry-After date.
+    """
+    text = body.decode("utf-8", "replace")
+    if endpoint.api_key:
+        text = text.replace(endpoint.api_key, "***")
+    said = _message_in(text)
+    return ModelStatusError(
+        f"{endpoint.place} answered {status} for model {endpoint.model!r}"
+        f"{': ' + said if said else ''}. {_advice(endpoint, status, headers)}",
+        status=status,
+        body=text[:_KEPT_BODY],
+        retry_after=retry_after_seconds(headers, now),
+    )
+
+
+def embedded_error(
+    endpoint: Endpoint, answer: JsonObject, headers: Mapping[str, str]
+) -> ModelStatusError | None:
+    """The error that an answer with status 200 reports inside, or None.
+
+    Gateways do so when the model behind them fails, and streams when it fails midway. The code in
+    the object counts as the status when it is one, and 500 otherwise.
+    """
+    error = answer.get("error")
+    if not error:
+        return None
+    code = error.get("code") if isinstance(error, Mapping) else None
+    digits = str(code)
+    status = int(digits) if digits.isdecimal() and 400 <= int(digits) <= 599 else 500
+    body = json.dumps(answer).encode()
+    return status_error(endpoint, status=status, headers=headers, body=body)
+
+
+def retry_after_seconds(headers: Mapping[str, str], now: Callable[[], float]) -> float | None:
+    """Seconds that the server asks to wait: RFC 9110 section 10.2.3, seconds or an HTTP date.
+
+    ``retry-after-ms``, which OpenAI sends, is more exact and wins.
+    """
+    lower = {name.lower(): value for name, value in headers.items()}
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = lower.get(name, "").strip()
+        if value.replace(".", "", 1).isdecimal():
+            return float(value) / unit
+    return _seconds_until(lower.get("retry-after", ""), now)
+
+
+def _seconds_until(date: str, now: Callable[[], float]) -> float | None:
+    if not date:
+        return None
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return max(0.0, parsedate_to_datetime(date).timestamp() - now())
+    except ValueError:  # neither seconds nor a date: the server's wish is unknown
+        return None
+
+
+def _message_in(text: str) -> str:
+    """The server's own words, wherever it puts them."""
+    try:
+        value: Any = parse_json(text)
+    except ValueError:
+        return shown(text.strip()) if text.strip() else ""
+    if isinstance(value, list) and value:  # Gemini's compatible endpoint wraps the object
+        value = value[0]
+    for key in ("error", "message", "detail"):
+        while isinstance(value, Mapping) and value.get(key):
+            value = value[key]
+    return value if isinstance(value, str) else shown(value)
+
+
+def _advice(endpoint: Endpoint, status: int, headers: Mapping[str, str]) -> str:
+    if 300 <= status < 400:
+        location = next((v for k, v in headers.items() if k.lower() == "location"), "elsewhere")
+        return f"It redirects to {location}; give that as the base URL"
+    if status in {401, 403}:
+        return f"Check the key: {endpoint.key_source}"
+    return _ADVICE.get(status, _SERVER_FAILED if status >= 500 else _REFUSED)

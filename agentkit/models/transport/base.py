@@ -1,0 +1,114 @@
+"""The seam to HTTP libraries: ``Transport``, one request in full or as a stream.
+
+A transport moves bytes and says when it can not. Deadlines, retries, status codes and the protocol
+are the adapter's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import urlsplit, urlunsplit
+
+from agentkit.errors import ModelConnectionError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HttpResponse:
+    """A whole answer.
+
+    Attributes:
+        status: The status code.
+        headers: The headers; names in any case.
+        body: The decoded body (content encodings undone).
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class HttpStream(Protocol):
+    """An answer whose body is still arriving."""
+
+    @property
+    def status(self) -> int:
+        """The status code."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers; names in any case."""
+        ...
+
+    async def read(self) -> bytes:
+        """The next piece of the body; empty at its end.
+
+        Raises:
+            ModelConnectionError: The connection was cut before the end.
+        """
+        ...
+
+
+class Transport(Protocol):
+    """Sends POST requests; keeps connections open between them."""
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        """Send one request and wait for the whole answer.
+
+        Raises:
+            ModelConnectionError: The server can not be reached or hung up.
+            ModelTimeoutError: An injected client gave up waiting.
+        """
+        ...
+
+    def stream(
+        self, url: str, headers: Mapping[str, str], body: bytes
+    ) -> AbstractAsyncContextManager[HttpStream]:
+        """Send one request; the answer's body arrives inside the context.
+
+        Leaving the context early closes the connection. Errors are those of ``post``.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close the connections that this transport opened; a later request opens new ones."""
+        ...
+
+
+def unreachable(url: str, error: BaseException) -> ModelConnectionError:
+    """No connection could be made."""
+    return ModelConnectionError(
+        f"could not connect to {place(url)} ({_what(error)}). "
+        "Is the server running, and are the base URL and the proxy settings right?"
+    )
+
+
+def hung_up(url: str, error: BaseException) -> ModelConnectionError:
+    """A connection was made and then lost."""
+    return ModelConnectionError(
+        f"{place(url)} closed the connection before the answer was complete ({_what(error)}). "
+        "Try again; if it persists, look into the server's log or a proxy between"
+    )
+
+
+def place(url: str) -> str:
+    """The URL for a message: without credentials and query, which may be secret."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def environment_proxy(url: str) -> str | None:
+    """The proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY name for a URL, or None."""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    return None if proxy is None or proxy_bypass(parts.hostname or "") else proxy
+
+
+def _what(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

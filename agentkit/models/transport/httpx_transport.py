@@ -1,0 +1,145 @@
+"""The transport that is always there: httpx."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from agentkit.errors import ModelError, ModelTimeoutError
+from agentkit.models.transport.base import (
+    HttpResponse,
+    HttpStream,
+    environment_proxy,
+    hung_up,
+    place,
+    unreachable,
+)
+from agentkit.models.transport.httpx_connections import HttpxConnections
+from agentkit.models.transport.loop_bound import LoopBound
+
+if TYPE_CHECKING:
+    import httpx
+
+
+class HttpxTransport:
+    """Posts through httpx.
+
+    Args:
+        url: Where requests will go; decides about certificates and the proxy.
+        client: A client of the caller's, with its own headers, authentication and timeouts; it is
+            never closed and is bound to the caller's event loop. None opens connections per loop.
+    """
+
+    def __init__(self, url: str, client: httpx.AsyncClient | None = None) -> None:
+        import httpcore  # noqa: F401 - httpx would import it with the first connection
+        import httpx
+
+        # httpcore would load its backend inside the first request. It is a private module, so
+        # without it the first request is slower and nothing else.
+        with suppress(ImportError):
+            importlib.import_module("anyio._backends._asyncio")
+        self._request_type = httpx.Request
+        self._failure = httpx.HTTPError
+        self._client = client
+        self._urls: dict[str, httpx.URL] = {}
+        # Plain HTTP needs no certificates loaded; nor does a client that brings its own.
+        is_secure = client is None and not url.startswith("http:")
+        certificates = httpx.create_ssl_context(verify=is_secure)
+        proxy = environment_proxy(url)
+        self._own: LoopBound[HttpxConnections] = LoopBound(
+            opened=lambda: HttpxConnections(certificates, proxy),
+            closed=lambda connections: connections.close(),
+            is_closed=lambda connections: connections.is_closed,
+        )
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> HttpResponse:
+        """See ``Transport.post``."""
+        async with self._sent(url, headers, body) as response:
+            try:
+                content = await response.aread()
+            except self._failure as error:
+                raise _translated(url, error) from error
+            return HttpResponse(status=response.status_code, headers=response.headers, body=content)
+
+    @asynccontextmanager
+    async def stream(
+        self, url: str, headers: Mapping[str, str], body: bytes
+    ) -> AsyncIterator[HttpStream]:
+        """See ``Transport.stream``."""
+        async with self._sent(url, headers, body) as response:
+            yield _HttpxStream(url, response, self._failure)
+
+    async def close(self) -> None:
+        """See ``Transport.close``."""
+        await self._own.close()
+
+    @asynccontextmanager
+    async def _sent(
+        self, url: str, headers: Mapping[str, str], body: bytes
+    ) -> AsyncIterator[httpx.Response]:
+        """Send a request; leaving the context closes the response."""
+        async with AsyncExitStack() as stack:
+            try:
+                response = await self._send(stack, url, headers, body)
+            except self._failure as error:
+                raise _translated(url, error) from error
+            stack.push_async_callback(response.aclose)
+            yield response
+
+    async def _send(
+        self, stack: AsyncExitStack, url: str, headers: Mapping[str, str], body: bytes
+    ) -> httpx.Response:
+        if self._client is not None:
+            request = self._client.build_request("POST", url, headers=headers, content=body)
+            return await self._client.send(request, stream=True)
+        connections = await self._own.get()
+        connection = await stack.enter_async_context(connections.one())
+        request = self._request_type("POST", self._url(url), headers=headers, content=body)
+        return await connection.handle_async_request(request)
+
+    def _url(self, url: str) -> httpx.URL:
+        parsed = self._urls.get(url)
+        if parsed is None:  # parsing one is a measurable part of a request
+            import httpx
+
+            parsed = self._urls[url] = httpx.URL(url)
+        return parsed
+
+
+class _HttpxStream:
+    __slots__ = ("_failure", "_pieces", "_response", "_url")
+
+    def __init__(self, url: str, response: httpx.Response, failure: type[Exception]) -> None:
+        self._url = url
+        self._response = response
+        self._failure = failure
+        self._pieces = response.aiter_bytes()
+
+    @property
+    def status(self) -> int:
+        return self._response.status_code
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._response.headers
+
+    async def read(self) -> bytes:
+        try:
+            return await anext(self._pieces, b"")
+        except self._failure as error:
+            raise _translated(self._url, error) from error
+
+
+def _translated(url: str, error: Exception) -> ModelError:
+    import httpx
+
+    if isinstance(error, httpx.TimeoutException):
+        return ModelTimeoutError(
+            f"{place(url)} did not answer within the time that the injected client allows "
+            f"({type(error).__name__}); raise its timeout"
+        )
+    if isinstance(error, httpx.ConnectError | httpx.UnsupportedProtocol | httpx.ProxyError):
+        return unreachable(url, error)
+    return hung_up(url, error)

@@ -1,0 +1,97 @@
+"""Reading foreign JSON: every complaint names the path and the value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agentkit.errors import ModelResponseError
+from agentkit.messages import JsonObject
+
+_SHOWN = 200
+MISSING = object()
+"""Stands for a value that is not there; ``None`` is a value."""
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def parse_json(text: str) -> Any:
+    """Decode JSON text; NaN and Infinity, which JSON has not, are refused.
+
+    Raises:
+        ValueError: It is not JSON, is nested too deeply or holds a number too long to read.
+    """
+    try:
+        return _DECODER.decode(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def parse_object(text: bytes | str, what: str) -> JsonObject:
+    """Decode a JSON object.
+
+    Args:
+        text: The document.
+        what: What it is, for the message: ``the answer``, ``a stream event``.
+
+    Raises:
+        ModelResponseError: It is not JSON, or not an object.
+    """
+    if isinstance(text, bytes):
+        text = text.decode("utf-8", "replace")
+    try:
+        value = parse_json(text)
+    except ValueError as error:
+        raise ModelResponseError(
+            f"{what} is not JSON ({error}): {shown(text)}. "
+            "Is the base URL that of an OpenAI-compatible server, with /v1 at its end?"
+        ) from error
+    found: JsonObject = expect(value, Mapping, "$")
+    return found
+
+
+def expect(value: Any, kind: type | tuple[type, ...], path: str) -> Any:
+    """``value``, if it is of that kind.
+
+    Raises:
+        ModelResponseError: It is not.
+    """
+    if isinstance(value, kind):
+        return value
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    wanted = " or ".join(one.__name__.replace("Mapping", "object") for one in kinds)
+    found = "nothing" if value is MISSING else shown(value)
+    raise ModelResponseError(
+        f"the answer does not follow the chat-completions protocol: {path} should be "
+        f"{wanted}, got {found}"
+    )
+
+
+def member(record: JsonObject, key: str, kind: type | tuple[type, ...], path: str) -> Any:
+    """``record[key]``, if it is there and of that kind.
+
+    Raises:
+        ModelResponseError: It is not; the message says ``path.key``.
+    """
+    value = record.get(key, MISSING)
+    return value if isinstance(value, kind) else expect(value, kind, f"{path}.{key}")
+
+
+def clean(text: str) -> str:
+    """The text without halves of surrogate pairs, which no file or database takes."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def shown(value: Any) -> str:
+    """The value in a message: as JSON where possible, and not too long."""
+    text = value if isinstance(value, str) else json.dumps(value, default=repr)
+    text = repr(text) if isinstance(value, str) else text
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"

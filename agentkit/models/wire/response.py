@@ -1,0 +1,174 @@
+"""A chat completion, decoded and checked, to ``ModelResponse``."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from agentkit.messages import AssistantMessage, JsonObject, ToolCall, Usage
+from agentkit.models.base import FinishReason, ModelResponse
+from agentkit.models.wire.names import WireNames
+from agentkit.models.wire.reading import MISSING, clean, expect, member, parse_json
+
+_FINISH_REASONS: Mapping[str, FinishReason] = {
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "content_filter": "content_filter",
+}
+_DETAILS = "$.usage.prompt_tokens_details"
+
+
+def decode_completion(completion: JsonObject, names: WireNames) -> ModelResponse:
+    """The first choice of a chat completion.
+
+    Args:
+        completion: The decoded body.
+        names: The names that the request used.
+
+    Raises:
+        ModelResponseError: A part of the completion is not what the protocol says.
+    """
+    choices = member(completion, "choices", list, "$")
+    choice = expect(choices[0] if choices else MISSING, Mapping, "$.choices[0]")
+    message = member(choice, "message", Mapping, "$.choices[0]")
+    calls = _decode_calls(message.get("tool_calls") or (), names, "$.choices[0].message")
+    text = clean(decode_content(message.get("content"), "$.choices[0].message.content"))
+    refusal = expect(message.get("refusal") or "", str, "$.choices[0].message.refusal")
+    refused = bool(refusal) and not text
+    return build_response(
+        text=clean(refusal) if refused else text,
+        calls=calls,
+        reason="content_filter" if refused else choice.get("finish_reason"),
+        usage=completion.get("usage"),
+        model=completion.get("model"),
+    )
+
+
+def build_response(
+    *, text: str, calls: tuple[ToolCall, ...], reason: Any, usage: Any, model: Any
+) -> ModelResponse:
+    """A response from checked text and calls and the unchecked rest."""
+    finish = _FINISH_REASONS.get(reason, "unknown") if isinstance(reason, str) else "unknown"
+    if calls and finish == "stop":  # some servers say so beside tool calls
+        finish = "tool_calls"
+    return ModelResponse(
+        message=AssistantMessage(text=text, tool_calls=calls),
+        usage=decode_usage(usage),
+        finish_reason=finish,
+        model=model if isinstance(model, str) else "",
+    )
+
+
+def decode_usage(usage: Any) -> Usage:
+    """Token counts; a server that counts nothing is charged nothing but the request.
+
+    Raises:
+        ModelResponseError: A count is not a number.
+    """
+    if usage is None:
+        return Usage(requests=1)
+    expect(usage, Mapping, "$.usage")
+    details = expect(usage.get("prompt_tokens_details") or {}, Mapping, _DETAILS)
+    cached = details.get("cached_tokens")
+    if cached is None:
+        cached = usage.get("prompt_cache_hit_tokens")  # DeepSeek
+    return Usage(
+        requests=1,
+        prompt_tokens=expect(usage.get("prompt_tokens") or 0, int, "$.usage.prompt_tokens"),
+        cached_tokens=expect(cached or 0, int, f"{_DETAILS}.cached_tokens"),
+        completion_tokens=expect(
+            usage.get("completion_tokens") or 0, int, "$.usage.completion_tokens"
+        ),
+    )
+
+
+def decode_call(call_id: Any, name: str, arguments: Any, names: WireNames) -> ToolCall:
+    """One tool call; argument text that is not a JSON object is kept as ``malformed``.
+
+    Args:
+        call_id: The provider's id; one is made up when it gave none.
+        name: The name on the wire.
+        arguments: JSON text, or, as some servers send, the object itself.
+        names: The names that the request used.
+    """
+    decoded: Any = {} if arguments is None else arguments
+    if isinstance(arguments, str):
+        decoded = _decode_arguments(arguments)
+    malformed = None
+    if not isinstance(decoded, Mapping):
+        malformed = clean(arguments if isinstance(arguments, str) else json.dumps(arguments))
+    return ToolCall(
+        call_id=call_id if isinstance(call_id, str) and call_id else invented_id(),
+        name=names.decode(name),
+        arguments={} if malformed is not None else decoded,
+        malformed=malformed,
+    )
+
+
+def with_distinct_ids(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
+    """The calls, each with an id of its own: a repeated id would tie two results to one call."""
+    seen: set[str] = set()
+    distinct = []
+    for call in calls:
+        kept = replace(call, call_id=invented_id()) if call.call_id in seen else call
+        seen.add(kept.call_id)
+        distinct.append(kept)
+    return tuple(distinct)
+
+
+def invented_id() -> str:
+    """An id for a call that came without one."""
+    return f"call_{os.urandom(8).hex()}"
+
+
+def _decode_arguments(text: str) -> Any:
+    """The decoded text; the text itself when it is not JSON, or holds half a character."""
+    if not text.strip():
+        return {}
+    try:
+        value = parse_json(text)
+        if "\\u" in text or not text.isascii():
+            json.dumps(value, ensure_ascii=False).encode()
+    except ValueError:  # UnicodeEncodeError is one
+        return text
+    return value
+
+
+def _decode_calls(calls: Any, names: WireNames, path: str) -> tuple[ToolCall, ...]:
+    if not calls:
+        return ()
+    decoded = []
+    for index, call in enumerate(expect(calls, list, f"{path}.tool_calls")):
+        at = f"{path}.tool_calls[{index}]"
+        function = member(expect(call, Mapping, at), "function", Mapping, at)
+        name = member(function, "name", str, f"{at}.function")
+        decoded.append(decode_call(call.get("id"), name, function.get("arguments"), names))
+    return with_distinct_ids(decoded)
+
+
+def decode_content(content: Any, path: str) -> str:
+    """The text of a message's content: a string, a list of parts, or nothing.
+
+    Raises:
+        ModelResponseError: It is something else.
+    """
+    if content is None or isinstance(content, str):
+        return content or ""
+    parts = expect(content, (str, list), path)
+    return "".join([_part_text(part, f"{path}[{i}]") for i, part in enumerate(parts)])
+
+
+def _part_text(part: Any, path: str) -> str:
+    """The text of one content part; kinds that are not text (thinking, images) give none."""
+    match expect(part, Mapping, path).get("type"):
+        case "text":
+            return str(member(part, "text", str, path))
+        case "refusal":
+            return str(member(part, "refusal", str, path))
+        case _:
+            return ""

@@ -1,0 +1,324 @@
+"""One question, one answer, over each transport."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from agentkit.errors import UsageError
+from agentkit.messages import (
+    AssistantMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
+from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, StreamingChatModel
+from agentkit.models.openai_compatible import OpenAICompatibleModel
+from agentkit.models.prices import Price
+from agentkit.testing.faulty_server import FaultyServer, RawReply, Reply
+from agentkit.tools.definition import ToolDefinition
+
+FACTORIAL = ToolDefinition.from_schema(
+    "math.factorial",
+    "The product of 1 to n.",
+    {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "description": "Not negative."}},
+        "required": ["n"],
+    },
+)
+
+
+async def test_text_answer(open_model, question) -> None:
+    """The text, the token counts, the finish reason and the model's name come back."""
+    with FaultyServer(["hello there"]) as server:
+        async with open_model(server) as model:
+            response = await model.complete(question)
+    assert response.message == AssistantMessage(text="hello there")
+    assert response.usage == Usage(requests=1, prompt_tokens=12, completion_tokens=5)
+    assert (response.finish_reason, response.model) == ("stop", "faulty")
+
+
+async def test_request_on_the_wire(open_model) -> None:
+    """Every kind of message, the tools and the settings arrive in the protocol's form."""
+    call = ToolCall(call_id="c1", name="math.factorial", arguments={"n": 4})
+    request = ModelRequest(
+        messages=(
+            SystemMessage(text="Be brief."),
+            UserMessage(text="4!? ü"),
+            AssistantMessage(tool_calls=(call,)),
+            ToolMessage(call_id="c1", name="math.factorial", text="24"),
+        ),
+        tools=(FACTORIAL,),
+        tool_choice="required",
+        settings=ModelSettings(temperature=0, max_tokens=7, seed=3, extra={"top_k": 5}),
+    )
+    with FaultyServer(["ok"]) as server:
+        async with open_model(server, headers={"X-Team": "a"}, api_key="k") as model:
+            await model.complete(request)
+        received = server.requests[0]
+    assert received.path == "/v1/chat/completions"
+    assert received.headers["authorization"] == "Bearer k"
+    assert received.headers["x-team"] == "a"
+    sent = dict(received.body)
+    assert sent.pop("tools") == [
+        {
+            "type": "function",
+            "function": {
+                "name": "math_factorial",
+                "description": "The product of 1 to n.",
+                "parameters": FACTORIAL.parameters_schema,
+            },
+        }
+    ]
+    assert sent == {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "4!? ü"},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {
+                        "id": "c1",
+                        "type": "function",
+                        "function": {"name": "math_factorial", "arguments": '{"n":4}'},
+                    }
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c1", "content": "24"},
+        ],
+        "tool_choice": "required",
+        "temperature": 0,
+        "max_tokens": 7,
+        "seed": 3,
+        "top_k": 5,
+    }
+
+
+async def test_tool_call_comes_back_under_its_own_name(open_model, question) -> None:
+    """The wire name is mapped back to the name that the library knows."""
+    call = ToolCall(call_id="c1", name="math_factorial", arguments={"n": 4})
+    with FaultyServer([Reply(tool_calls=[call])]) as server:
+        async with open_model(server) as model:
+            response = await model.complete(replace(question, tools=(FACTORIAL,)))
+    assert response.message.tool_calls == (replace(call, name="math.factorial"),)
+    assert response.finish_reason == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    ("schema", "strict"),
+    [
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "array", "items": {"type": "integer"}}},
+                "required": ["a"],
+                "additionalProperties": False,
+            },
+            True,
+        ),
+        ({"type": "object", "properties": {"a": {"type": "integer"}}}, None),
+        ({"type": "array", "minItems": 2}, None),
+    ],
+)
+async def test_output_schema_becomes_a_response_format(
+    open_model, question, schema, strict
+) -> None:
+    """Strict mode is asked for exactly where the schema allows it."""
+    with FaultyServer(["{}"]) as server:
+        async with open_model(server) as model:
+            await model.complete(replace(question, output_schema=schema))
+        described = server.requests[0].body["response_format"]
+    assert described["type"] == "json_schema"
+    assert described["json_schema"]["schema"] == schema
+    assert described["json_schema"].get("strict") is strict
+
+
+async def test_connection_is_reused(open_model, question) -> None:
+    """Three requests, one of them refused, go over one connection."""
+    refusal = RawReply(status=503, body={"error": {"message": "busy"}})
+    with FaultyServer(["a", refusal, "b"]) as server:
+        async with open_model(server) as model:
+            await model.complete(question)
+            await model.complete(question)
+        assert (len(server.requests), server.connections) == (3, 1)
+
+
+async def test_streams_share_the_connection(open_model, question) -> None:
+    """A stream that was read to its end leaves its connection to the next request."""
+    with FaultyServer(["a b", "c d", "e"]) as server:
+        async with open_model(server) as model:
+            for _ in range(2):
+                assert [event async for event in model.stream(question)]
+            await model.complete(question)
+        assert (len(server.requests), server.connections) == (3, 1)
+
+
+def test_each_event_loop_has_its_own_connections(open_model, question) -> None:
+    """A model outlives the loops of several ``asyncio.run``, and leaves no connection open."""
+    with FaultyServer(["a", "b", "c"]) as server:
+        model = open_model(server)
+        texts = [asyncio.run(model.complete(question)).message.text for _ in range(3)]
+        assert texts == ["a", "b", "c"]
+        assert server.connections == 3
+
+
+async def test_close_frees_the_connections_and_the_model_goes_on(open_model, question) -> None:
+    """After ``close`` the next request opens a new connection."""
+    with FaultyServer(["a", "b"]) as server:
+        model = open_model(server)
+        await model.complete(question)
+        await model.close()
+        await model.complete(question)
+        await model.close()
+        assert server.connections == 2
+
+
+async def test_dropped_model_closes_its_connections(open_model, question) -> None:
+    """A model that nobody holds any more leaves nothing behind in a loop that goes on."""
+    with FaultyServer(["a"]) as server:
+        model = open_model(server)
+        await model.complete(question)
+        del model
+        async with asyncio.timeout(5):
+            while server.open_connections:
+                await asyncio.sleep(0.005)
+
+
+async def test_many_requests_at_once(open_model, question) -> None:
+    """Fifty requests under way at once all get their own answer."""
+    with FaultyServer(["same"] * 50) as server:
+        async with open_model(server) as model:
+            answers = await asyncio.gather(*(model.complete(question) for _ in range(50)))
+            await asyncio.sleep(0)
+    assert {answer.message.text for answer in answers} == {"same"}
+    assert len(server.requests) == 50
+
+
+async def test_cost_is_reported_when_a_price_is_known(open_model, question) -> None:
+    """Cached tokens are counted and charged at their own price."""
+    usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 100,
+        "prompt_tokens_details": {"cached_tokens": 400},
+    }
+    prices = {"m": Price(prompt=1.0, cached=0.5, completion=2.0)}
+    with FaultyServer([Reply(text="a", usage=usage), Reply(text="b", usage=usage)]) as server:
+        async with open_model(server, prices=prices) as model:
+            known = (await model.complete(question)).usage
+        async with open_model(server, prices={"another": prices["m"]}) as model:
+            unknown = (await model.complete(question)).usage
+    assert known.cached_tokens == 400
+    assert known.cost_usd == pytest.approx((600 + 200 + 200) / 1e6)
+    assert unknown.cost_usd is None
+
+
+async def test_injected_clients_are_used_and_left_open(question) -> None:
+    """A client of the caller's brings its own headers and stays open."""
+    import aiohttp
+    import httpx
+
+    with FaultyServer(["a", "b"]) as server:
+        async with httpx.AsyncClient(headers={"X-Mine": "h"}) as client:
+            model = OpenAICompatibleModel("m", base_url=server.base_url, client=client)
+            await model.complete(question)
+            await model.close()
+            assert not client.is_closed
+        async with aiohttp.ClientSession(headers={"X-Mine": "a"}) as session:
+            model = OpenAICompatibleModel("m", base_url=server.base_url, client=session)
+            await model.complete(question)
+            await model.close()
+            assert not session.closed
+        assert [request.headers["x-mine"] for request in server.requests] == ["h", "a"]
+
+
+async def test_own_transport(question) -> None:
+    """Anything with the three methods of ``Transport`` carries the requests."""
+    from agentkit.models.transport.base import HttpResponse
+
+    class Canned:
+        async def post(self, url, headers, body):
+            answer = {"choices": [{"message": {"content": json.loads(body)["model"]}}]}
+            return HttpResponse(status=200, headers={}, body=json.dumps(answer).encode())
+
+    model = OpenAICompatibleModel("m", base_url="http://nowhere/v1", transport=Canned())
+    assert (await model.complete(question)).message.text == "m"
+
+
+def test_key_and_url_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``OPENAI_BASE_URL`` names the server; without key or URL the message says what to set."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
+    assert repr(OpenAICompatibleModel("m")).endswith("base_url='http://localhost:1/v1')")
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    with pytest.raises(UsageError, match="set OPENAI_API_KEY"):
+        OpenAICompatibleModel("m")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"base_url": "localhost:80"}, "not an http"),
+        ({"base_url": "http://x/v1", "transport": "curl"}, "unknown transport"),
+        ({"base_url": "http://x/v1", "client": object()}, "does not fit"),
+    ],
+)
+def test_misuse_is_refused_at_once(options, message) -> None:
+    """A model that could never answer is not constructed."""
+    with pytest.raises(UsageError, match=message):
+        OpenAICompatibleModel("m", **options)
+
+
+async def test_extra_may_not_replace_what_the_adapter_writes(open_model, question) -> None:
+    """``extra`` adds fields; it does not contradict the request."""
+    with FaultyServer([]) as server:
+        async with open_model(server) as model:
+            with pytest.raises(UsageError, match="may not set 'messages'"):
+                await model.complete(
+                    replace(question, settings=ModelSettings(extra={"messages": []}))
+                )
+
+
+async def test_what_json_can_not_hold_is_refused_before_sending(open_model, question) -> None:
+    """A set among the arguments of an earlier call is the caller's mistake, and said so."""
+    call = ToolCall(call_id="1", name="f", arguments={"x": {1, 2}})
+    request = replace(question, messages=(AssistantMessage(tool_calls=(call,)),))
+    with FaultyServer([]) as server:
+        async with open_model(server) as model:
+            with pytest.raises(UsageError, match="can not be written as JSON"):
+                await model.complete(request)
+        assert server.requests == []
+
+
+def test_adapter_follows_the_protocols() -> None:
+    """The adapter is a chat model that can stream."""
+    model = OpenAICompatibleModel("m", base_url="http://x/v1")
+    assert isinstance(model, ChatModel)
+    assert isinstance(model, StreamingChatModel)
+
+
+async def test_openai_itself_gets_the_newer_token_limit() -> None:
+    """OpenAI's reasoning models know only ``max_completion_tokens``."""
+    bodies = []
+
+    class Noting:
+        async def post(self, url, headers, body):
+            from agentkit.models.transport.base import HttpResponse
+
+            bodies.append(json.loads(body))
+            answer = b'{"choices": [{"message": {"content": ""}}]}'
+            return HttpResponse(status=200, headers={}, body=answer)
+
+    request = ModelRequest(messages=(UserMessage(text="hi"),), settings=ModelSettings(max_tokens=9))
+    for url in ("https://api.openai.com/v1", "https://example.org/v1"):
+        model = OpenAICompatibleModel("m", base_url=url, api_key="k", transport=Noting())
+        await model.complete(request)
+    assert bodies[0]["max_completion_tokens"] == 9
+    assert bodies[1]["max_tokens"] == 9
