@@ -30,7 +30,7 @@ from agentkit.cli.output import plural, say
 from agentkit.episodes import RefineMode
 from agentkit.library import Library, Store
 from agentkit.messages import ToolCall
-from agentkit.models.base import TextDelta
+from agentkit.models.base import TextDelta, ToolChoice
 from agentkit.tools.tool import Tool
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -57,6 +57,13 @@ _OPTIONS = (
         default="none",
         show_default=True,
         help="Let the model look over its calls before they run.",
+    ),
+    click.option(
+        "--tool-choice",
+        type=click.Choice(get_args(ToolChoice)),
+        default="auto",
+        show_default=True,
+        help="Whether the model may, must not or must call a tool in its first turn.",
     ),
     click.option(
         "--max-steps",
@@ -86,6 +93,7 @@ class AgentOptions:
     catalogue: bool
     instructions: str
     refine: RefineMode
+    tool_choice: ToolChoice
     max_steps: int
     yes: bool
 
@@ -100,6 +108,7 @@ def make_agent(options: AgentOptions, store: Store) -> Agent:
         store=store,
         instructions=options.instructions,
         refine=options.refine,
+        tool_choice=options.tool_choice,
         limits=Limits(max_steps=options.max_steps),
         approve=AskAtTerminal(yes=options.yes),
     )

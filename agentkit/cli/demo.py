@@ -161,6 +161,6 @@ def _tell_next(report: MainJobReport, store_url: str) -> None:
         f"  agentkit episodes list --verdict failed {run} {store}",
         f"  agentkit episodes show {wrong[0].episode_id if wrong else 'last'} {store}",
         f'  agentkit search "area of a triangle" {store}',
-        f"  agentkit tools show requests.get__2 {store}",
+        f"  agentkit tools list --match weather {store}",
     ]
     say("\n".join(lines))

@@ -70,7 +70,7 @@ def _print_categories(report: MainJobReport) -> None:
     conditions = [one.condition for one in report.conditions]
     columns = [Column(title="By category", fit="fold"), Column(title="asked", align="right")]
     for condition in conditions:
-        columns.append(Column(title=f"{_TITLES[condition]}: right", align="right"))
+        columns.append(Column(title=f"{condition}: tools", align="right"))
         columns.append(Column(title="exact", align="right"))
     print_table(
         columns,

@@ -88,11 +88,21 @@ def fetch_bfcl(cache_dir: Path | None = None, progress: Progress | None = None) 
     fetch_package_files(
         f"bfcl_eval=={RELEASE}",
         sha256=WHEEL_SHA256,
-        files=[PackageFile(path=f"{_INSIDE}/{name}", saved_as=name) for name in _file_names()],
+        files=[PackageFile(path=f"{_INSIDE}/{name}", saved_as=name) for name in bfcl_files()],
         destination=folder,
         progress=progress,
     )
     return folder
+
+
+def bfcl_files() -> Iterator[str]:
+    """The files that are taken out of the package, relative to the folder they are kept in."""
+    for category, expects in CATEGORIES.items():
+        yield _question_file(category)
+        if expects == "calls":
+            yield f"{_ANSWERS}/{_question_file(category)}"
+    for name in FURTHER_TOOLS:
+        yield _further_file(name)
 
 
 def load_bfcl(folder: Path) -> Benchmark:
@@ -283,15 +293,6 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _names(records: Iterable[JsonObject]) -> set[str]:
     return {str(record.get("name", "")) for record in records}
-
-
-def _file_names() -> Iterator[str]:
-    for category, expects in CATEGORIES.items():
-        yield _question_file(category)
-        if expects == "calls":
-            yield f"{_ANSWERS}/{_question_file(category)}"
-    for name in FURTHER_TOOLS:
-        yield _further_file(name)
 
 
 def _question_file(category: str) -> str:

@@ -1,6 +1,7 @@
 """Running commands as a user does, against a store of the test's own."""
 
 import json
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -38,6 +39,50 @@ def as_json(invoke):
         return json.loads(result.stdout)
 
     return run
+
+
+PLUGIN = '''
+import json
+import os
+from pathlib import Path
+
+from agentkit.messages import ToolCall
+from agentkit.testing import ScriptedModel
+
+def open_script(name):
+    """The answers in the file; a pair is a call."""
+    answers = json.loads(Path(os.environ["AGENTKIT_TEST_SCRIPT"]).read_text())
+    return ScriptedModel([answer(at, one) for at, one in enumerate(answers)], name="script")
+
+def answer(at, one):
+    if isinstance(one, str):
+        return one
+    name, arguments = one
+    return [ToolCall(call_id=f"c{at}", name=name, arguments=arguments)]
+'''
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """A model plugin, found through its entry point, whose answers a test writes down."""
+    folder = tmp_path / "plugins"
+    info = folder / "agentkit_script-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "agentkit_script.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-script\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[agentkit.models]\nscript = agentkit_script:open_script\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+    answers = tmp_path / "answers.json"
+    monkeypatch.setenv("AGENTKIT_TEST_SCRIPT", str(answers))
+
+    def write(*script):
+        answers.write_text(json.dumps(script))
+
+    write()
+    yield write
+    sys.modules.pop("agentkit_script", None)
 
 
 @pytest.fixture

@@ -1,0 +1,148 @@
+"""How the program ends: Ctrl-C, misuse, a reader that goes away, a bug."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agentkit.library.opening import open_store
+
+PROGRAM = [sys.executable, "-c", "from agentkit.cli.main import main; main(prog_name='agentkit')"]
+
+PLUGIN = """
+import asyncio
+import os
+from pathlib import Path
+
+from agentkit.testing import FunctionModel
+
+async def wait(request):
+    Path(os.environ["AGENTKIT_TEST_STARTED"]).touch()
+    await asyncio.sleep(100)
+
+def open_slow(name):
+    return FunctionModel(wait, name="slow")
+"""
+
+
+@pytest.fixture
+def environment(tmp_path, store_url):
+    """A process environment with a model plugin that never answers."""
+    folder = tmp_path / "plugins"
+    info = folder / "agentkit_slow-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "agentkit_slow.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-slow\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[agentkit.models]\nslow = agentkit_slow:open_slow\n")
+    return {
+        **os.environ,
+        "PYTHONPATH": str(folder),
+        "AGENTKIT_STORE": store_url,
+        "AGENTKIT_TEST_STARTED": str(tmp_path / "started"),
+    }
+
+
+@pytest.mark.parametrize("command", [["run", "Hi"], ["chat"]])
+def test_ctrl_c_keeps_the_episode(environment, store_url, tmp_path, command):
+    """Interrupted in the middle of an answer: status 130, one line, and the episode is kept."""
+    process = subprocess.Popen(
+        [*PROGRAM, *command, "--model", "slow:x"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdin.write("Hello\n")
+    process.stdin.flush()
+    started = Path(environment["AGENTKIT_TEST_STARTED"])
+    while not started.exists() and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert out == ""
+    assert "Interrupted" in err
+    assert "Traceback" not in err
+    store = open_store(store_url)
+    kept = list(store.select())
+    store.close()
+    assert [episode.stop_reason for episode in kept] == ["cancelled"]
+
+
+def test_a_reader_that_goes_away_is_no_error(environment, tmp_path):
+    """`agentkit ... | head -1` prints no trace."""
+    catalogue = ",".join(f'{{"name": "tool_{n}", "description": "x"}}' for n in range(3000))
+    (tmp_path / "many.json").write_text(f"[{catalogue}]")
+    subprocess.run(
+        [*PROGRAM, "tools", "import", str(tmp_path / "many.json")],
+        env=environment,
+        check=True,
+        capture_output=True,
+    )
+    listing = subprocess.Popen(
+        [*PROGRAM, "tools", "list", "--json"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert listing.stdout.readline() == "[\n"
+    listing.stdout.close()
+    err = listing.stderr.read()
+    listing.stderr.close()
+    listing.wait(timeout=60)
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["no-such-command"],
+        ["tools", "no-such-command"],
+        ["run"],
+        ["search", "x", "--limit", "many"],
+        ["tools", "list", "--store", "nonsense"],
+        ["episodes", "list", "--verdict", "maybe"],
+    ],
+)
+def test_misuse_ends_with_status_2(invoke, arguments):
+    """A command that could not have worked as given has status 2 and says why on stderr."""
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "Error: " in result.stderr
+
+
+def test_an_unexpected_error_is_one_line(invoke, script, tmp_path):
+    """A bug in a plugin ends with status 1, its type, and the way to the trace."""
+    (tmp_path / "answers.json").write_text("not json")
+    result = invoke("run", "Hi", "--model", "script:a")
+    assert result.exit_code == 1
+    assert "unexpected JSONDecodeError" in result.stderr
+    assert "agentkit --debug" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_file_that_can_not_be_written_is_one_line(invoke, tmp_path):
+    """A store in a folder that does not exist ends with status 1."""
+    (tmp_path / "t.json").write_text('[{"name": "a"}]')
+    result = invoke("tools", "import", "t.json", "--store", f"sqlite:///{tmp_path}/no/such/lib.db")
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+
+
+def test_version_loads_nothing_heavy():
+    """The quickest command imports neither the agent nor rich."""
+    code = (
+        "import sys\n"
+        "from agentkit.cli.main import main\n"
+        "main(['version'], standalone_mode=False)\n"
+        "print(sorted({'rich', 'pydantic', 'sqlite3', 'httpx', 'agentkit.agent.agent'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

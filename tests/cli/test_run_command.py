@@ -1,0 +1,120 @@
+"""``agentkit run``."""
+
+import json
+
+import pytest
+
+from agentkit.library.opening import open_store
+
+
+def test_tools_run_and_the_answer_is_on_stdout(invoke, tools_file, script):
+    """The answer is data; what the tools did is told on stderr."""
+    script(["add", {"a": 40}], "It is 42.")
+    result = invoke("run", "What is 40 + 2?", "--tools", "desk.py:add", "--model", "script:a")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == "It is 42.\n"
+    assert "calls add(a=40)" in result.stderr
+    assert "gives 42" in result.stderr
+    assert "[finished, 2 turns" in result.stderr
+
+
+def test_json_holds_output_calls_and_the_episode(as_json, tools_file, script):
+    """--json prints one object, and the episode it names is in the store."""
+    script(["add", {"a": 1}], "Three.")
+    told = as_json("run", "1 + 2?", "--tools", "desk.py:add", "--model", "script:a")
+    assert told["output"] == "Three."
+    assert told["stop_reason"] == "finished"
+    assert told["calls"][0]["arguments"] == {"a": 1}
+    shown = as_json("episodes", "show", told["episode_id"])
+    assert shown["request"] == "1 + 2?"
+
+
+def test_refinement_is_told(invoke, tools_file, script):
+    """With --refine adaptive the rounds are told and the refined call runs."""
+    script(["add", {"a": 1}], ["add", {"a": 2}], ["add", {"a": 2}], "Four.")
+    result = invoke(
+        "run", "?", "--tools", "desk.py:add", "--refine", "adaptive", "--model", "script:a"
+    )
+    assert "refined in 2 rounds: the last two answers agreed" in result.stderr
+    assert "calls add(a=2)" in result.stderr
+
+
+def test_calls_to_tools_without_code_are_printed(invoke, tools_file, script):
+    """--catalogue offers the library; a call to one of its tools goes to stdout and waits."""
+    invoke("tools", "add", "desk.py")
+    script(["add", {"a": 5}])
+    result = invoke("run", "5 + 2?", "--catalogue", "--model", "script:a")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == "add(a=5)\n"
+    assert "[deferred" in result.stderr
+
+
+def test_a_destructive_tool_is_denied_without_a_terminal(invoke, tools_file, script):
+    """Nobody can be asked in a pipe, so the tool does not run; --yes runs it."""
+    script(["wipe", {"path": "x"}], "I could not.")
+    result = invoke("run", "Delete x", "--tools", "desk.py:wipe", "--model", "script:a")
+    assert "denied" in result.stderr
+    script(["wipe", {"path": "x"}], "Done.")
+    result = invoke("run", "Delete x", "--tools", "desk.py:wipe", "--model", "script:a", "--yes")
+    assert "gives x is gone" in result.stderr
+
+
+def test_a_session_is_continued(invoke, script, store_url):
+    """Two runs in one session are one conversation."""
+    for text in ("I am Ann.", "Who am I?"):
+        script(f"You said: {text}")
+        invoke("run", text, "--session", "s1", "--model", "script:a")
+    store = open_store(store_url)
+    newest = next(iter(store.select()))
+    store.close()
+    assert (newest.session_id, newest.history_length) == ("s1", 2)
+
+
+def test_the_question_can_come_from_stdin(invoke, script):
+    """A dash reads the question from stdin."""
+    script("Hello.")
+    assert invoke("run", "-", "--model", "script:a", typed="Hi\n").stdout == "Hello.\n"
+
+
+@pytest.mark.parametrize("question", ["", "  "])
+def test_an_empty_question_is_misuse(invoke, question):
+    """Nothing to ask ends with status 2."""
+    result = invoke("run", question, "--model", "script:a")
+    assert result.exit_code == 2
+    assert "the question is empty" in result.stderr
+
+
+def test_a_model_that_fails_is_one_line_and_the_episode_is_kept(invoke, as_json, script):
+    """The status is 1, stderr has the reason without a trace, and the store has the episode."""
+    script()
+    result = invoke("run", "Hi", "--model", "script:a")
+    assert result.exit_code == 1
+    assert "Error: the model 'script' failed" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert [e["stop_reason"] for e in as_json("episodes", "list")] == ["error"]
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [("smollm2", "is not a model name"), ("nobody:x", "the scheme 'nobody' is not among")],
+)
+def test_an_unknown_model_is_told(invoke, model, complaint):
+    """A name that nobody answers for is an error that says what would work."""
+    result = invoke("run", "Hi", "--model", model)
+    assert result.exit_code == 1
+    assert complaint in result.stderr
+
+
+def test_debug_shows_the_trace(invoke, script):
+    """With --debug the error itself comes through."""
+    script()
+    with pytest.raises(Exception, match="the model 'script' failed"):
+        invoke("--debug", "run", "Hi", "--model", "script:a")
+
+
+def test_output_is_one_json_document(invoke, script):
+    """Nothing but the document is on stdout with --json."""
+    script("Hello.")
+    result = invoke("run", "Hi", "--model", "script:a", "--json")
+    assert json.loads(result.stdout)["output"] == "Hello."
+    assert result.stderr == ""
