@@ -100,7 +100,7 @@ $(VENV)/.runtime: $(VENV)/.created $(CORE_FILES) $(PLUGIN_FILES)
 	$(PIP) -e . -e plugins/agentkit-local
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.runtime
-	$(SAY) "Installing the tools for development"
+$(VENV)/.dev: $(VENV)/.created $(CORE_FILES) $(PLUGIN_FILES)
+	$(SAY) "Installing the runtime, the local model plugin and the tools for development"
 	$(PIP) -e '.[dev]' -e plugins/agentkit-local
-	@touch $@
+	@touch $(VENV)/.runtime $@
