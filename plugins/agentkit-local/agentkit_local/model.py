@@ -1,0 +1,116 @@
+"""``LocalModel``: a local engine that can call tools."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from agentkit.models.base import ModelRequest, ModelResponse
+from agentkit.models.prompt_format import PromptFormat
+from agentkit.models.prompted import PromptedModel
+from agentkit_local import weights
+from agentkit_local.engine import LocalEngine
+
+
+class LocalModel:
+    """A small language model in this process that can call tools.
+
+    Tools travel in the prompt, and by default the answer is decoded under a grammar made from
+    their schemas, so that each call is well-formed and names an offered tool. Without tools, with
+    ``tool_choice="none"`` and with ``constrained=False`` the model writes freely.
+
+    Example:
+        ```python
+        with LocalModel("smollm2-135m") as model:
+            result = Agent(model, tools=[get_weather]).run_sync("How warm is it in Oslo?")
+        ```
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        threads: int | None = None,
+        context_tokens: int = 4096,
+        max_tokens: int = 512,
+        constrained: bool = True,
+        format: PromptFormat = "json",  # noqa: A002 - the word of the field
+        max_calls: int = 1,
+        verbose: bool = False,
+    ) -> None:
+        """Prepare a model; its file is loaded at the first request.
+
+        Args:
+            path: A name of ``agentkit_local.weights.available()``, or the path of a GGUF file.
+            threads: Threads to compute with; None takes ``default_threads()``.
+            context_tokens: Longest prompt and answer together.
+            max_tokens: Longest answer, unless a request's settings say otherwise.
+            constrained: Whether calls are decoded under a grammar.
+            format: How tools and calls are written in prompts.
+            max_calls: Most calls in one constrained answer. A very small model repeats itself
+                when it may call more than once; raise it for a larger one.
+            verbose: Let llama.cpp report on stderr.
+
+        Raises:
+            ModelNotFoundError: The weights are not installed, or there is no such file.
+            UsageError: ``threads`` is not positive.
+        """
+        file, name = _located(path)
+        self.engine = LocalEngine(
+            file,
+            name=f"local:{name}",
+            threads=threads,
+            context_tokens=context_tokens,
+            max_tokens=max_tokens,
+            verbose=verbose,
+        )
+        self._prompted = PromptedModel(
+            self.engine, format=format, constrained=constrained, max_calls=max_calls
+        )
+
+    @property
+    def name(self) -> str:
+        """The model's name, for records: ``local:smollm2-135m``."""
+        return self.engine.name
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """Answer one request; see ``LocalEngine.complete`` for what can go wrong."""
+        return await self._prompted.complete(request)
+
+    def close(self) -> None:
+        """Stop what is being computed and free the memory."""
+        self.engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def resolve(name: str) -> LocalModel:
+    """The model that ``local:<name>`` means; called through the entry point ``agentkit.models``.
+
+    Args:
+        name: What follows ``local:``.
+
+    Raises:
+        ModelNotFoundError: The weights are not installed, or there is no such file.
+    """
+    return LocalModel(name)
+
+
+def _located(path: str | os.PathLike[str]) -> tuple[Path, str]:
+    """The file, and the name for records. What looks like a path is one; else it is a name."""
+    text = os.fspath(path)
+    if isinstance(path, str) and not text.endswith(".gguf") and not {"/", os.sep} & set(text):
+        return weights.path(text), text
+    file = Path(text).expanduser()
+    return file, file.stem
