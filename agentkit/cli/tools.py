@@ -129,7 +129,7 @@ def show(name: str, at: int | None, store_url: str, as_json: bool) -> None:
 Examples:
   agentkit tools add my_package.weather:get_weather
   agentkit tools add tools.py                 every @tool in the file
-  agentkit tools add tools.py:add --on-conflict replace --reason "clearer summary" """
+  agentkit tools add tools.py:add --on-conflict replace --reason 'clearer words'"""
 )
 @click.argument("targets", nargs=-1, required=True, metavar="MODULE:NAME|FILE.py[:NAME]...")
 @conflict_option

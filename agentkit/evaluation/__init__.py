@@ -1,1 +1,69 @@
-"""."""
+"""8. How good it is: tasks, scores, the public benchmark, the main job and its report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentkit._lazy import lazy_door
+
+if TYPE_CHECKING:
+    from agentkit.evaluation.bfcl import fetch_bfcl, load_bfcl
+    from agentkit.evaluation.catalogue import import_catalogue
+    from agentkit.evaluation.job import JobProgress, MainJob
+    from agentkit.evaluation.main_job import run_main_job
+    from agentkit.evaluation.recall import measure_recall
+    from agentkit.evaluation.report import (
+        Answer,
+        CategoryReport,
+        ConditionReport,
+        MainJobReport,
+        NotScored,
+        RetrievalReport,
+    )
+    from agentkit.evaluation.sampling import stratified
+    from agentkit.evaluation.scoring import Score, score_calls
+    from agentkit.evaluation.task import Benchmark, Task
+
+__all__ = [
+    "Answer",
+    "Benchmark",
+    "CategoryReport",
+    "ConditionReport",
+    "JobProgress",
+    "MainJob",
+    "MainJobReport",
+    "NotScored",
+    "RetrievalReport",
+    "Score",
+    "Task",
+    "fetch_bfcl",
+    "import_catalogue",
+    "load_bfcl",
+    "measure_recall",
+    "run_main_job",
+    "score_calls",
+    "stratified",
+]
+
+_MODULES = {
+    "Answer": "agentkit.evaluation.report",
+    "Benchmark": "agentkit.evaluation.task",
+    "CategoryReport": "agentkit.evaluation.report",
+    "ConditionReport": "agentkit.evaluation.report",
+    "JobProgress": "agentkit.evaluation.job",
+    "MainJob": "agentkit.evaluation.job",
+    "MainJobReport": "agentkit.evaluation.report",
+    "NotScored": "agentkit.evaluation.report",
+    "RetrievalReport": "agentkit.evaluation.report",
+    "Score": "agentkit.evaluation.scoring",
+    "Task": "agentkit.evaluation.task",
+    "fetch_bfcl": "agentkit.evaluation.bfcl",
+    "import_catalogue": "agentkit.evaluation.catalogue",
+    "load_bfcl": "agentkit.evaluation.bfcl",
+    "measure_recall": "agentkit.evaluation.recall",
+    "run_main_job": "agentkit.evaluation.main_job",
+    "score_calls": "agentkit.evaluation.scoring",
+    "stratified": "agentkit.evaluation.sampling",
+}
+
+__getattr__ = lazy_door(__name__, _MODULES)

@@ -23,6 +23,8 @@ from types import ModuleType
 
 import pytest
 
+from agentkit.errors import FetchError
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(
@@ -174,7 +176,10 @@ WITH_WEIGHTS = [
 @pytest.mark.parametrize("path", WITH_WEIGHTS, ids=lambda path: path.stem)
 def test_page_runs_with_the_local_model(path: Path, folder: Path) -> None:
     """The blocks that need the small local model run as well."""
-    run_page(path, folder, weights=True)
+    try:
+        run_page(path, folder, weights=True)
+    except FetchError as error:  # the weights are here, the public questions are not
+        pytest.skip(str(error))
 
 
 SAMPLE = """# A page
