@@ -10,6 +10,7 @@ cores. So sleeping is asked for when the engine is loaded, and then every core c
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,7 +70,8 @@ def can_sleep() -> bool:
 
     Not when another package loaded the OpenMP runtime first: it reads its settings once.
     """
-    return _is_set("PASSIVE") or not _is_loaded("libgomp.so")
+    is_ours = "xllamacpp" in sys.modules  # loaded under ``sleeping_threads`` for an earlier model
+    return is_ours or _is_set("PASSIVE") or not _is_loaded("libgomp.so")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from agentkit.errors import ModelResponseError, ModelStatusError, ModelTimeoutEr
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
 from agentkit.tools.definition import ToolDefinition
-from agentkit_local import LocalModel
+from agentkit_local import LocalModel, default_threads
 
 pytestmark = pytest.mark.weights
 
@@ -146,6 +146,12 @@ async def test_requests_wait_for_each_other_while_the_loop_goes_on(model):
     ticking.cancel()
     assert len({answer.message.text for answer in answers}) == 1
     assert ticks > 2
+
+
+async def test_a_second_model_uses_as_many_threads(model):
+    """Loading the first one does not count as somebody else's OpenMP runtime."""
+    await model.complete(request(tools=(), settings=ModelSettings(max_tokens=1)))
+    assert default_threads() == model.engine.threads
 
 
 async def test_tools_are_refused_by_the_bare_engine(model):
