@@ -74,7 +74,7 @@ endif
 
 docs: $(VENV)/.dev  ## write the generated pages, run every block of the documentation
 	$(SAY) "Writing the generated parts"
-	$(BIN)/cog -P -I docs -r docs/cli.md docs/errors.md
+	$(BIN)/cog -I docs -r docs/cli.md docs/errors.md
 	$(SAY) "Running every block"
 	$(BIN)/pytest tests/docs $(ARGS)
 

@@ -34,10 +34,9 @@ def commands_text() -> str:
         rows = [row for row in map(_option_row, command.params) if row]
         if rows:
             parts.append("\n".join(["| option | meaning |", "|---|---|", *rows]))
+        if command.epilog:
+            parts.append(f"```text\n{inspect.cleandoc(command.epilog.replace(chr(8), ''))}\n```")
     return "\n\n".join(parts) + "\n"
-        examples = inspect.cleandoc((command.epilog or "").replace("\b", ""))
-        if examples:
-            print(f"```text\n{examples}\n```\n")
 
 
 def _option_row(parameter: click.Parameter) -> str:
