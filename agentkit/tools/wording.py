@@ -258,7 +258,7 @@ def _either(words: Iterable[str]) -> str:
 def _branches(broken: BrokenRule) -> str:
     """No branch is of the value's type, or several of ``oneOf`` fit."""
     if not broken.branches:
-        return f"must fit exactly one of the alternatives, but fits several, {_got(broken)}"
+        return f"must fit exactly one of the alternatives, not several, {_got(broken)}"
     kinds = [
         kind
         for branch in broken.branches
@@ -267,7 +267,7 @@ def _branches(broken: BrokenRule) -> str:
         for kind in ([below.limit] if isinstance(below.limit, str) else below.limit)
     ]
     if not kinds:
-        return f"fits none of the alternatives, {_got(broken)}"
+        return f"must fit one of the alternatives, {_got(broken)}"
     return f"must be {_either(_TYPE_WORDS.get(kind, kind) for kind in kinds)}, {_got(broken)}"
 
 
@@ -310,7 +310,7 @@ def _format(broken: BrokenRule) -> str:
 def _in_other_words(broken: BrokenRule) -> str:
     """What jsonschema says, for keywords that are rare in tools."""
     message = broken.message
-    return f"breaks a rule: {message if len(message) <= 200 else f'{message[:200]}…'}"
+    return f"must fit the schema: {message if len(message) <= 200 else f'{message[:200]}…'}"
 
 
 _SENTENCES: Mapping[str, Callable[[BrokenRule], str]] = MappingProxyType(

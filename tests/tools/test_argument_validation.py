@@ -121,7 +121,7 @@ def validator() -> ArgumentValidator:
         ({"not_empty": ""}, "`not_empty` must not be like this, got the string ''", "not_empty", "not"),
         (
             {"either": 4},
-            "`either` must fit exactly one of the alternatives, but fits several, got the number 4",
+            "`either` must fit exactly one of the alternatives, not several, got the number 4",
             "either",
             "oneOf",
         ),
@@ -206,6 +206,34 @@ def test_nearest_enum_members(validator: ArgumentValidator) -> None:
     """A value outside an enum comes with the members that look like it."""
     (problem,) = validator.check({"city": "Rome", "unit": "Celcius"})
     assert problem.nearest == ("celsius",)
+
+
+def test_rare_keywords_are_said_in_other_words() -> None:
+    """Rules that tools seldom have still come back as a sentence about the right argument."""
+    definition = ToolDefinition.from_schema(
+        "pay",
+        "",
+        {
+            "type": "object",
+            "properties": {
+                "tags": {"type": "array", "contains": {"const": "x"}},
+                "meta": {
+                    "type": "object",
+                    "patternProperties": {"^x-": {}},
+                    "additionalProperties": False,
+                },
+                "amount": {"anyOf": [{"minimum": 5}, {"multipleOf": 7}]},
+            },
+            "dependentRequired": {"amount": ["currency"]},
+        },
+    )
+    (tags,) = validate_arguments(definition, {"tags": ["a"]})
+    assert tags.rule.startswith("`tags` must fit the schema: ")
+    (meta,) = validate_arguments(definition, {"meta": {"x-a": 1, "y": 2}})
+    assert meta.rule == "`meta.y` is not a field of `meta`; it takes none"
+    rules = {problem.rule for problem in validate_arguments(definition, {"amount": 3})}
+    assert "`amount` must be at least 5, got the number 3" in rules
+    assert any(rule.startswith("the arguments must fit the schema: ") for rule in rules)
 
 
 def test_valid_arguments(validator: ArgumentValidator) -> None:

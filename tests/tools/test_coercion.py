@@ -94,6 +94,8 @@ def test_clear_values_are_coerced(value, schema, expected) -> None:
         ("3", "nonsense"),
         ("3", {"type": "objekt"}),
         ("3", {"$ref": "#/$defs/missing"}),
+        (["a"], {"enum": ["a", ["b"]]}),
+        ("a b", {"enum": [["a b"], {"a b": 1}]}),
         ("3", {"$ref": "https://example.org/x"}),
         ({"unknown": "3"}, {"properties": {"n": INTEGER}}),
     ],
@@ -174,6 +176,9 @@ def test_work_is_bounded() -> None:
     """Deep values and references that multiply are returned unchanged, quickly."""
     twice = [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/A"}]
     assert coerce("1", {"$defs": {"A": {"allOf": twice}}, "$ref": "#/$defs/A"}) == "1"
+    laughs = {f"A{at}": {"allOf": [{"$ref": f"#/$defs/A{at + 1}"}] * 2} for at in range(40)}
+    value = {"a": "1"}
+    assert coerce(value, {"$defs": {**laughs, "A40": INTEGER}, "$ref": "#/$defs/A0"}) is value
     deep: list = []
     for _ in range(10_000):
         deep = [deep]

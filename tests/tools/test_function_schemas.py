@@ -406,7 +406,7 @@ def test_usual_annotations_do_not_need_pydantic(annotation) -> None:
 
 
 @pytest.mark.parametrize(
-    "annotation", [set[int], dict[int, str], Colour, date, tuple[int, str], bytes]
+    "annotation", [set[int], dict[int, str], [int], Colour, date, tuple[int, str], bytes]
 )
 def test_annotations_that_need_conversion_are_left_to_pydantic(annotation) -> None:
     """An annotation whose values are not JSON data as they stand is never read the quick way."""
