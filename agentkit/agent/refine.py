@@ -20,12 +20,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from agentkit import models
 from agentkit.agent.intake import taken_in
 from agentkit.episodes import RefineMode, RefineTrace
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
 from agentkit.metrics.calls import canonical_calls
 from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
-from agentkit.models.prompt_format import render_calls
 from agentkit.tools.definition import ToolDefinition
 
 REFINE_PROMPT = (
@@ -89,7 +89,7 @@ async def refine(
 
 def _refinement(request: ModelRequest, proposal: tuple[ToolCall, ...], prompt: str) -> ModelRequest:
     """The request for one round. The proposal travels as text, since its calls have no results."""
-    shown = AssistantMessage(text=render_calls(proposal))
+    shown = AssistantMessage(text=models.render_calls(proposal))
     return replace(request, messages=(*request.messages, shown, UserMessage(text=prompt)))
 
 

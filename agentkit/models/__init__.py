@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from agentkit.models.openai_compatible import OpenAICompatibleModel
     from agentkit.models.prices import Price
+    from agentkit.models.prompt_format import render_calls
     from agentkit.models.prompted import PromptedModel
     from agentkit.models.resolve import resolve_model
     from agentkit.models.retries import RetryPolicy
@@ -43,6 +44,7 @@ __all__ = [
     "StreamingChatModel",
     "TextDelta",
     "ToolChoice",
+    "render_calls",
     "resolve_model",
 ]
 
@@ -61,6 +63,7 @@ _MODULES = {
     "StreamingChatModel": _BASE,
     "TextDelta": _BASE,
     "ToolChoice": _BASE,
+    "render_calls": "agentkit.models.prompt_format",
     "resolve_model": "agentkit.models.resolve",
 }
 
