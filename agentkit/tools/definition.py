@@ -297,13 +297,13 @@ class ToolDefinition:
             DefinitionError: The record is not a definition, or its format is newer than ours.
         """
         name = record.get("name", "?")
-        if record.get("format", FORMAT_VERSION) > FORMAT_VERSION:
-            raise DefinitionError(
-                f"definition {name!r} has format {record['format']}, this agentkit reads up to "
-                f"{FORMAT_VERSION}; upgrade agentkit-evolve",
-                tool_name=name,
-            )
         try:
+            if record.get("format", FORMAT_VERSION) > FORMAT_VERSION:
+                raise DefinitionError(
+                    f"definition {name!r} has format {record['format']}, this agentkit reads up "
+                    f"to {FORMAT_VERSION}; upgrade agentkit-evolve",
+                    tool_name=name,
+                )
             signature = dict(record.get("signature", {}))
             return cls(
                 name=record["name"],
