@@ -13,18 +13,21 @@ from agentkit.errors import AgentKitError, UsageError
 EXIT_INTERRUPTED = 130
 """What shells expect of a program that Ctrl-C ended: 128 plus the number of SIGINT."""
 
-COMMANDS: Mapping[str, str] = {
-    "demo": "agentkit.cli.demo:demo",
-    "run": "agentkit.cli.run:run",
-    "chat": "agentkit.cli.chat:chat",
-    "tools": "agentkit.cli.tools:tools",
-    "search": "agentkit.cli.search:search",
-    "episodes": "agentkit.cli.episodes:episodes",
-    "models": "agentkit.cli.models:models",
-    "bench": "agentkit.cli.bench:bench",
-    "version": "agentkit.cli.version:version",
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "demo": ("agentkit.cli.demo:demo", "Run the main job: real questions, tools and model."),
+    "run": ("agentkit.cli.run:run", "Ask an agent a question and print its answer."),
+    "chat": ("agentkit.cli.chat:chat", "Talk with an agent, turn by turn."),
+    "tools": ("agentkit.cli.tools:tools", "Look at the tool library, and change it."),
+    "search": ("agentkit.cli.search:search", "Rank the library's tools for a query."),
+    "episodes": ("agentkit.cli.episodes:episodes", "Look at what happened in each run."),
+    "models": ("agentkit.cli.models:models", "Install, list and remove weights of local models."),
+    "bench": ("agentkit.cli.bench:bench", "Run a benchmark of the source checkout."),
+    "version": ("agentkit.cli.version:version", "Print the versions of agentkit and Python."),
 }
-"""Command name to the place of its implementation, in the order of the help page."""
+"""Command name to the place of its implementation and what the help page says about it.
+
+The words stand here too so that ``agentkit --help`` imports no command.
+"""
 
 
 class Failure(click.ClickException):
@@ -50,12 +53,16 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, imported now; None when there is no such command."""
-        place = COMMANDS.get(cmd_name)
-        if place is None:
+        if cmd_name not in COMMANDS:
             return None
-        module, _, attribute = place.partition(":")
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands on the help page."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and word its failure.

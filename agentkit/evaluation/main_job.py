@@ -130,6 +130,7 @@ async def _ask_all(
     started = time.perf_counter()
     answers: list[Answer] = []
     total = len(sample) * len(job.conditions)
+    listen(JobProgress(stage="questions", done=0, total=total))
     for number, task in enumerate(sample):
         spent = time.perf_counter() - started
         if job.budget_seconds is not None and spent > job.budget_seconds:

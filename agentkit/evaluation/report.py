@@ -91,6 +91,7 @@ class ConditionReport:
         refinements: Mean rounds after the direct answer.
         converged: Answers on which two consecutive rounds agreed.
         prompt_tokens: Mean tokens read per question.
+        cached_tokens: The mean part of them that a prompt cache served.
         completion_tokens: Mean tokens written per question.
         seconds: Mean wall time per question.
         errors: Questions on which the model failed; they count as wrong.
@@ -106,6 +107,7 @@ class ConditionReport:
     refinements: float
     converged: int
     prompt_tokens: float
+    cached_tokens: float
     completion_tokens: float
     seconds: float
     errors: int
@@ -212,6 +214,7 @@ def count_answers(condition: Condition, answers: Iterable[Answer]) -> ConditionR
         refinements=mean([answer.refinements for answer in own]),
         converged=sum(answer.converged is True for answer in own),
         prompt_tokens=mean([answer.usage.prompt_tokens for answer in own]),
+        cached_tokens=mean([answer.usage.cached_tokens for answer in own]),
         completion_tokens=mean([answer.usage.completion_tokens for answer in own]),
         seconds=mean([answer.seconds for answer in own]),
         errors=sum(bool(answer.error) for answer in own),

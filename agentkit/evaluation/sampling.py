@@ -12,8 +12,8 @@ from agentkit.evaluation.task import Task
 def stratified(tasks: Iterable[Task], size: int, *, seed: int = 0) -> tuple[Task, ...]:
     """A sample with equally many tasks of each category, as far as there are enough.
 
-    Categories take turns, so that any prefix of the sample is spread over them as well: a run
-    that is cut short by its time budget stays representative.
+    Categories take turns, in an order that changes from round to round, so that any prefix of the
+    sample is spread over them as well: a run that is cut short by its time budget stays fair.
 
     Args:
         tasks: What to choose from.
@@ -26,15 +26,16 @@ def stratified(tasks: Iterable[Task], size: int, *, seed: int = 0) -> tuple[Task
         ...     for category in ("a", "b")
         ...     for n in range(10)
         ... ]
-        >>> [task.category for task in stratified(tasks, 5)]
-        ['a', 'b', 'a', 'b', 'a']
+        >>> sorted(task.category for task in stratified(tasks, 6))
+        ['a', 'a', 'a', 'b', 'b', 'b']
     """
     groups: dict[str, list[Task]] = {}
     for task in tasks:
         groups.setdefault(task.category, []).append(task)
     shuffled = [_shuffled(groups[category], f"{seed}/{category}") for category in sorted(groups)]
-    rounds = chain.from_iterable(zip_longest(*shuffled))
-    return tuple(task for task in rounds if task is not None)[:size]
+    rounds = [[task for task in one if task is not None] for one in zip_longest(*shuffled)]
+    mixed = [_shuffled(one, f"{seed}/{number}") for number, one in enumerate(rounds)]
+    return tuple(chain.from_iterable(mixed))[:size]
 
 
 def _shuffled(tasks: list[Task], seed: str) -> list[Task]:

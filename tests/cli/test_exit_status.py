@@ -136,13 +136,15 @@ def test_a_file_that_can_not_be_written_is_one_line(invoke, tmp_path):
     assert result.stderr.count("\n") == 1
 
 
-def test_version_loads_nothing_heavy():
-    """The quickest command imports neither the agent nor rich."""
+@pytest.mark.parametrize("command", ["version", "--help"])
+def test_quick_commands_load_nothing_heavy(command):
+    """The version and the list of commands import neither the agent nor rich."""
+    heavy = {"rich", "pydantic", "sqlite3", "httpx", "agentkit.agent.agent"}
     code = (
         "import sys\n"
         "from agentkit.cli.main import main\n"
-        "main(['version'], standalone_mode=False)\n"
-        "print(sorted({'rich', 'pydantic', 'sqlite3', 'httpx', 'agentkit.agent.agent'} & set(sys.modules)))"
+        f"main(['{command}'], standalone_mode=False)\n"
+        f"print(sorted({heavy!r} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
