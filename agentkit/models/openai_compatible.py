@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from agentkit._version import __version__
-from agentkit.errors import ModelConnectionError, ModelError, ModelTimeoutError, UsageError
+from agentkit.errors import ModelConnectionError, ModelTimeoutError, UsageError
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
 from agentkit.models.prices import Prices, priced
-from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy, delay_or_raise, with_retries
+from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy, stream_with_retries, with_retries
 from agentkit.models.status import Endpoint, embedded_error, status_error
-from agentkit.models.transport.base import HttpStream, Transport, place
+from agentkit.models.transport.base import HttpStream, Transport, cut_short, place
 from agentkit.models.transport.opening import TransportName, open_transport
 from agentkit.models.wire.events import EventParser
 from agentkit.models.wire.names import WireNames
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     import aiohttp
     import httpx
 
-_OPENAI_URL = "https://api.openai.com/v1"
-_OPENAI_HOST = "api.openai.com"
+OPENAI_URL = "https://api.openai.com/v1"
+OPENAI_HOST = "api.openai.com"
+"""Where OpenAI itself is; some rules hold for it alone."""
 _DRAIN_SECONDS = 0.2
 
 Value = TypeVar("Value")
@@ -89,7 +90,7 @@ class OpenAICompatibleModel:
         prices: Prices | None = None,
         max_tokens_field: MaxTokensField | None = None,
     ) -> None:
-        base_url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
+        base_url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
         self._model = model
         self._url, is_openai = _endpoint_url(base_url)
         self._endpoint = _endpoint(model, self._url, api_key, is_openai=is_openai)
@@ -146,20 +147,11 @@ class OpenAICompatibleModel:
             UsageError: Something in the request is not JSON data.
         """
         body, names = self._encoder.encode(request, stream=True)
-        seconds, failures, has_begun = self._seconds(request), 0, False
-        while True:
-            try:
-                async with aclosing(self._stream_once(body, names, seconds)) as events:
-                    async for event in events:
-                        has_begun = True
-                        yield event
-                return  # noqa: TRY300 - the end of a loop that only failures repeat
-            except ModelError as error:
-                if has_begun:
-                    raise
-                failures += 1
-                delay = delay_or_raise(self._retry, error, failures)
-            await self._retry.sleep(delay)
+        seconds = self._seconds(request)
+        attempts = stream_with_retries(self._retry, lambda: self._stream_once(body, names, seconds))
+        async with aclosing(attempts) as events:
+            async for event in events:
+                yield event
 
     async def _complete_once(self, body: bytes, names: WireNames) -> ModelResponse:
         response = await self._transport.post(self._url, self._headers, body)
@@ -213,11 +205,7 @@ class OpenAICompatibleModel:
                 if text:
                     yield text
         if not assembler.is_finished:
-            raise ModelConnectionError(
-                f"the stream of {self._endpoint.place} ended before the answer was complete: "
-                "no finish_reason and no [DONE] arrived. Try again; if it persists, look into the "
-                "server's log or a proxy between"
-            )
+            raise cut_short(self._endpoint.place)
 
     def _add(self, data: str, answer: HttpStream, assembler: CompletionAssembler) -> str:
         chunk = parse_object(data, f"an event in the stream of {self._endpoint.place}")
@@ -278,7 +266,7 @@ def _endpoint_url(base_url: str) -> tuple[str, bool]:
         )
     path = f"{parts.path.rstrip('/')}/chat/completions"
     url = urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
-    return url, parts.hostname == _OPENAI_HOST
+    return url, parts.hostname == OPENAI_HOST
 
 
 def _endpoint(model: str, url: str, api_key: str | None, *, is_openai: bool) -> Endpoint:

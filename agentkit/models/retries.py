@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -106,3 +107,27 @@ def delay_or_raise(policy: RetryPolicy, error: ModelError, failures: int) -> flo
     if failures > 1:
         error.add_note(f"gave up after {failures} attempts")
     raise error
+
+
+async def stream_with_retries(
+    policy: RetryPolicy, attempt: Callable[[], AsyncGenerator[Answer, None]]
+) -> AsyncGenerator[Answer, None]:
+    """What ``attempt`` yields; tried again only as long as nothing was yielded.
+
+    Raises:
+        ModelError: The last failure, or the first after something was yielded.
+    """
+    failures, has_begun = 0, False
+    while True:
+        try:
+            async with aclosing(attempt()) as pieces:
+                async for piece in pieces:
+                    has_begun = True
+                    yield piece
+                return
+        except ModelError as error:
+            if has_begun:
+                raise
+            failures += 1
+            delay = delay_or_raise(policy, error, failures)
+        await policy.sleep(delay)

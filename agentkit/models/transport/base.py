@@ -94,6 +94,14 @@ def hung_up(url: str, error: BaseException) -> ModelConnectionError:
     )
 
 
+def cut_short(where: str) -> ModelConnectionError:
+    """A stream ended in good order, but before its answer did."""
+    return ModelConnectionError(
+        f"the stream of {where} ended before the answer was complete: no finish reason arrived. "
+        "Try again; if it persists, look into the server's log or a proxy between"
+    )
+
+
 def place(url: str) -> str:
     """The URL for a message: without credentials and query, which may be secret."""
     parts = urlsplit(url)

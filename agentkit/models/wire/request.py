@@ -86,11 +86,7 @@ def encode_tool(definition: ToolDefinition, wire_name: str) -> dict[str, Any]:
 
 
 def encode_options(request: ModelRequest, *, max_tokens_field: MaxTokensField) -> dict[str, Any]:
-    """Every field of a request besides the model, the messages, the tools and streaming.
-
-    Raises:
-        UsageError: ``settings.extra`` names a field that the adapter owns.
-    """
+    """The choices of a request: everything besides its conversation, tools and extra fields."""
     options: dict[str, Any] = {}
     if request.tools and request.tool_choice != "auto":  # "auto" is what every server does anyway
         options["tool_choice"] = request.tool_choice
@@ -103,10 +99,34 @@ def encode_options(request: ModelRequest, *, max_tokens_field: MaxTokensField) -
         max_tokens_field: settings.max_tokens,
         "seed": settings.seed,
     }
-    options |= {key: value for key, value in chosen.items() if value is not None}
-    if settings.extra:
-        options |= checked_extra(settings)
-    return options
+    return options | {key: value for key, value in chosen.items() if value is not None}
+
+
+def encode_fields(
+    request: ModelRequest, model: str, *, max_tokens_field: MaxTokensField
+) -> tuple[dict[str, Any], WireNames]:
+    """A request as keyword arguments for an SDK, without extra fields; and the names it used.
+
+    Raises:
+        UsageError: Something in the request is not JSON data.
+    """
+    names = WireNames(definition.name for definition in request.tools)
+    try:
+        messages = [encode_message(message, names) for message in request.messages]
+    except (TypeError, ValueError) as error:
+        raise not_json(error) from error
+    fields: dict[str, Any] = {"model": model, "messages": messages}
+    if request.tools:
+        fields["tools"] = [encode_tool(tool, names.encode(tool.name)) for tool in request.tools]
+    return fields | encode_options(request, max_tokens_field=max_tokens_field), names
+
+
+def not_json(error: Exception) -> UsageError:
+    """The error for a request that can not be written."""
+    return UsageError(
+        f"the request can not be written as JSON: {error}. Arguments, schemas and "
+        "settings may hold only what JSON can: no sets, dates, NaN or infinity"
+    )
 
 
 def checked_extra(settings: ModelSettings) -> JsonObject:
@@ -191,15 +211,14 @@ class RequestEncoder:
             block = self._block(request.tools)
             messages = [encode_message(message, block.names) for message in request.messages]
             options = encode_options(request, max_tokens_field=self._max_tokens_field)
+            if request.settings.extra:
+                options |= checked_extra(request.settings)
             if stream:
                 options |= {"stream": True, "stream_options": {"include_usage": True}}
             tail = b"," + _ENCODER.encode(options).encode()[1:] if options else b"}"
             body = self._head, _ENCODER.encode(messages).encode(), block.body, tail
         except (TypeError, ValueError) as error:
-            raise UsageError(
-                f"the request can not be written as JSON: {error}. Arguments, schemas and "
-                "settings may hold only what JSON can: no sets, dates, NaN or infinity"
-            ) from error
+            raise not_json(error) from error
         return b"".join(body), block.names
 
     def _block(self, tools: tuple[ToolDefinition, ...]) -> ToolBlock:

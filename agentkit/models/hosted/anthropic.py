@@ -1,0 +1,135 @@
+"""``anthropic:MODEL``: Anthropic's models through its own SDK."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING, Any
+
+from agentkit.errors import MissingExtraError, ModelError
+from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
+from agentkit.models.hosted.anthropic_messages import AnthropicCodec, MessageAssembler
+from agentkit.models.hosted.model import HostedModel
+from agentkit.models.hosted.sdk_errors import translated_sdk_error
+from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
+from agentkit.models.status import Endpoint
+from agentkit.models.transport.base import cut_short, place
+from agentkit.models.transport.loop_bound import LoopBound
+from agentkit.models.wire.reading import parse_object
+from agentkit.models.wire.request import checked_extra
+
+if TYPE_CHECKING:
+    import anthropic
+
+_URL = "https://api.anthropic.com"
+_KEY_SOURCE = "the variable ANTHROPIC_API_KEY, or the key of the client that was passed"
+_BODY_FIELDS = frozenset({"temperature", "top_p"})
+
+
+def anthropic_model(
+    model: str,
+    *,
+    client: anthropic.AsyncAnthropic | None = None,
+    retry: RetryPolicy = DEFAULT_RETRY,
+    timeout_seconds: float = 60.0,
+) -> HostedModel:
+    """One of Anthropic's models.
+
+    An output schema is asked for as a forced call of an added tool; ``seed`` has no counterpart;
+    the thinking of a model is dropped, so extended thinking together with tools, where it has to
+    be sent back, is not supported.
+
+    Args:
+        model: The model's name, such as ``claude-sonnet-4-5``.
+        client: A client of the caller's, who closes it; None makes one from the SDK's own
+            environment variables.
+        retry: When to send a request again.
+        timeout_seconds: Longest wait for an answer.
+
+    Raises:
+        MissingExtraError: The package anthropic is not installed.
+    """
+    try:
+        import anthropic
+    except ImportError as error:
+        raise MissingExtraError(
+            f"'anthropic:{model}'",
+            package="anthropic",
+            install='pip install "agentkit-evolve[anthropic]"',
+        ) from error
+    del anthropic  # imported here and not in the first request
+    provider = Anthropic(model, client)
+    return HostedModel(model, provider, retry=retry, timeout_seconds=timeout_seconds)
+
+
+class Anthropic:
+    """One model through the anthropic SDK; a ``Provider``."""
+
+    def __init__(self, model: str, client: anthropic.AsyncAnthropic | None) -> None:
+        base_url = os.environ.get("ANTHROPIC_BASE_URL") or _URL
+        self._model = model
+        self._endpoint = Endpoint(
+            place=place(base_url if client is None else str(client.base_url)),
+            model=model,
+            key_source=_KEY_SOURCE,
+            api_key=os.environ.get("ANTHROPIC_API_KEY") if client is None else client.api_key,
+        )
+        self._client = client
+        self._own: LoopBound[anthropic.AsyncAnthropic] = LoopBound(
+            opened=_open_client,
+            closed=lambda own: own.close(),
+            is_closed=lambda own: own.is_closed(),
+        )
+
+    async def answer(self, request: ModelRequest) -> ModelResponse:
+        """See ``Provider.answer``."""
+        client = self._client or await self._own.get()
+        codec = AnthropicCodec(request)
+        raw = await client.messages.with_raw_response.create(**self._fields(request, codec))
+        body = await raw.http_response.aread()
+        return codec.decode(parse_object(body, f"the answer of {self._endpoint.place}"))
+
+    async def events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """See ``Provider.events``."""
+        client = self._client or await self._own.get()
+        codec = AnthropicCodec(request)
+        fields = self._fields(request, codec) | {"stream": True}
+        assembler = MessageAssembler()
+        has_spoken = False
+        async with await client.messages.create(**fields) as events:
+            async for event in events:
+                text = assembler.add(event.to_dict(warnings=False))
+                if text:
+                    has_spoken = True
+                    yield TextDelta(text=text)
+        if not assembler.is_finished:
+            raise cut_short(self._endpoint.place)
+        response = codec.decode(assembler.finish())
+        if response.message.text and not has_spoken:  # a structured answer, which came as a call
+            yield TextDelta(text=response.message.text)
+        yield response
+
+    def translated(self, error: Exception) -> ModelError | None:
+        """See ``Provider.translated``."""
+        import anthropic
+
+        return translated_sdk_error(error, anthropic, self._endpoint)
+
+    async def close(self) -> None:
+        """See ``Provider.close``."""
+        await self._own.close()
+
+    def _fields(self, request: ModelRequest, codec: AnthropicCodec) -> dict[str, Any]:
+        """Keyword arguments of the SDK; some releases know no sampling arguments."""
+        fields = codec.encode(self._model)
+        further = {name: fields.pop(name) for name in _BODY_FIELDS & fields.keys()}
+        further |= checked_extra(request.settings)
+        if further:
+            fields["extra_body"] = further
+        return fields
+
+
+def _open_client() -> anthropic.AsyncAnthropic:
+    import anthropic
+
+    return anthropic.AsyncAnthropic(max_retries=0, timeout=None)  # both are HostedModel's business

@@ -1,0 +1,283 @@
+"""Anthropic's messages protocol: requests, answers and streams, as pure functions.
+
+Where it differs from chat completions: instructions are a field of their own; results of tools are
+blocks of a user message; ``max_tokens`` has to be given; a stream consists of blocks. An output
+schema is asked for as a call of a tool that we add, ``answer``, and its arguments become the text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentkit.errors import UsageError
+from agentkit.messages import (
+    AssistantMessage,
+    JsonObject,
+    Message,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
+from agentkit.models.base import FinishReason, ModelRequest, ModelResponse
+from agentkit.models.wire.names import WireNames
+from agentkit.models.wire.reading import MISSING, clean, expect, member
+from agentkit.models.wire.request import MALFORMED_KEY
+from agentkit.models.wire.response import decode_call, with_distinct_ids
+
+ANSWER_TOOL = "answer"
+"""The tool through which a structured answer comes; avoided when a tool of yours has the name."""
+
+_DEFAULT_MAX_TOKENS = 4096
+_WRAPPED = "value"
+_FINISH_REASONS: Mapping[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+
+
+class AnthropicCodec:
+    """Translates one request, and what comes back for it.
+
+    Args:
+        request: What is asked.
+
+    Attributes:
+        names: The tools' names on the wire.
+    """
+
+    def __init__(self, request: ModelRequest) -> None:
+        self._request = request
+        self.names = WireNames(definition.name for definition in request.tools)
+        taken = {self.names.encode(definition.name) for definition in request.tools}
+        self._answer_tool = ANSWER_TOOL
+        while self._answer_tool in taken:
+            self._answer_tool += "_"
+
+    @property
+    def _is_structured(self) -> bool:
+        """Whether the answer tool is offered: not where the model has to call a real one."""
+        request = self._request
+        return request.output_schema is not None and request.tool_choice != "required"
+
+    def encode(self, model: str) -> dict[str, Any]:
+        """The fields of the request.
+
+        ``seed`` has no counterpart and is left out.
+        """
+        settings = self._request.settings
+        fields: dict[str, Any] = {
+            "model": model,
+            "max_tokens": settings.max_tokens or _DEFAULT_MAX_TOKENS,
+            "messages": encode_messages(self._request.messages, self.names),
+            "system": "\n\n".join(
+                message.text
+                for message in self._request.messages
+                if isinstance(message, SystemMessage)
+            ),
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            **self._tools(),
+        }
+        return {name: value for name, value in fields.items() if value not in (None, "", [])}
+
+    def decode(self, message: JsonObject) -> ModelResponse:
+        """The response that a message object stands for.
+
+        Raises:
+            ModelResponseError: A part of it is not what the protocol says.
+        """
+        texts: list[str] = []
+        calls: list[ToolCall] = []
+        answer = None
+        for index, block in enumerate(member(message, "content", list, "$")):
+            path = f"$.content[{index}]"
+            kind = expect(block, Mapping, path).get("type")
+            if kind == "text":
+                texts.append(member(block, "text", str, path))
+            elif kind == "tool_use":
+                name = member(block, "name", str, path)
+                call = decode_call(block.get("id"), name, block.get("input"), self.names)
+                if self._is_structured and name == self._answer_tool:
+                    answer = call
+                else:
+                    calls.append(call)
+        return self._response(message, "".join(texts), calls, answer)
+
+    def _response(
+        self, message: JsonObject, text: str, calls: Sequence[ToolCall], answer: ToolCall | None
+    ) -> ModelResponse:
+        reason = message.get("stop_reason")
+        finish = _FINISH_REASONS.get(reason, "unknown") if isinstance(reason, str) else "unknown"
+        if answer is not None and not calls:  # beside real calls, the answer is premature
+            text, finish = self._answer_text(answer), "stop" if finish == "tool_calls" else finish
+        model = message.get("model")
+        return ModelResponse(
+            message=AssistantMessage(text=clean(text), tool_calls=with_distinct_ids(calls)),
+            usage=_decode_usage(message.get("usage")),
+            finish_reason=finish,
+            model=model if isinstance(model, str) else "",
+        )
+
+    def _answer_text(self, answer: ToolCall) -> str:
+        if answer.malformed is not None:
+            return answer.malformed
+        value: Any = answer.arguments
+        if not _is_object_schema(self._request.output_schema):
+            value = value.get(_WRAPPED)
+        return json.dumps(value, ensure_ascii=False)
+
+    def _tools(self) -> dict[str, Any]:
+        request = self._request
+        tools = [
+            {
+                "name": self.names.encode(definition.name),
+                "description": definition.text,
+                "input_schema": definition.parameters_schema,
+            }
+            for definition in request.tools
+        ]
+        choice: dict[str, Any] | None = None
+        if tools and request.tool_choice != "auto":
+            choice = {"type": {"none": "none", "required": "any"}[request.tool_choice]}
+        if self._is_structured and request.output_schema is not None:
+            choice = {"type": "any"}
+            if not tools or request.tool_choice == "none":
+                choice = {"type": "tool", "name": self._answer_tool}
+            tools.append(_answer_tool(self._answer_tool, request.output_schema))
+        return {"tools": tools, "tool_choice": choice}
+
+
+def encode_messages(messages: Sequence[Message], names: WireNames) -> list[dict[str, Any]]:
+    """The conversation without its system messages; neighbours of one role become one message.
+
+    Raises:
+        UsageError: There is no message besides system messages.
+    """
+    encoded: list[dict[str, Any]] = []
+    for message in messages:
+        if isinstance(message, SystemMessage):
+            continue
+        role = "assistant" if isinstance(message, AssistantMessage) else "user"
+        blocks = _blocks(message, names)
+        if encoded and encoded[-1]["role"] == role:
+            encoded[-1]["content"].extend(blocks)
+        elif blocks:  # an empty message is refused, and says nothing
+            encoded.append({"role": role, "content": blocks})
+    if not encoded:
+        raise UsageError("Anthropic's models need at least one message with text from the user")
+    return encoded
+
+
+def _blocks(
+    message: UserMessage | AssistantMessage | ToolMessage, names: WireNames
+) -> list[dict[str, Any]]:
+    if isinstance(message, ToolMessage):
+        return [{"type": "tool_result", "tool_use_id": message.call_id, "content": message.text}]
+    blocks: list[dict[str, Any]] = []
+    if message.text.strip():  # text of white space alone is refused
+        blocks.append({"type": "text", "text": message.text})
+    if isinstance(message, AssistantMessage):
+        blocks += [
+            {
+                "type": "tool_use",
+                "id": call.call_id,
+                "name": names.encode(call.name),
+                "input": dict(call.arguments)
+                if call.malformed is None
+                else {MALFORMED_KEY: call.malformed},
+            }
+            for call in message.tool_calls
+        ]
+    return blocks
+
+
+def _answer_tool(name: str, schema: JsonObject) -> dict[str, Any]:
+    if not _is_object_schema(schema):
+        schema = {"type": "object", "properties": {_WRAPPED: schema}, "required": [_WRAPPED]}
+    return {"name": name, "description": "Give the final answer.", "input_schema": schema}
+
+
+def _is_object_schema(schema: JsonObject | None) -> bool:
+    return schema is not None and schema.get("type") == "object"
+
+
+def _decode_usage(usage: Any) -> Usage:
+    if usage is None:
+        return Usage(requests=1)
+    expect(usage, Mapping, "$.usage")
+    counts = {
+        name: expect(usage.get(name) or 0, int, f"$.usage.{name}")
+        for name in (
+            "input_tokens",
+            "cache_read_input_tokens",
+            "cache_creation_input_tokens",
+            "output_tokens",
+        )
+    }
+    cached = counts["cache_read_input_tokens"]
+    return Usage(
+        requests=1,
+        prompt_tokens=counts["input_tokens"] + cached + counts["cache_creation_input_tokens"],
+        cached_tokens=cached,
+        completion_tokens=counts["output_tokens"],
+    )
+
+
+class MessageAssembler:
+    """Puts the events of a stream together into the message object that ``decode`` takes."""
+
+    def __init__(self) -> None:
+        self._message: dict[str, Any] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._inputs: dict[int, list[str]] = {}
+        self.is_finished = False
+
+    def add(self, event: JsonObject) -> str:
+        """Take one event; returns the text that it adds to the answer.
+
+        Raises:
+            ModelResponseError: The event is not what the protocol says.
+        """
+        match event.get("type"):
+            case "message_start":
+                self._message = dict(member(event, "message", Mapping, "$"))
+            case "content_block_start":
+                index = member(event, "index", int, "$")
+                self._blocks[index] = dict(member(event, "content_block", Mapping, "$"))
+            case "content_block_delta":
+                return self._add_delta(member(event, "index", int, "$"), event)
+            case "message_delta":
+                self._message |= member(event, "delta", Mapping, "$")
+                self._message["usage"] = {
+                    **(self._message.get("usage") or {}),
+                    **{k: v for k, v in (event.get("usage") or {}).items() if v is not None},
+                }
+            case "message_stop":
+                self.is_finished = True
+        return ""
+
+    def finish(self) -> JsonObject:
+        """The whole message object."""
+        for index, parts in self._inputs.items():
+            self._blocks[index]["input"] = "".join(parts)
+        return {**self._message, "content": [self._blocks[i] for i in sorted(self._blocks)]}
+
+    def _add_delta(self, index: int, event: JsonObject) -> str:
+        block = expect(self._blocks.get(index, MISSING), Mapping, f"$.content[{index}]")
+        delta = member(event, "delta", Mapping, "$")
+        if delta.get("type") == "text_delta":
+            text: str = member(delta, "text", str, "$.delta")
+            block["text"] = block.get("text", "") + text
+            return text
+        if delta.get("type") == "input_json_delta":
+            part = member(delta, "partial_json", str, "$.delta")
+            self._inputs.setdefault(index, []).append(part)
+        return ""

@@ -1,0 +1,125 @@
+"""``litellm:PROVIDER/MODEL``: every provider that litellm knows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any
+
+from agentkit.errors import MissingExtraError, ModelError
+from agentkit.messages import Usage
+from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
+from agentkit.models.hosted.model import HostedModel
+from agentkit.models.hosted.sdk_errors import translated_sdk_error
+from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
+from agentkit.models.status import Endpoint
+from agentkit.models.transport.base import cut_short
+from agentkit.models.wire.names import WireNames
+from agentkit.models.wire.request import checked_extra, encode_fields
+from agentkit.models.wire.response import decode_completion
+from agentkit.models.wire.stream import CompletionAssembler
+
+_INSTALL = 'pip install "agentkit-evolve[litellm]"'
+
+
+def litellm_model(
+    model: str, *, retry: RetryPolicy = DEFAULT_RETRY, timeout_seconds: float = 60.0
+) -> HostedModel:
+    """A model of any provider that litellm knows, with the price that litellm knows.
+
+    Importing litellm takes seconds, which is why it happens here and not in the first request. It
+    would fetch a price list from the net while it is imported; unless
+    ``LITELLM_LOCAL_MODEL_COST_MAP`` is set already, it is told to use the one it carries. Its hints
+    on standard output are switched off (``litellm.suppress_debug_info``). It reports a lost
+    connection as status 500, and ends half a stream as if it were whole: neither can be told apart.
+
+    Args:
+        model: litellm's name, such as ``anthropic/claude-sonnet-4-5``; keys come from the
+            variables that litellm documents. Its own arguments (``api_base``, ``api_key``, ...) go
+            into ``ModelSettings.extra``.
+        retry: When to send a request again; litellm's own retries are off.
+        timeout_seconds: Longest wait for an answer.
+
+    Raises:
+        MissingExtraError: litellm is not installed.
+    """
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    try:
+        import litellm
+    except ImportError as error:
+        raise MissingExtraError(
+            f"'litellm:{model}'", package=error.name or "litellm", install=_INSTALL
+        ) from error
+    litellm.suppress_debug_info = True
+    return HostedModel(model, LiteLLM(model), retry=retry, timeout_seconds=timeout_seconds)
+
+
+class LiteLLM:
+    """One model through litellm; a ``Provider``."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._endpoint = Endpoint(
+            place="litellm", model=model, key_source="the variable that litellm documents for it"
+        )
+
+    async def answer(self, request: ModelRequest) -> ModelResponse:
+        """See ``Provider.answer``."""
+        import litellm
+
+        fields, names = self._fields(request)
+        answer: Any = await litellm.acompletion(**fields)
+        response = decode_completion(answer.model_dump(), names)
+        cost = getattr(answer, "_hidden_params", {}).get("response_cost")
+        return replace(response, usage=replace(response.usage, cost_usd=cost))
+
+    async def events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """See ``Provider.events``."""
+        import litellm
+
+        fields, names = self._fields(request)
+        fields |= {"stream": True, "stream_options": {"include_usage": True}}
+        assembler = CompletionAssembler(names)
+        chunks: Any = await litellm.acompletion(**fields)
+        async for chunk in chunks:
+            text = assembler.add(chunk.model_dump())
+            if text:
+                yield TextDelta(text=text)
+        if not assembler.is_finished:
+            raise cut_short(f"litellm for {self._model!r}")
+        response = assembler.finish()
+        cost = self._cost(response.usage)
+        yield replace(response, usage=replace(response.usage, cost_usd=cost))
+
+    def translated(self, error: Exception) -> ModelError | None:
+        """See ``Provider.translated``."""
+        import openai  # litellm's errors are openai's
+
+        return translated_sdk_error(error, openai, self._endpoint)
+
+    async def close(self) -> None:
+        """Nothing to close: litellm keeps its clients itself."""
+
+    def _fields(self, request: ModelRequest) -> tuple[dict[str, Any], WireNames]:
+        if request.tools and find_spec("mcp") is None:  # litellm imports it for any such call
+            raise MissingExtraError("litellm with tools", package="mcp", install=_INSTALL)
+        fields, names = encode_fields(request, self._model, max_tokens_field="max_tokens")
+        fields |= {"num_retries": 0, "max_retries": 0}
+        return fields | dict(checked_extra(request.settings)), names
+
+    def _cost(self, usage: Usage) -> float | None:
+        """The price of a streamed answer, which litellm does not state; None when not listed."""
+        import litellm
+
+        bare = self._model.rpartition("/")[2]
+        if self._model not in litellm.model_cost and bare not in litellm.model_cost:
+            return None
+        prompt, completion = litellm.cost_per_token(
+            model=self._model,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cache_read_input_tokens=usage.cached_tokens,
+        )
+        return float(prompt) + float(completion)
