@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentkit.cli.options import default_store_url
+from agentkit.cli.options import data_directory
 from agentkit.errors import StaleVersionError, StoreError
 from agentkit.library import Library, LibraryChange, Store
 from agentkit.library.opening import open_store
@@ -17,9 +17,9 @@ _ATTEMPTS = 5
 
 @contextmanager
 def opened(url: str) -> Iterator[Store]:
-    """The store at ``url``, closed afterwards. The default one's folder is made when absent."""
-    if url == default_store_url():
-        Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
+    """The store at ``url``, closed afterwards. agentkit's own folder is made when absent."""
+    if Path(url.removeprefix("sqlite:///")).parent == data_directory():
+        data_directory().mkdir(parents=True, exist_ok=True)
     store = open_store(url)
     try:
         yield store

@@ -74,3 +74,13 @@ def test_no_time_budget_asks_every_question(as_json, script):
     report = as_json("demo", "--time-budget", "0", "--model", "script:a")
     assert report["stopped"] == ""
     assert len(report["answers"]) == 14
+
+
+def test_a_fresh_home_is_enough(invoke, script, tmp_path, monkeypatch):
+    """Without any folder of ours the demo makes the one that its store lies in."""
+    monkeypatch.delenv("AGENTKIT_STORE")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "no" / "data"))
+    script(*[CALL] * 4)
+    result = invoke("demo", "--questions", "1", "--model", "script:a")
+    assert result.exit_code == 0, result.stderr
+    assert (tmp_path / "no" / "data" / "agentkit" / "demo.db").exists()
