@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -17,7 +19,7 @@ from agentkit.cli.output import plural, say
 from agentkit.cli.stores import opened
 from agentkit.errors import RunError
 
-_HELP = "/tools  what is offered    /new  start afresh    /exit  leave (also Ctrl-D)"
+_HELP = "/tools: what is offered, /new: start afresh, /exit or Ctrl-D: leave"
 
 
 @click.command(
@@ -37,32 +39,49 @@ def chat(session: str | None, store_url: str, **options: Any) -> None:
     """
     with opened(store_url) as store, asyncio.Runner() as runner:
         agent = make_agent(AgentOptions(**options), store)
+        talk = _Conversation(runner, agent, session or new_episode_id())
         try:
-            _talk(runner, agent, session or new_episode_id())
+            talk.hold()
         finally:
+            say(f"To go on: agentkit chat --session {talk.session_id}")
             runner.run(agent.close())
+    if talk.failure is not None and not sys.stdin.isatty():
+        raise talk.failure
 
 
-def _talk(runner: asyncio.Runner, agent: Agent, session_id: str) -> None:
-    """The conversation. Lines are read outside the event loop, where Ctrl-C ends them at once."""
-    interactive = sys.stdin.isatty()
-    if interactive:
-        say(f"{agent.model.name}, {plural(len(agent.library), 'tool')}. {_HELP}")
-    failed: RunError | None = None
-    for line in _typed() if interactive else sys.stdin:
-        text = line.strip()
-        if text == "/exit":
-            break
-        if text == "/new":
-            session_id = new_episode_id()
+class _Conversation:
+    """What is said, line by line.
+
+    Lines are read outside the event loop, where Ctrl-C ends them at once.
+    """
+
+    def __init__(self, runner: asyncio.Runner, agent: Agent, session_id: str) -> None:
+        self.session_id = session_id
+        self.failure: RunError | None = None
+        self._runner = runner
+        self._agent = agent
+
+    def hold(self) -> None:
+        """Answer every line, until the input ends or the user leaves."""
+        if sys.stdin.isatty():
+            tools = plural(len(self._agent.library), "tool")
+            say(f"{self._agent.model.name}, {tools}. {_HELP}")
+        for line in _typed() if sys.stdin.isatty() else sys.stdin:
+            text = line.strip()
+            if text == "/exit":
+                return
+            if text.startswith("/"):
+                self._obey(text)
+            elif text:
+                answer = _say_to(self._agent, text, self.session_id)
+                self.failure = self._runner.run(answer)
+
+    def _obey(self, command: str) -> None:
+        if command == "/new":
+            self.session_id = new_episode_id()
             say("A new conversation.")
-        elif text.startswith("/"):
-            say("\n".join(agent.library.tools) if text == "/tools" else _HELP)
-        elif text:
-            failed = runner.run(_say_to(agent, text, session_id))
-    say(f"To go on: agentkit chat --session {session_id}")
-    if failed is not None and not interactive:
-        raise failed
+        else:
+            say("\n".join(self._agent.library.tools) if command == "/tools" else _HELP)
 
 
 async def _say_to(agent: Agent, text: str, session_id: str) -> RunError | None:
@@ -79,7 +98,9 @@ async def _say_to(agent: Agent, text: str, session_id: str) -> RunError | None:
 
 
 def _typed() -> Iterator[str]:
-    """Lines from the terminal, with line editing, until Ctrl-D."""
+    """Lines from the terminal, with line editing where Python has it, until Ctrl-D."""
+    with suppress(ImportError):  # not on every platform
+        importlib.import_module("readline")  # input() edits lines once it is loaded
     while True:
         try:
             yield input("> ")

@@ -104,7 +104,9 @@ def demo(
 
 async def _run(model: ChatModel, store: Store, job: MainJob) -> MainJobReport:
     with progress() as begin:
-        folder = fetch_bfcl(progress=begin("Fetching the questions"))
+        fetched = begin("Fetching the questions")
+        folder = fetch_bfcl(progress=fetched)
+        fetched(1, 1)
         benchmark = load_bfcl(folder)
     library = import_catalogue(store, benchmark)
     say(f"{plural(len(library), 'tool')} in library version {library.version}")

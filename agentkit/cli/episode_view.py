@@ -24,6 +24,8 @@ def call_line(call: ToolCall) -> str:
 def result_line(result: ToolResult) -> str:
     """What came of a call, with the rule that a failed one broke."""
     if result.failure is not None:
+        if result.status == "denied":
+            return f"denied: {result.failure.rule}"
         where = f" at {result.failure.path}" if result.failure.path else ""
         return f"{result.status} ({result.failure.kind}{where}): {result.failure.rule}"
     if result.status == "deferred":

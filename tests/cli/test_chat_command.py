@@ -19,7 +19,7 @@ def test_commands_are_not_sent_to_the_model(invoke, as_json, tools_file, script)
     result = invoke("chat", "--tools", "desk.py", "--model", "script:a", typed=typed)
     assert result.exit_code == 0
     assert result.stdout == "One.\nTwo.\n"
-    assert "/tools  what is offered" in result.stderr
+    assert "/tools: what is offered" in result.stderr
     assert "add\nwipe" in result.stderr
     newest, oldest = as_json("episodes", "list")
     assert newest["session_id"] != oldest["session_id"]
