@@ -1,0 +1,299 @@
+"""What goes wrong between us and a model server, over each transport."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from agentkit.errors import (
+    ModelConnectionError,
+    ModelResponseError,
+    ModelStatusError,
+    ModelTimeoutError,
+)
+from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, ModelSettings, TextDelta
+from agentkit.models.openai_compatible import OpenAICompatibleModel
+from agentkit.testing.faulty_server import (
+    ErrorStatus,
+    FaultyServer,
+    HalfStream,
+    RawReply,
+    RawStream,
+    Reply,
+    Reset,
+    Stall,
+)
+
+
+async def ask(model: OpenAICompatibleModel, request: ModelRequest, *, streamed: bool) -> str:
+    """The text of one answer, streamed or not."""
+    if not streamed:
+        return (await model.complete(request)).message.text
+    response = [event async for event in model.stream(request)][-1]
+    assert isinstance(response, ModelResponse)
+    return response.message.text
+
+
+async def collect(
+    model: OpenAICompatibleModel, request: ModelRequest, into: list[ModelEvent]
+) -> None:
+    """Add the events of a stream to ``into``, as far as it goes."""
+    async for event in model.stream(request):
+        into.append(event)  # noqa: PERF401 - an extend would keep nothing when the stream fails
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
+async def test_transient_status_is_retried(open_model, question, waits, status, streamed) -> None:
+    """A status that says "not now" is tried again, with waits that double."""
+    fault = ErrorStatus(status=status)
+    with FaultyServer([fault, fault, "well"]) as server:
+        async with open_model(server) as model:
+            assert await ask(model, question, streamed=streamed) == "well"
+    assert waits == [0.5, 1.0]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [
+        (400, "understood the request and refused it"),
+        (401, "Check the key: the variable OPENAI_API_KEY"),
+        (403, "Check the key"),
+        (404, "Check the model's name"),
+        (422, "understood the request and refused it"),
+    ],
+)
+async def test_refusal_is_not_retried(
+    open_model, question, waits, status, advice, streamed, monkeypatch
+) -> None:
+    """A request that was understood and refused fails at once, in words that help."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with FaultyServer([ErrorStatus(status=status, message="no such thing")]) as server:
+        async with open_model(server) as model:
+            with pytest.raises(ModelStatusError, match=advice) as caught:
+                await ask(model, question, streamed=streamed)
+    assert waits == []
+    assert caught.value.status == status
+    assert f"answered {status} for model 'm': no such thing" in str(caught.value)
+
+
+async def test_last_failure_is_raised_when_attempts_are_spent(open_model, question, waits) -> None:
+    """After the last attempt the error says how often it was tried."""
+    with FaultyServer([ErrorStatus(status=500)] * 3) as server:
+        async with open_model(server) as model:
+            with pytest.raises(ModelStatusError) as caught:
+                await model.complete(question)
+    assert len(waits) == 2
+    assert caught.value.__notes__ == ["gave up after 3 attempts"]
+
+
+@pytest.mark.parametrize(
+    ("value", "waited"), [("3", [3.0]), ("0.25", [0.25]), ("9999", [60.0]), ("soon", [0.5])]
+)
+async def test_retry_after_is_honoured(open_model, question, waits, value, waited) -> None:
+    """The server's wish counts instead of our backoff, up to a cap; nonsense is ignored."""
+    with FaultyServer([ErrorStatus(status=429, retry_after=value), "well"]) as server:
+        async with open_model(server) as model:
+            await model.complete(question)
+    assert waits == waited
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_reset_is_retried(open_model, question, waits, streamed) -> None:
+    """A connection that is reset before anything was shown is tried again."""
+    with FaultyServer([Reset(), Reset(after_bytes=30), "well"]) as server:
+        async with open_model(server) as model:
+            assert await ask(model, question, streamed=streamed) == "well"
+    assert len(waits) == 2
+
+
+async def test_reset_in_the_middle_of_a_body(open_model, question) -> None:
+    """Half a body is a connection error that names the server."""
+    with FaultyServer([Reset(after_bytes=150)]) as server:
+        async with open_model(server, attempts=1) as model:
+            with pytest.raises(ModelConnectionError, match=r"127\.0\.0\.1:\d+/v1/chat"):
+                await model.complete(question)
+
+
+async def test_nobody_listens(open_model, question, waits) -> None:
+    """A server that is not there is tried as often as any other failure."""
+    with FaultyServer([]) as server:
+        model = open_model(server)
+    with pytest.raises(
+        ModelConnectionError, match=r"could not connect to .* Is the server running"
+    ):
+        await model.complete(question)
+    assert len(waits) == 2
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("after_bytes", [0, 60, 250])
+async def test_stall_is_a_timeout(open_model, question, waits, streamed, after_bytes) -> None:
+    """A server that falls silent, before or within its answer, is tried again and then given up."""
+    request = replace(question, settings=ModelSettings(timeout_seconds=0.1))
+    with FaultyServer([Stall(after_bytes=after_bytes)] * 2) as server:
+        async with open_model(server, attempts=2) as model:
+            with pytest.raises(ModelTimeoutError, match=r"nothing usable for 0\.1 s"):
+                await ask(model, request, streamed=streamed)
+    assert len(waits) == 1
+
+
+async def test_slow_answer_within_the_deadline(open_model, question) -> None:
+    """Slow is not an error."""
+    with FaultyServer([Reply(text="at last", seconds=0.05)]) as server:
+        async with open_model(server, timeout_seconds=5) as model:
+            assert await ask(model, question, streamed=False) == "at last"
+
+
+async def test_half_a_stream(open_model, question, waits) -> None:
+    """A stream that ends before its answer is an error; what was shown is not shown again."""
+    events: list[ModelEvent] = []
+    with FaultyServer([HalfStream(), "never asked"]) as server:
+        async with open_model(server) as model:
+            with pytest.raises(ModelConnectionError, match="ended before the answer was complete"):
+                await collect(model, question, events)
+        assert len(server.requests) == 1
+    assert events == [TextDelta(text="This "), TextDelta(text="answer ")]
+    assert waits == []
+
+
+async def test_stream_that_ends_before_any_text_is_retried(open_model, question, waits) -> None:
+    """As long as nothing was shown, a stream may start again."""
+    with FaultyServer([HalfStream(events=1), "well"]) as server:
+        async with open_model(server) as model:
+            assert await ask(model, question, streamed=True) == "well"
+    assert len(waits) == 1
+
+
+async def test_cut_in_the_middle_of_a_stream(open_model, question) -> None:
+    """A reset amid the text is a connection error after the text that arrived."""
+    events: list[ModelEvent] = []
+    with FaultyServer([Reset(after_bytes=500)]) as server:
+        async with open_model(server) as model:
+            with pytest.raises(ModelConnectionError):
+                await collect(model, question, events)
+    assert all(isinstance(event, TextDelta) for event in events)
+
+
+async def test_error_in_the_middle_of_a_stream(open_model, question) -> None:
+    """An error object among the events is an error status with the provider's words."""
+    events: list[ModelEvent] = []
+    pieces = [
+        b'data: {"choices":[{"delta":{"content":"Well"}}]}\n\n',
+        b'data: {"error":{"message":"engine overloaded","code":503}}\n\n',
+    ]
+    with FaultyServer([RawStream(pieces=pieces)]) as server:
+        async with open_model(server) as model:
+            with pytest.raises(ModelStatusError, match="engine overloaded") as caught:
+                await collect(model, question, events)
+    assert caught.value.status == 503
+    assert events == [TextDelta(text="Well")]
+
+
+async def test_error_object_with_status_200(open_model, question, waits) -> None:
+    """Gateways answer 200 with an error inside; its code counts."""
+    fault = RawReply(body={"error": {"message": "upstream busy", "code": 429}})
+    with FaultyServer([fault, "well"]) as server:
+        async with open_model(server) as model:
+            assert await ask(model, question, streamed=False) == "well"
+    assert len(waits) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("<html>welcome</html>", r"is not JSON .*<html>.*with /v1 at its end"),
+        ('{"choices": [', "is not JSON"),
+        ("[]", r"\$ should be object, got \[\]"),
+        ({}, r"\$\.choices should be list, got nothing"),
+        ({"choices": []}, r"\$\.choices\[0\] should be object, got nothing"),
+        ({"choices": [{"message": 5}]}, r"\$\.choices\[0\]\.message should be object, got 5"),
+        ({"choices": [{"message": {"content": 5}}]}, r"message\.content should be str or list"),
+        ({"choices": [{"message": {"tool_calls": [{}]}}]}, r"tool_calls\[0\]\.function should be"),
+        (
+            {"choices": [{"message": {"tool_calls": [{"function": {"name": None}}]}}]},
+            r"function\.name should be str, got null",
+        ),
+        (
+            {"choices": [{"message": {}}], "usage": {"prompt_tokens": "many"}},
+            r"\$\.usage\.prompt_tokens should be int, got 'many'",
+        ),
+    ],
+)
+async def test_answer_off_the_protocol(open_model, question, waits, body, message) -> None:
+    """The error names the place and the value, and nothing is tried again."""
+    with FaultyServer([RawReply(body=body)]) as server:
+        async with open_model(server) as model:
+            with pytest.raises(ModelResponseError, match=message):
+                await model.complete(question)
+    assert waits == []
+
+
+async def test_event_that_is_not_json(open_model, question) -> None:
+    """The same holds for each event of a stream."""
+    with FaultyServer([RawStream(pieces=[b"data: {oops\n\n"])]) as server:
+        async with open_model(server) as model:
+            with pytest.raises(ModelResponseError, match=r"an event in the stream .* is not JSON"):
+                await ask(model, question, streamed=True)
+
+
+async def test_server_that_does_not_stream(open_model, question) -> None:
+    """A plain completion in answer to a streaming request is taken as it is."""
+    body = {"choices": [{"message": {"content": "all at once"}, "finish_reason": "stop"}]}
+    with FaultyServer([RawReply(body=body)]) as server:
+        async with open_model(server) as model:
+            events = [event async for event in model.stream(question)]
+    assert events[0] == TextDelta(text="all at once")
+    assert len(events) == 2
+
+
+async def test_redirect_is_not_followed(open_model, question) -> None:
+    """A redirect could carry the key elsewhere; the message says where it points."""
+    fault = RawReply(status=307, headers={"Location": "http://elsewhere/v1"})
+    with FaultyServer([fault]) as server:
+        async with open_model(server) as model:
+            with pytest.raises(ModelStatusError, match="redirects to http://elsewhere/v1"):
+                await model.complete(question)
+
+
+async def test_key_is_kept_out_of_messages(open_model, question) -> None:
+    """A provider that repeats the key does not get it into our message, body or repr."""
+    fault = ErrorStatus(status=401, message="incorrect key: sk-very-secret")
+    with FaultyServer([fault]) as server:
+        async with open_model(server, api_key="sk-very-secret") as model:
+            with pytest.raises(ModelStatusError) as caught:
+                await model.complete(question)
+    assert "sk-very-secret" not in f"{caught.value} {caught.value.body} {model!r}"
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_cancellation_is_immediate_and_frees_the_connection(
+    open_model, question, waits, streamed
+) -> None:
+    """Cancelling a waiting request raises at once, is not retried and closes the connection."""
+    with FaultyServer([Stall(after_bytes=60)]) as server:
+        async with open_model(server) as model:
+            task = asyncio.create_task(ask(model, question, streamed=streamed))
+            while not server.requests:
+                await asyncio.sleep(0.001)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            async with asyncio.timeout(5):
+                while server.open_connections:
+                    await asyncio.sleep(0.001)
+    assert waits == []
+
+
+async def test_stream_that_is_abandoned_frees_the_connection(open_model, question) -> None:
+    """Leaving a stream early closes it, and the model goes on with a new connection."""
+    with FaultyServer(["one two three", "well"]) as server:
+        async with open_model(server) as model:
+            stream = model.stream(question)
+            assert await anext(stream) == TextDelta(text="one ")
+            await stream.aclose()
+            assert await ask(model, question, streamed=False) == "well"
+        assert len(server.requests) == 2

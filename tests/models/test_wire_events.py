@@ -1,0 +1,63 @@
+"""Server-sent events, however their bytes are cut."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit.models.wire.events import EventParser, ServerSentEvent
+
+fields = st.sampled_from(["data", "event", "id", "retry", "", "other"])
+values = st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), max_size=6)
+lines = st.builds(
+    lambda field, gap, value: f"{field}:{gap}{value}", fields, st.sampled_from(["", " "]), values
+)
+blocks = st.lists(st.one_of(lines, st.just("data"), st.just("")), max_size=12)
+ends = st.sampled_from(["\n", "\r", "\r\n"])
+
+
+def parse(*pieces: bytes) -> list[ServerSentEvent]:
+    """The events of a stream that arrives in these pieces."""
+    parser = EventParser()
+    return [event for piece in pieces for event in parser.feed(piece)]
+
+
+@given(st.data(), blocks, st.sampled_from([b"", b"\xef\xbb\xbf"]))
+def test_cuts_do_not_matter(data: st.DataObject, block: list[str], mark: bytes) -> None:
+    """Any chunking of a byte stream, inside characters and line ends too, gives the same events."""
+    text = "".join(line + data.draw(ends) for line in block)
+    stream = mark + text.encode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
+    pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    whole = parse(stream)
+    assert parse(*pieces) == whole
+    assert parse(*(stream[i : i + 1] for i in range(len(stream)))) == whole
+
+
+@given(st.lists(st.lists(values, min_size=1, max_size=3), max_size=5), ends)
+def test_what_is_written_is_read(texts: list[list[str]], end: str) -> None:
+    """Events written line by line come back as they were."""
+    stream = "".join(
+        "".join(f"data: {line}{end}" for line in text) + end for text in texts
+    ).encode()
+    assert [event.data for event in parse(stream)] == ["\n".join(text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("stream", "events"),
+    [
+        (b": comment\n\ndata: a\n\n", [ServerSentEvent(data="a")]),
+        (b"event: error\ndata: a\ndata:b\n\n", [ServerSentEvent(data="a\nb", event="error")]),
+        (b"data\n\n", [ServerSentEvent(data="")]),
+        (b"event: ping\n\ndata: a\n\n", [ServerSentEvent(data="a")]),
+        (b"data: cut off", []),
+        (b"data: cut off\n", []),
+        (b"data:  two spaces\n\n", [ServerSentEvent(data=" two spaces")]),
+        (b"id: 7\nretry: 10\ndata: a\r\r", [ServerSentEvent(data="a")]),
+        (b"data: \xff\n\n", [ServerSentEvent(data="�")]),
+    ],
+)
+def test_rules_of_the_standard(stream: bytes, events: list[ServerSentEvent]) -> None:
+    """Comments, several data lines, unknown fields, unfinished events and broken text."""
+    assert parse(stream) == events
