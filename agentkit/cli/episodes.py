@@ -76,11 +76,10 @@ def list_(limit: int, store_url: str, as_json: bool, **filters: Any) -> None:
         return
     columns = [
         Column(title="episode"),
-        Column(title="started (UTC)"),
+        Column(title="started UTC"),
         Column(title="ended"),
         Column(title="verdict"),
         Column(title="tokens", align="right"),
-        Column(title="s", align="right"),
         Column(title="request", fit="cut"),
     ]
     print_table(columns, (_row(episode) for episode in found))
@@ -129,11 +128,10 @@ def _verdict(episode: Episode) -> VerdictFilter:
 def _row(episode: Episode) -> tuple[object, ...]:
     return (
         episode.episode_id,
-        episode.started_at[:19].replace("T", " "),
+        episode.started_at[5:16].replace("T", " "),  # month to minute: a line of 80 is short
         episode.stop_reason,
         "" if episode.verdict is None else _verdict(episode),
         f"{episode.usage.total_tokens:,}",
-        f"{episode.seconds:.1f}",
         one_line(episode.request),
     )
 
