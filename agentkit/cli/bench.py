@@ -25,7 +25,7 @@ BENCHMARKS: Mapping[str, str] = {
 Examples:
   agentkit bench
   agentkit bench retrieval
-  agentkit bench runtime --help        the script's own options""",
+  agentkit bench runtime -- --help     the script's own options""",
 )
 @click.argument("name", type=click.Choice(list(BENCHMARKS)), default="runtime")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)

@@ -57,4 +57,5 @@ class JudgingStore:
         return self._store.history(tool_name)
 
     def close(self) -> None:
-        """Leave the store open: whoever opened it closes it."""
+        """Close the store behind it."""
+        self._store.close()

@@ -220,3 +220,53 @@ def test_names_are_never_cut(invoke, catalogue, monkeypatch, width):
     lines = invoke("tools", "list").stdout.splitlines()
     assert any(line.startswith(name) for line in lines)
     assert all(len(line) <= int(width) for line in lines)
+
+
+def test_show_tells_all_four_levels(invoke, tmp_path):
+    """Nested parameters, enums, alternatives, conditions, examples, tags and origin are there."""
+    record = {
+        "format": 1,
+        "name": "book",
+        "signature": {
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "table": {"type": "object", "properties": {"seats": {"type": "integer"}}},
+                    "day": {"enum": ["sat", "sun"]},
+                    "notes": {"type": "array", "items": {"type": "string"}},
+                    "price": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+                    "code": {"type": ["string", "integer"]},
+                    "anything": True,
+                },
+                "required": ["day"],
+            },
+            "result": {"type": "string"},
+            "effects": {"writes": True, "destructive": False},
+        },
+        "description": {
+            "summary": "Book a table.",
+            "tags": ["food"],
+            "parameters": {"table": "Which one.", "table.seats": "How many people."},
+        },
+        "specification": {"pre": ["len(notes) < 9"], "post": ["result != ''"]},
+        "examples": [{"arguments": {"day": "sat"}, "result": "ok"}],
+        "origin": {"kind": "json_schema", "original_name": "bookTable", "licence": "MIT"},
+    }
+    (tmp_path / "book.json").write_text(json.dumps(record))
+    assert invoke("tools", "import", "book.json").exit_code == 0
+    told = invoke("tools", "show", "book").stdout
+    for part in (
+        "How many people.",
+        '"sat" | "sun"',
+        "list of string",
+        "number | null",
+        "string | integer",
+        "effects  writes, not destructive",
+        "tags     food",
+        "before   len(notes) < 9",
+        "after    result != ''",
+        'example  {"day": "sat"} -> "ok"',
+        "named    bookTable at its origin",
+        'returns  {"type": "string"}',
+    ):
+        assert part in told
