@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
@@ -24,7 +24,7 @@ def signature_line(definition: ToolDefinition) -> str:
 
 def type_words(schema: Any) -> str:
     """The type of one parameter in a few words."""
-    if not isinstance(schema, dict):
+    if not isinstance(schema, Mapping):
         return "any"
     if "enum" in schema:
         return " | ".join(json.dumps(value, ensure_ascii=False) for value in schema["enum"])
@@ -64,12 +64,17 @@ def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
     texts = definition.description.parameters
     required = set(definition.signature.required)
     for name, schema in definition.signature.properties.items():
-        default = json.dumps(schema["default"], ensure_ascii=False) if "default" in schema else ""
+        default = _default(schema)
         needed = "yes" if name in required else "no"
         yield name, type_words(schema), needed, default, texts.get(name, "")
         for path, text in texts.items():
             if path.startswith((f"{name}.", f"{name}[")):
                 yield f"  {path}", "", "", "", text
+
+
+def _default(schema: Any) -> str:
+    has_one = isinstance(schema, Mapping) and "default" in schema  # a schema may also be true
+    return json.dumps(schema["default"], ensure_ascii=False) if has_one else ""
 
 
 def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
