@@ -141,6 +141,7 @@ def machine() -> dict[str, str]:
         "cpu": f"{os.cpu_count()} x {model or platform.machine()}",
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
+        "load": f"{os.getloadavg()[0]:.1f}",
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
     }
 
@@ -211,7 +212,8 @@ def write(report: dict[str, Any], command: str) -> None:
     about = report["machine"]
     note = (
         f"`{command}` on {about['cpu']}, {about['system']}, Python {about['python']}, "
-        f"{about['date']}; medians of {report['rounds']} rounds."
+        f"{about['date']}; medians of {report['rounds']} rounds. The load average was "
+        f"{about['load']} at the start; only ratios mean something on a busy machine."
     )
     page = DOCS / "benchmarks.md"
     start, end = "<!-- runtime -->\n", "<!-- /runtime -->"
