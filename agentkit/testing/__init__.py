@@ -4,41 +4,60 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agentkit._lazy import lazy_door
+
 if TYPE_CHECKING:
+    from agentkit.testing.faulty_server import (
+        ErrorStatus,
+        FaultyServer,
+        HalfStream,
+        RawReply,
+        RawStream,
+        Reply,
+        Reset,
+        Stall,
+    )
     from agentkit.testing.function_model import FunctionModel
+    from agentkit.testing.replay_model import ReplayModel
     from agentkit.testing.sample_definitions import sample_library
     from agentkit.testing.scripted_model import ScriptedModel
-    from agentkit.testing.store_conformance import (
-        EpisodeStoreConformance,
-        ToolStoreConformance,
-    )
+    from agentkit.testing.store_conformance import EpisodeStoreConformance, ToolStoreConformance
 
 __all__ = [
     "EpisodeStoreConformance",
+    "ErrorStatus",
+    "FaultyServer",
     "FunctionModel",
+    "HalfStream",
+    "RawReply",
+    "RawStream",
+    "ReplayModel",
+    "Reply",
+    "Reset",
     "ScriptedModel",
+    "Stall",
     "ToolStoreConformance",
     "sample_library",
 ]
 
 _MODULES = {
     "EpisodeStoreConformance": "agentkit.testing.store_conformance",
+    "ErrorStatus": "agentkit.testing.faulty_server",
+    "FaultyServer": "agentkit.testing.faulty_server",
     "FunctionModel": "agentkit.testing.function_model",
+    "HalfStream": "agentkit.testing.faulty_server",
+    "RawReply": "agentkit.testing.faulty_server",
+    "RawStream": "agentkit.testing.faulty_server",
+    "ReplayModel": "agentkit.testing.replay_model",
+    "Reply": "agentkit.testing.faulty_server",
+    "Reset": "agentkit.testing.faulty_server",
     "ScriptedModel": "agentkit.testing.scripted_model",
+    "Stall": "agentkit.testing.faulty_server",
     "ToolStoreConformance": "agentkit.testing.store_conformance",
     "sample_library": "agentkit.testing.sample_definitions",
 }
 
-
-def __getattr__(name: str) -> object:
-    module = _MODULES.get(name)
-    if module is None:
-        raise AttributeError(f"module 'agentkit.testing' has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(module), name)
-    globals()[name] = value  # the next look-up is a plain attribute
-    return value
+__getattr__ = lazy_door(__name__, _MODULES)
 
 
 def __dir__() -> list[str]:

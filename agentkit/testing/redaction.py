@@ -1,0 +1,85 @@
+"""Secrets are blotted out before anything is written."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+REDACTED = "<redacted>"
+"""Stands where a secret was."""
+
+_KEY_FORMATS = re.compile(
+    r"""
+      \b(?:sk|pk|rk)-[\w-]{16,}                    # OpenAI, Anthropic, OpenRouter, ...
+    | \b(?:sk|rk)_(?:live|test)_\w{16,}            # Stripe
+    | \bgh[pousr]_\w{20,} | \bgithub_pat_\w{20,}   # GitHub
+    | \bhf_\w{20,}                                 # Hugging Face
+    | \bAKIA[0-9A-Z]{16}\b                         # AWS
+    | \bAIza[\w-]{30,}                             # Google
+    | \bxox[abprs]-[\w-]{10,}                      # Slack
+    | \beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+         # JSON web tokens
+    | (?<=Bearer\ )[\w.~+/-]{12,}=*
+    """,
+    re.VERBOSE,
+)
+_SECRET_FIELD = re.compile(
+    r"key$|token$|secret|passw(or)?d|authorization|cookie|credential", re.IGNORECASE
+)
+_SECRET_VARIABLE = re.compile(r"_(API_KEY|TOKEN|SECRET|PASSWORD)$")
+_SHORTEST_SECRET = 8
+
+
+def environment_secrets() -> list[str]:
+    """The values of variables whose names end in _API_KEY, _TOKEN, _SECRET or _PASSWORD."""
+    return [
+        value
+        for name, value in os.environ.items()
+        if _SECRET_VARIABLE.search(name) and len(value) >= _SHORTEST_SECRET
+    ]
+
+
+def redactor(secrets: Iterable[str] = ()) -> Callable[[Any], Any]:
+    """A function that blots out secrets in JSON data, however deep they lie.
+
+    Args:
+        secrets: Texts to blot out, beside everything that has the format of a well-known key.
+
+    Example:
+        >>> redactor(["hunter2"])({"text": "my password is hunter2", "n": 1})
+        {'text': 'my password is <redacted>', 'n': 1}
+    """
+    known = sorted({secret for secret in secrets if secret}, key=len, reverse=True)
+
+    def redact(value: Any) -> Any:
+        if isinstance(value, str):
+            for secret in known:
+                value = value.replace(secret, REDACTED)
+            return _KEY_FORMATS.sub(REDACTED, value)
+        if isinstance(value, Mapping):
+            return {redact(key): redact(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [redact(item) for item in value]
+        return value
+
+    return redact
+
+
+def without_secret_fields(value: Any) -> Any:
+    """JSON data in which fields that are named like secrets hold none.
+
+    Example:
+        >>> without_secret_fields({"extra_headers": {"Authorization": "x", "X-Team": "a"}})
+        {'extra_headers': {'Authorization': '<redacted>', 'X-Team': 'a'}}
+    """
+    if isinstance(value, Mapping):
+        return {
+            key: REDACTED
+            if _SECRET_FIELD.search(key) and isinstance(item, str)
+            else without_secret_fields(item)
+            for key, item in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [without_secret_fields(item) for item in value]
+    return value

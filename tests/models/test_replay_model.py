@@ -1,0 +1,213 @@
+"""Cassettes: recorded once, replayed ever after."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentkit.errors import ModelTimeoutError, ReplayMismatchError, StoreFormatError, UsageError
+from agentkit.messages import SystemMessage, ToolCall, Usage, UserMessage
+from agentkit.models.base import ModelRequest, ModelResponse, ModelSettings, TextDelta
+from agentkit.testing import FunctionModel, ReplayModel, ScriptedModel
+from agentkit.tools.definition import ToolDefinition
+
+
+@pytest.fixture
+def cassette(tmp_path: Path) -> Path:
+    """Where a cassette will be; its folder does not exist yet."""
+    return tmp_path / "cassettes" / "one.jsonl"
+
+
+def asking(text: str, **fields: object) -> ModelRequest:
+    """A request with this question."""
+    return ModelRequest(messages=(UserMessage(text=text),), **fields)
+
+
+async def test_record_and_replay(cassette) -> None:
+    """What was recorded comes back whole: text, calls, usage, finish reason and name."""
+    call = ToolCall(call_id="1", name="f", arguments={"x": [1, "ü"]})
+    inner = ScriptedModel([call_answer := [call], "done"], name="inner")
+    live = ReplayModel(cassette, inner, mode="record")
+    first = await live.complete(asking("one"))
+    second = await live.complete(asking("two"))
+    replayed = ReplayModel(cassette)
+    assert replayed.name == "inner"
+    assert await replayed.complete(asking("two")) == second
+    assert await replayed.complete(asking("one")) == first
+    assert list(first.message.tool_calls) == call_answer
+
+
+async def test_cassette_is_readable(cassette) -> None:
+    """One JSON object a line, with the question, the tools' names and the answer in it."""
+    tool = ToolDefinition.from_schema("f", "Does.", {"type": "object"})
+    live = ReplayModel(cassette, ScriptedModel(["größer"]), mode="record")
+    await live.complete(asking("one", tools=(tool,), settings=ModelSettings(seed=3)))
+    text = cassette.read_text(encoding="utf-8")
+    record = json.loads(text)
+    assert text.endswith("}\n")
+    assert "größer" in text
+    assert record["request"]["tools"] == [{"name": "f", "digest": tool.digest}]
+    assert record["request"]["settings"] == {"seed": 3}
+    assert record["response"]["message"]["text"] == "größer"
+
+
+async def test_answers_to_one_request_come_in_order(cassette) -> None:
+    """A question that was asked three times has three answers, then the first again."""
+    live = ReplayModel(cassette, ScriptedModel(["a", "b", "c"]), mode="record")
+    for _ in range(3):
+        await live.complete(asking("one"))
+    replayed = ReplayModel(cassette)
+    texts = [(await replayed.complete(asking("one"))).message.text for _ in range(4)]
+    assert texts == ["a", "b", "c", "a"]
+
+
+async def test_auto_asks_only_what_the_cassette_lacks(cassette) -> None:
+    """Known requests are replayed; new ones are asked as often as they come, and appended."""
+    await ReplayModel(cassette, ScriptedModel(["a"]), mode="record").complete(asking("one"))
+    before = cassette.read_bytes()
+    inner = ScriptedModel(["b", "c"])
+    live = ReplayModel(cassette, inner, mode="auto")
+    texts = [
+        (await live.complete(asking(question))).message.text
+        for question in ("one", "two", "one", "two")
+    ]
+    assert texts == ["a", "b", "a", "c"]
+    assert len(inner.requests) == 2
+    assert cassette.read_bytes().startswith(before)
+
+
+async def test_mismatch_shows_the_nearest_request(cassette) -> None:
+    """The message shows what changed since the recording, as a difference."""
+    live = ReplayModel(cassette, ScriptedModel(["a", "b"]), mode="record")
+    await live.complete(asking("What is the weather in Paris?"))
+    await live.complete(asking("Tell me a joke."))
+    with pytest.raises(ReplayMismatchError) as caught:
+        await ReplayModel(cassette).complete(asking("What is the weather in Rome?"))
+    assert '-   "text": "What is the weather in Paris?"' in str(caught.value)
+    assert '+   "text": "What is the weather in Rome?"' in str(caught.value)
+    assert "joke" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"messages": (SystemMessage(text="Be brief."), UserMessage(text="one"))},
+        {"tools": (ToolDefinition.from_schema("f", "Does.", {"type": "object"}),)},
+        {"tool_choice": "required"},
+        {"output_schema": {"type": "object"}},
+        {"settings": ModelSettings(temperature=0.5)},
+        {"settings": ModelSettings(extra={"top_k": 1})},
+    ],
+)
+async def test_what_makes_another_request(cassette, changed) -> None:
+    """A request with other messages, tools, choices or settings has no answer here."""
+    await ReplayModel(cassette, ScriptedModel(["a"]), mode="record").complete(asking("one"))
+    with pytest.raises(ReplayMismatchError):
+        await ReplayModel(cassette).complete(replace(asking("one"), **changed))
+
+
+async def test_patience_does_not_make_another_request(cassette) -> None:
+    """How long to wait is no part of a request."""
+    await ReplayModel(cassette, ScriptedModel(["a"]), mode="record").complete(asking("one"))
+    patient = asking("one", settings=ModelSettings(timeout_seconds=99))
+    assert (await ReplayModel(cassette).complete(patient)).message.text == "a"
+
+
+async def test_secrets_are_never_written(cassette, monkeypatch) -> None:
+    """Keys in prompts, settings and answers are blotted out, and the replay still matches."""
+    monkeypatch.setenv("OPENAI_API_KEY", "value-of-the-variable")
+    secrets = [
+        "value-of-the-variable",
+        "sk-proj-abcdefghijklmnop1234",
+        "ghp_abcdefghijklmnopqrstuvwxyz12",
+        "AKIAABCDEFGHIJKLMNOP",
+        "hunter2",
+        "in-a-header",
+        "as-a-setting",
+        "Zm9vYmFyYmF6cXV4",
+    ]
+    settings = ModelSettings(
+        extra={"extra_headers": {"Authorization": "in-a-header"}, "api_key": "as-a-setting"}
+    )
+    request = asking(f"I have {secrets[:5]} and Bearer {secrets[-1]}", settings=settings)
+    inner = FunctionModel(lambda received: received.messages[0].text)
+    live = ReplayModel(cassette, inner, mode="record", secrets=["hunter2"])
+    assert "hunter2" in (await live.complete(request)).message.text
+    written = cassette.read_text(encoding="utf-8")
+    assert [secret for secret in secrets if secret in written] == []
+    replayed = await ReplayModel(cassette, secrets=["hunter2"]).complete(request)
+    assert "<redacted>" in replayed.message.text
+
+
+async def test_failures_are_not_recorded(cassette) -> None:
+    """What the model raises is raised, and the cassette stays as it was."""
+    live = ReplayModel(cassette, ScriptedModel([ModelTimeoutError("late"), "a"]), mode="auto")
+    with pytest.raises(ModelTimeoutError):
+        await live.complete(asking("one"))
+    assert (await live.complete(asking("one"))).message.text == "a"
+    assert len(cassette.read_text(encoding="utf-8").splitlines()) == 1
+
+
+async def test_streams_are_recorded_and_replayed(cassette) -> None:
+    """A stream goes through while it is recorded, and is replayed word by word."""
+    live = ReplayModel(cassette, ScriptedModel(["one two"]), mode="record")
+    recorded = [event async for event in live.stream(asking("one"))]
+    replayed = [event async for event in ReplayModel(cassette).stream(asking("one"))]
+    assert recorded == replayed
+    assert replayed[0] == TextDelta(text="one ")
+    assert isinstance(replayed[-1], ModelResponse)
+
+
+async def test_model_that_can_not_stream_is_recorded_too(cassette) -> None:
+    """Its answer is streamed in pieces all the same."""
+
+    class Plain:
+        name = "plain"
+
+        async def complete(self, request: ModelRequest) -> ModelResponse:
+            return await ScriptedModel(["one two"]).complete(request)
+
+    live = ReplayModel(cassette, Plain(), mode="record")
+    assert len([event async for event in live.stream(asking("one"))]) == 3
+    assert (await ReplayModel(cassette).complete(asking("one"))).usage == Usage(requests=1)
+
+
+def test_misuse(cassette) -> None:
+    """A cassette that is not there, or a recording without a model, is refused at once."""
+    with pytest.raises(UsageError, match=r"no cassette .*; record it once"):
+        ReplayModel(cassette)
+    for mode in ("record", "auto"):
+        with pytest.raises(UsageError, match="needs a model to record"):
+            ReplayModel(cassette, mode=mode)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{oops",
+        "{}",
+        "[]",
+        '{"format": 99}',
+        '{"format": 1, "request": {}, "model": "m", "response": {"message": {"role": "user"}}}',
+    ],
+)
+async def test_broken_cassette(cassette, line) -> None:
+    """A broken line is named, and the file is left alone."""
+    await ReplayModel(cassette, ScriptedModel(["a"]), mode="record").complete(asking("one"))
+    with cassette.open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+    before = cassette.read_bytes()
+    with pytest.raises(StoreFormatError, match=r"one\.jsonl:2"):
+        ReplayModel(cassette)
+    assert cassette.read_bytes() == before
+
+
+async def test_empty_cassette_is_valid(cassette) -> None:
+    """It answers nothing, and says that it is empty."""
+    cassette.parent.mkdir()
+    cassette.touch()
+    with pytest.raises(ReplayMismatchError, match="It is empty"):
+        await ReplayModel(cassette).complete(asking("one"))
