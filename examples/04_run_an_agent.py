@@ -26,7 +26,12 @@ def propose(base: object, height: object) -> list[ToolCall]:
 
 async def main() -> None:
     """Show what happens while it happens."""
-    script = [propose(10, "high"), propose(10, 5), propose(10, 5), "The area is 25."]
+    script: list[str | list[ToolCall]] = [
+        propose(10, "high"),
+        propose(10, 5),
+        propose(10, 5),
+        "The area is 25.",
+    ]
     agent = Agent(ScriptedModel(script), tools=[area], refine="adaptive")
     async for event in agent.stream("Area of a triangle with base 10 and height 5?"):
         match event:
