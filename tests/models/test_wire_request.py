@@ -13,7 +13,7 @@ import pytest
 from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.models.base import ModelRequest, ModelSettings
-from agentkit.models.wire.request import RequestEncoder
+from agentkit.models.wire.request import RequestEncoder, encode_fields
 from agentkit.tools.definition import ToolDefinition
 
 
@@ -140,3 +140,21 @@ def test_what_json_can_not_hold(value) -> None:
     request = replace(REQUEST, settings=ModelSettings(extra={"x": value}))
     with pytest.raises(UsageError, match="can not be written as JSON"):
         encoder().encode(request, stream=False)
+
+
+def test_fields_for_an_sdk_are_those_of_the_body() -> None:
+    """SDK adapters say what our own adapter says, as an object instead of bytes."""
+    request = ModelRequest(
+        messages=(UserMessage(text="hi"),),
+        tools=(definition("a.b"),),
+        tool_choice="none",
+        output_schema={"type": "array"},
+        settings=ModelSettings(top_p=0.5, max_tokens=3),
+    )
+    fields, names = encode_fields(request, "m", max_tokens_field="max_tokens")
+    assert fields == body(encoder(), request)
+    assert names.decode("a_b") == "a.b"
+    call = ToolCall(call_id="1", name="f", arguments={"x": {1}})
+    broken = replace(request, messages=(AssistantMessage(tool_calls=(call,)),))
+    with pytest.raises(UsageError, match="can not be written as JSON"):
+        encode_fields(broken, "m", max_tokens_field="max_tokens")
