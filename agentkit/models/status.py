@@ -86,7 +86,7 @@ def embedded_error(
     error = answer.get("error")
     if not error:
         return None
-    code = error.get("code") if isinstance(error, Mapping) else None
+    code = error.get("code") if isinstance(error, dict) else None
     digits = str(code)
     status = int(digits) if digits.isdecimal() and 400 <= int(digits) <= 599 else 500
     body = json.dumps(answer).encode()
@@ -126,7 +126,7 @@ def _message_in(text: str) -> str:
     if isinstance(value, list) and value:  # Gemini's compatible endpoint wraps the object
         value = value[0]
     for key in ("error", "message", "detail"):
-        while isinstance(value, Mapping) and value.get(key):
+        while isinstance(value, dict) and value.get(key):
             value = value[key]
     return value if isinstance(value, str) else shown(value)
 

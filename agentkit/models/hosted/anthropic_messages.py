@@ -99,7 +99,7 @@ class AnthropicCodec:
         answer = None
         for index, block in enumerate(member(message, "content", list, "$")):
             path = f"$.content[{index}]"
-            kind = expect(block, Mapping, path).get("type")
+            kind = expect(block, dict, path).get("type")
             if kind == "text":
                 texts.append(member(block, "text", str, path))
             elif kind == "tool_use":
@@ -212,7 +212,7 @@ def _is_object_schema(schema: JsonObject | None) -> bool:
 def _decode_usage(usage: Any) -> Usage:
     if usage is None:
         return Usage(requests=1)
-    expect(usage, Mapping, "$.usage")
+    expect(usage, dict, "$.usage")
     counts = {
         name: expect(usage.get(name) or 0, int, f"$.usage.{name}")
         for name in (
@@ -248,14 +248,14 @@ class MessageAssembler:
         """
         match event.get("type"):
             case "message_start":
-                self._message = dict(member(event, "message", Mapping, "$"))
+                self._message = dict(member(event, "message", dict, "$"))
             case "content_block_start":
                 index = member(event, "index", int, "$")
-                self._blocks[index] = dict(member(event, "content_block", Mapping, "$"))
+                self._blocks[index] = dict(member(event, "content_block", dict, "$"))
             case "content_block_delta":
                 return self._add_delta(member(event, "index", int, "$"), event)
             case "message_delta":
-                self._message |= member(event, "delta", Mapping, "$")
+                self._message |= member(event, "delta", dict, "$")
                 self._message["usage"] = {
                     **(self._message.get("usage") or {}),
                     **{k: v for k, v in (event.get("usage") or {}).items() if v is not None},
@@ -271,8 +271,8 @@ class MessageAssembler:
         return {**self._message, "content": [self._blocks[i] for i in sorted(self._blocks)]}
 
     def _add_delta(self, index: int, event: JsonObject) -> str:
-        block = expect(self._blocks.get(index, MISSING), Mapping, f"$.content[{index}]")
-        delta = member(event, "delta", Mapping, "$")
+        block = expect(self._blocks.get(index, MISSING), dict, f"$.content[{index}]")
+        delta = member(event, "delta", dict, "$")
         if delta.get("type") == "text_delta":
             text: str = member(delta, "text", str, "$.delta")
             block["text"] = block.get("text", "") + text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from agentkit.errors import ModelResponseError
@@ -52,7 +51,7 @@ def parse_object(text: bytes | str, what: str) -> JsonObject:
             f"{what} is not JSON ({error}): {shown(text)}. "
             "Is the base URL that of an OpenAI-compatible server, with /v1 at its end?"
         ) from error
-    found: JsonObject = expect(value, Mapping, "$")
+    found: JsonObject = expect(value, dict, "$")
     return found
 
 
@@ -65,7 +64,7 @@ def expect(value: Any, kind: type | tuple[type, ...], path: str) -> Any:
     if isinstance(value, kind):
         return value
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    wanted = " or ".join(one.__name__.replace("Mapping", "object") for one in kinds)
+    wanted = " or ".join(one.__name__.replace("dict", "object") for one in kinds)
     found = "nothing" if value is MISSING else shown(value)
     raise ModelResponseError(
         f"the answer does not follow the chat-completions protocol: {path} should be "

@@ -34,8 +34,8 @@ def decode_completion(completion: JsonObject, names: WireNames) -> ModelResponse
         ModelResponseError: A part of the completion is not what the protocol says.
     """
     choices = member(completion, "choices", list, "$")
-    choice = expect(choices[0] if choices else MISSING, Mapping, "$.choices[0]")
-    message = member(choice, "message", Mapping, "$.choices[0]")
+    choice = expect(choices[0] if choices else MISSING, dict, "$.choices[0]")
+    message = member(choice, "message", dict, "$.choices[0]")
     calls = _decode_calls(message.get("tool_calls") or (), names, "$.choices[0].message")
     text = clean(decode_content(message.get("content"), "$.choices[0].message.content"))
     refusal = expect(message.get("refusal") or "", str, "$.choices[0].message.refusal")
@@ -72,8 +72,8 @@ def decode_usage(usage: Any) -> Usage:
     """
     if usage is None:
         return Usage(requests=1)
-    expect(usage, Mapping, "$.usage")
-    details = expect(usage.get("prompt_tokens_details") or {}, Mapping, _DETAILS)
+    expect(usage, dict, "$.usage")
+    details = expect(usage.get("prompt_tokens_details") or {}, dict, _DETAILS)
     cached = details.get("cached_tokens")
     if cached is None:
         cached = usage.get("prompt_cache_hit_tokens")  # DeepSeek
@@ -100,7 +100,7 @@ def decode_call(call_id: Any, name: str, arguments: Any, names: WireNames) -> To
     if isinstance(arguments, str):
         decoded = _decode_arguments(arguments)
     malformed = None
-    if not isinstance(decoded, Mapping):
+    if not isinstance(decoded, dict):
         malformed = clean(arguments if isinstance(arguments, str) else json.dumps(arguments))
     return ToolCall(
         call_id=call_id if isinstance(call_id, str) and call_id else invented_id(),
@@ -112,6 +112,9 @@ def decode_call(call_id: Any, name: str, arguments: Any, names: WireNames) -> To
 
 def with_distinct_ids(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
     """The calls, each with an id of its own: a repeated id would tie two results to one call."""
+    calls = tuple(calls)
+    if len(calls) < 2:
+        return calls
     seen: set[str] = set()
     distinct = []
     for call in calls:
@@ -145,7 +148,7 @@ def _decode_calls(calls: Any, names: WireNames, path: str) -> tuple[ToolCall, ..
     decoded = []
     for index, call in enumerate(expect(calls, list, f"{path}.tool_calls")):
         at = f"{path}.tool_calls[{index}]"
-        function = member(expect(call, Mapping, at), "function", Mapping, at)
+        function = member(expect(call, dict, at), "function", dict, at)
         name = member(function, "name", str, f"{at}.function")
         decoded.append(decode_call(call.get("id"), name, function.get("arguments"), names))
     return with_distinct_ids(decoded)
@@ -165,7 +168,7 @@ def decode_content(content: Any, path: str) -> str:
 
 def _part_text(part: Any, path: str) -> str:
     """The text of one content part; kinds that are not text (thinking, images) give none."""
-    match expect(part, Mapping, path).get("type"):
+    match expect(part, dict, path).get("type"):
         case "text":
             return str(member(part, "text", str, path))
         case "refusal":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,9 +57,9 @@ class CompletionAssembler:
         choices = expect(chunk.get("choices") or [], list, "$.choices")
         if not choices:  # the last chunk carries usage alone
             return ""
-        choice = expect(choices[0], Mapping, "$.choices[0]")
+        choice = expect(choices[0], dict, "$.choices[0]")
         self._reason = choice.get("finish_reason") or self._reason
-        delta = expect(choice.get("delta") or {}, Mapping, "$.choices[0].delta")
+        delta = expect(choice.get("delta") or {}, dict, "$.choices[0].delta")
         for part in expect(delta.get("tool_calls") or [], list, "$.choices[0].delta.tool_calls"):
             self._add_call(part, "$.choices[0].delta.tool_calls[]")
         refusal = expect(delta.get("refusal") or "", str, "$.choices[0].delta.refusal")
@@ -93,8 +92,8 @@ class CompletionAssembler:
         )
 
     def _add_call(self, part: Any, path: str) -> None:
-        expect(part, Mapping, path)
-        function = expect(part.get("function") or {}, Mapping, f"{path}.function")
+        expect(part, dict, path)
+        function = expect(part.get("function") or {}, dict, f"{path}.function")
         call = self._call_for(part)
         call.call_id = call.call_id or expect(part.get("id") or "", str, f"{path}.id")
         call.name = call.name or expect(function.get("name") or "", str, f"{path}.function.name")
