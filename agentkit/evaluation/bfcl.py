@@ -4,7 +4,7 @@ The public package ``bfcl_eval`` (Apache-2.0) carries the questions, the gold an
 definitions as JSON lines. Only those files are taken out of it; its code is neither installed nor
 run, and scoring is our own (``agentkit.metrics``).
 
-Upstream, a tool's name is unique within one question only: 530 names stand for two to 62
+Upstream, a tool's name is unique within one question only: 528 names stand for two to 62
 different definitions. Here definitions of equal content are merged, the first of a name keeps it,
 and each other one gets a counter (``requests.get__2``). Questions and gold calls point at the
 exact definition that the question came with.

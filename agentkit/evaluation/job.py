@@ -30,7 +30,7 @@ class MainJob:
         seed: Of the sample.
     """
 
-    questions: int = 24
+    questions: int = 16
     retrieval_questions: int = 400
     conditions: tuple[Condition, ...] = ("retrieved", "given")
     refine: RefineMode = "adaptive"
