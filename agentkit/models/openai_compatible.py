@@ -56,7 +56,7 @@ class OpenAICompatibleModel:
             is not set (fine for a server of your own). An empty string sends none.
         client: An ``httpx.AsyncClient`` or ``aiohttp.ClientSession`` to send through; the caller
             closes it.
-        transport: ``auto`` takes aiohttp when it is installed (the ``fast`` extra; about a fifth
+        transport: ``auto`` takes aiohttp when it is installed (the ``fast`` extra; about a third
             of the CPU time per request) and httpx otherwise. Or a ``Transport`` of your own.
         headers: Further headers, such as ``{"api-key": ...}`` for Azure.
         retry: When to send a request again.

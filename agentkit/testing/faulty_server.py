@@ -273,12 +273,16 @@ _STREAM_HEAD = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
 _LAST_CHUNK = b"0\r\n\r\n"
+_TLS_HANDSHAKE = b"\x16"
 
 
 async def _receive(reader: asyncio.StreamReader) -> ReceivedRequest | None:
     """The next request, or None when the client is done."""
     try:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        start = await reader.readexactly(1)
+        if start == _TLS_HANDSHAKE:  # an https URL: hang up, as plain servers do
+            return None
+        head = (start + await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         first, *lines = head.strip().split("\r\n")
         pairs = [line.partition(":") for line in lines]
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}

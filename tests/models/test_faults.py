@@ -15,6 +15,7 @@ from agentkit.errors import (
 )
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, ModelSettings, TextDelta
 from agentkit.models.openai_compatible import OpenAICompatibleModel
+from agentkit.models.retries import RetryPolicy
 from agentkit.testing.faulty_server import (
     ErrorStatus,
     FaultyServer,
@@ -127,6 +128,35 @@ async def test_nobody_listens(open_model, question, waits) -> None:
     ):
         await model.complete(question)
     assert len(waits) == 2
+
+
+async def test_server_that_does_not_speak_tls(question, transport) -> None:
+    """An https URL of a plain server is a connection error, found out before anything is sent."""
+    with FaultyServer([]) as server:
+        url = server.base_url.replace("http:", "https:")
+        no_retry = RetryPolicy(attempts=1)
+        async with OpenAICompatibleModel(
+            "m", base_url=url, transport=transport, retry=no_retry
+        ) as model:
+            with pytest.raises(ModelConnectionError, match="could not connect to https:"):
+                await model.complete(question)
+        assert server.requests == []
+
+
+async def test_proxy_of_the_environment(question, transport, monkeypatch) -> None:
+    """HTTP_PROXY is used and NO_PROXY exempts, over either transport."""
+    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with FaultyServer(["through the proxy"]) as proxy, FaultyServer(["direct"]) as server:
+        monkeypatch.setenv("http_proxy", proxy.base_url.removesuffix("/v1"))
+        url = server.base_url.replace("127.0.0.1", "localhost")
+        texts = []
+        for exempt in ("", "localhost"):
+            monkeypatch.setenv("no_proxy", exempt)
+            async with OpenAICompatibleModel("m", base_url=url, transport=transport) as model:
+                texts.append((await model.complete(question)).message.text)
+        assert texts == ["through the proxy", "direct"]
+        assert proxy.requests[0].path.startswith("http://localhost:")
 
 
 @pytest.mark.parametrize("streamed", [False, True])

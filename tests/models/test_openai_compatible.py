@@ -322,3 +322,20 @@ async def test_openai_itself_gets_the_newer_token_limit() -> None:
         await model.complete(request)
     assert bodies[0]["max_completion_tokens"] == 9
     assert bodies[1]["max_tokens"] == 9
+
+
+def test_threads_share_a_model(open_model, question) -> None:
+    """Several threads, each with an event loop of its own, use one model at the same time."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with FaultyServer(["same"] * 40) as server:
+        model = open_model(server)
+
+        async def ask_often() -> list[str]:
+            answers = await asyncio.gather(*(model.complete(question) for _ in range(5)))
+            return [answer.message.text for answer in answers]
+
+        with ThreadPoolExecutor(8) as threads:
+            futures = [threads.submit(asyncio.run, ask_often()) for _ in range(8)]
+            texts = [text for future in futures for text in future.result()]
+    assert texts == ["same"] * 40

@@ -13,11 +13,14 @@ from agentkit.models.transport.base import (
     environment_proxy,
     hung_up,
     place,
+    trusted_certificates,
     unreachable,
 )
 from agentkit.models.transport.loop_bound import LoopBound
 
 if TYPE_CHECKING:
+    import ssl
+
     import aiohttp
 
 _KEEP_ALIVE_SECONDS = 15.0
@@ -28,6 +31,7 @@ class AiohttpTransport:
     """Posts through aiohttp.
 
     Args:
+        url: Where requests will go; decides about certificates and the proxy.
         client: A session of the caller's, used as it is and never closed; it is bound to the
             caller's event loop. None opens one per loop.
 
@@ -35,7 +39,7 @@ class AiohttpTransport:
         MissingExtraError: aiohttp is not installed.
     """
 
-    def __init__(self, client: aiohttp.ClientSession | None = None) -> None:
+    def __init__(self, url: str, client: aiohttp.ClientSession | None = None) -> None:
         try:
             import aiohttp
         except ImportError as error:
@@ -46,9 +50,11 @@ class AiohttpTransport:
             ) from error
         self._failure = aiohttp.ClientError
         self._client = client
-        self._proxies: dict[str, str | None] = {}
+        # Looked up once: aiohttp would look through the environment for each request.
+        self._proxy = environment_proxy(url) if client is None else None
+        certificates = trusted_certificates(url)
         self._own: LoopBound[aiohttp.ClientSession] = LoopBound(
-            opened=_open_session,  # not a method: a cycle would delay the close
+            opened=lambda: _open_session(certificates),  # without self: a cycle delays the close
             closed=lambda session: session.close(),
             is_closed=lambda session: session.closed,
         )
@@ -58,13 +64,13 @@ class AiohttpTransport:
         session = self._client or await self._own.get()
         try:
             async with session.post(
-                url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy(url)
+                url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy
             ) as response:
                 return HttpResponse(
                     status=response.status, headers=response.headers, body=await response.read()
                 )
         except self._failure as error:
-            raise self._translated(url, error) from error
+            raise _translated(url, error) from error
 
     @asynccontextmanager
     async def stream(
@@ -74,53 +80,27 @@ class AiohttpTransport:
         session = self._client or await self._own.get()
         try:
             response = await session.post(
-                url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy(url)
+                url, data=body, headers=headers, allow_redirects=False, proxy=self._proxy
             )
         except self._failure as error:
-            raise self._translated(url, error) from error
+            raise _translated(url, error) from error
         async with response:
-            yield _AiohttpStream(self, url, response)
+            yield _AiohttpStream(url, response, self._failure)
 
     async def close(self) -> None:
         """See ``Transport.close``."""
         await self._own.close()
 
-    async def _read(self, url: str, response: aiohttp.ClientResponse) -> bytes:
-        try:
-            return await response.content.readany()
-        except self._failure as error:
-            raise self._translated(url, error) from error
-
-    def _proxy(self, url: str) -> str | None:
-        """The proxy that the environment names, looked up once: aiohttp's own look is slow."""
-        if self._client is not None:
-            return None
-        if url not in self._proxies:
-            self._proxies[url] = environment_proxy(url)
-        return self._proxies[url]
-
-    def _translated(self, url: str, error: Exception) -> ModelError:
-        import aiohttp
-
-        if isinstance(error, aiohttp.ServerTimeoutError):
-            return ModelTimeoutError(
-                f"{place(url)} did not answer within the time that the injected session allows "
-                f"({error}); raise its ClientTimeout"
-            )
-        if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
-            return unreachable(url, error)
-        return hung_up(url, error)
-
 
 class _AiohttpStream:
-    __slots__ = ("_response", "_transport", "_url")
+    __slots__ = ("_failure", "_response", "_url")
 
     def __init__(
-        self, transport: AiohttpTransport, url: str, response: aiohttp.ClientResponse
+        self, url: str, response: aiohttp.ClientResponse, failure: type[Exception]
     ) -> None:
-        self._transport = transport
         self._url = url
         self._response = response
+        self._failure = failure
 
     @property
     def status(self) -> int:
@@ -131,16 +111,32 @@ class _AiohttpStream:
         return self._response.headers
 
     async def read(self) -> bytes:
-        return await self._transport._read(self._url, self._response)  # noqa: SLF001 - one module
+        try:
+            return await self._response.content.readany()
+        except self._failure as error:
+            raise _translated(self._url, error) from error
 
 
-def _open_session() -> aiohttp.ClientSession:
+def _open_session(certificates: ssl.SSLContext) -> aiohttp.ClientSession:
     import aiohttp
 
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
-            limit=_MOST_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_SECONDS
+            ssl=certificates, limit=_MOST_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_SECONDS
         ),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # deadlines are ours
     )
+
+
+def _translated(url: str, error: Exception) -> ModelError:
+    import aiohttp
+
+    if isinstance(error, aiohttp.ServerTimeoutError):
+        return ModelTimeoutError(
+            f"{place(url)} did not answer within the time that the injected session allows "
+            f"({error}); raise its ClientTimeout"
+        )
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
+        return unreachable(url, error)
+    return hung_up(url, error)

@@ -6,13 +6,17 @@ are the adapter's business.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from agentkit.errors import ModelConnectionError
+
+if TYPE_CHECKING:
+    import ssl
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,6 +120,25 @@ def environment_proxy(url: str) -> str | None:
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     return None if proxy is None or proxy_bypass(parts.hostname or "") else proxy
+
+
+def trusted_certificates(url: str) -> ssl.SSLContext:
+    """What servers are checked against: the machine's certificates and those of certifi.
+
+    Both, because a bare machine has none of its own and a company's are not in certifi;
+    ``SSL_CERT_FILE`` and ``SSL_CERT_DIR`` replace them. A plain HTTP URL needs none, and reading
+    them takes tens of milliseconds.
+    """
+    import ssl
+
+    if url.startswith("http:"):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = ssl.create_default_context()
+    if not os.environ.keys() & {"SSL_CERT_FILE", "SSL_CERT_DIR"}:
+        import certifi
+
+        context.load_verify_locations(certifi.where())
+    return context
 
 
 def _what(error: BaseException) -> str:

@@ -14,6 +14,7 @@ from agentkit.models.transport.base import (
     environment_proxy,
     hung_up,
     place,
+    trusted_certificates,
     unreachable,
 )
 from agentkit.models.transport.httpx_connections import HttpxConnections
@@ -44,9 +45,7 @@ class HttpxTransport:
         self._failure = httpx.HTTPError
         self._client = client
         self._urls: dict[str, httpx.URL] = {}
-        # Plain HTTP needs no certificates loaded; nor does a client that brings its own.
-        is_secure = client is None and not url.startswith("http:")
-        certificates = httpx.create_ssl_context(verify=is_secure)
+        certificates = trusted_certificates(url)
         proxy = environment_proxy(url)
         self._own: LoopBound[HttpxConnections] = LoopBound(
             opened=lambda: HttpxConnections(certificates, proxy),

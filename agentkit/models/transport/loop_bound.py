@@ -41,17 +41,17 @@ class LoopBound(Generic[Client]):
         held = self._held.get(loop)
         if held is not None and not self._is_closed(held[0]):
             return held[0]
-        for other in [other for other in self._held if other.is_closed()]:
-            del self._held[other]
+        for other in list(self._held):  # a copy: loops of other threads come and go
+            if other.is_closed():
+                self._held.pop(other, None)
         lifetime = _lifetime(self._opened(), self._closed)
         client = await anext(lifetime)
         self._held[loop] = client, lifetime
         return client
 
     async def close(self) -> None:
-        """Close the running loop's client; those of other loops are closed by their loops."""
+        """Close the running loop's client; those of other loops are closed with their loops."""
         mine = self._held.pop(asyncio.get_running_loop(), None)
-        self._held.clear()
         if mine is not None:
             await mine[1].aclose()
 

@@ -48,7 +48,7 @@ def open_transport(
             "or an aiohttp.ClientSession, and leave transport at 'auto'"
         )
     if library == "aiohttp":
-        return AiohttpTransport(cast("aiohttp.ClientSession | None", client))
+        return AiohttpTransport(url, cast("aiohttp.ClientSession | None", client))
     return HttpxTransport(url, cast("httpx.AsyncClient | None", client))
 
 
