@@ -27,7 +27,6 @@ StopReason = Literal[
     "finished",  # the model answered
     "deferred",  # calls wait for somebody outside the run (approval, or an unbound tool)
     "step_limit",
-    "call_limit",
     "token_limit",
     "cost_limit",
     "output_invalid",  # the final answer never matched the output schema
