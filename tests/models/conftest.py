@@ -13,6 +13,12 @@ from agentkit.models.retries import RetryPolicy
 from agentkit.testing.faulty_server import FaultyServer
 
 
+@pytest.fixture(autouse=True)
+def _loopback_without_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine behind a proxy reaches its own loopback interface directly."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1,localhost")
+
+
 @pytest.fixture(params=["httpx", "aiohttp"])
 def transport(request: pytest.FixtureRequest) -> str:
     """The name of each transport that can be used here."""
