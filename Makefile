@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 MODEL  ?= smollm2-135m
+OPENMP ?= libgomp.so.1
 ARGS   ?=
 
 BIN     := $(VENV)/bin
@@ -17,13 +18,13 @@ PLUGIN_FILES := plugins/agentkit-local/pyproject.toml
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format types unit coverage bench docs install weights clean
+.PHONY: help demo test lint format types unit coverage bench docs install openmp weights clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' \
 		| while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
 
-demo: $(VENV)/.runtime  ## run the main job: real questions, a small local model, no key
+demo: $(VENV)/.runtime openmp  ## run the main job: real questions, a small local model, no key
 	$(SAY) "Fetching the local model $(MODEL) (about 100 MB, once)"
 	$(BIN)/agentkit models install $(MODEL)
 	$(SAY) "Running the main job"
@@ -46,8 +47,15 @@ types: $(VENV)/.dev  ## mypy, strict
 	$(SAY) "Checking types"
 	$(BIN)/mypy
 
+# llama.cpp is linked to the OpenMP runtime, which a bare Debian may lack.
+openmp:
+	@$(PYTHON) -c 'import ctypes; ctypes.CDLL("$(OPENMP)")' 2>/dev/null || [ "$$(uname)" != Linux ] || { \
+		printf '\n==> Installing libgomp1, the OpenMP runtime of the local model\n'; \
+		apt-get install -y -q libgomp1 || { apt-get update -q && apt-get install -y -q libgomp1; } \
+		|| { echo "The local model needs $(OPENMP). Run: sudo apt-get install libgomp1"; exit 1; }; }
+
 # Without the weights the tests that need them skip and say so.
-weights: $(VENV)/.dev
+weights: $(VENV)/.dev openmp
 	$(SAY) "Fetching the local model $(MODEL) for the tests that run it (about 100 MB, once)"
 	@$(BIN)/agentkit models install $(MODEL) \
 		|| echo "The weights could not be fetched; tests marked 'weights' will skip."

@@ -1,6 +1,5 @@
 """Calls are found in whatever text a model wrote, and nothing else is taken for one."""
 
-import time
 
 import pytest
 from hypothesis import given
@@ -240,11 +239,13 @@ def test_no_mixture_of_call_like_pieces_makes_the_parser_raise(text):
     ],
 )
 def test_long_hostile_text_is_read_in_bounded_work(piece):
-    """A hundred thousand characters of opening brackets or quotes do not stall a run."""
-    started = time.process_time()
-    parse_calls((piece * MAX_TEXT)[:MAX_TEXT], TOOLS)
-    # No timing is promised; without the bounds this takes minutes.
-    assert time.process_time() - started < 60
+    """A hundred thousand characters of opening brackets or quotes do not stall a run.
+
+    Without the bounds each of these takes minutes and runs into the timeout of the test run.
+    """
+    parsed = parse_calls((piece * MAX_TEXT)[:MAX_TEXT], TOOLS)
+
+    assert len(parsed.calls) <= MAX_TEXT // len(piece)
 
 
 def test_text_beyond_the_bound_is_not_searched():
