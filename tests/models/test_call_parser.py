@@ -1,6 +1,5 @@
 """Calls are found in whatever text a model wrote, and nothing else is taken for one."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
