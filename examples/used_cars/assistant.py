@@ -4,6 +4,7 @@
     python examples/used_cars/assistant.py --model openai:gpt-4o-mini     # a hosted one
     python examples/used_cars/assistant.py --model local:smollm2-135m     # one in this process
 
+The 135M model shows the wiring, not the job: it repeats its first call until the step limit.
 The conversation is a session: each message is one run, and its episodes lie in the database.
 """
 
