@@ -49,6 +49,7 @@ def test_a_second_fetch_downloads_nothing(wheel, tmp_path, monkeypatch):
     fetch_package_files("sample_data==1.0", sha256=wheel, files=FILES, destination=tmp_path / "d")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "gone"))
     fetch_package_files("sample_data==1.0", sha256=wheel, files=FILES, destination=tmp_path / "d")
+    assert all((tmp_path / "d" / file.saved_as).is_file() for file in FILES)
 
 
 def test_an_altered_wheel_is_refused_and_leaves_nothing(wheel, tmp_path):

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -289,7 +290,8 @@ class Agent:
         before = tuple(history)
         if waiting.session_id is not None and self.store is not None:
             episodes = await self._session(waiting.session_id)
-            before = conversation(e for e in episodes if e.episode_id < waiting.episode_id)
+            earlier = takewhile(lambda e: e.episode_id != waiting.episode_id, episodes)
+            before = conversation(earlier)  # in the store's order: ids of one moment do not sort
         return (*before, *replace(waiting, turns=waiting.turns[:-1]).messages())
 
     async def _run(self, start: Start) -> RunResult:

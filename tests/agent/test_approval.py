@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentkit import Agent, tool
+from agentkit import Agent, Episode, tool
 from agentkit.agent.approval import Approval
 from agentkit.errors import UsageError
 from agentkit.testing import ScriptedModel
@@ -141,3 +141,17 @@ async def test_resuming_from_the_stored_episode(delete, deleted, call, store):
     roles = [m.role for m in model.requests[-1].messages]
     assert roles == ["user", "assistant", "tool", "assistant", "user"]
     assert model.requests[-1].messages[2].text == "deleted"
+
+
+async def test_resuming_follows_the_order_of_the_store(delete, call, store):
+    """What the store got first was said first, whatever the ids sort like."""
+    earlier = Episode(episode_id="f" * 24, request="hello", session_id="s")
+    store.append(earlier)
+    model = ScriptedModel([[call("delete", name="a")], "gone"])
+    agent = Agent(model, tools=[delete], store=store)
+    waiting = await agent.run("delete a", session_id="s")
+
+    stored = store.get(waiting.episode.episode_id)
+    await agent.resume(stored, approvals={"delete": True})
+
+    assert [m.text for m in model.requests[1].messages][:2] == ["hello", "delete a"]

@@ -190,6 +190,7 @@ async def test_dropped_model_closes_its_connections(open_model, question) -> Non
         async with asyncio.timeout(5):
             while server.open_connections:
                 await asyncio.sleep(0.005)
+        assert server.open_connections == 0
 
 
 async def test_many_requests_at_once(open_model, question) -> None:
