@@ -4,6 +4,9 @@
     * UsageError                 the API was used in a way that can not work
     * MissingExtraError          an optional dependency is absent (an ImportError)
     * DefinitionError            a tool definition is not usable
+        * CompositeError         the text or data of a composite is outside the language
+    * CompositeRunError          a composite could not be run to its end
+        * ContractViolation      a pre- or postcondition does not hold
     * LibraryError
         * ToolNotFoundError      no tool of that name in this snapshot (a LookupError)
         * DuplicateToolError     two different tools claim one name
@@ -35,10 +38,11 @@ A failed tool call, a broken limit or a rejected proposal is a *value* (``ToolFa
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class AgentKitError(Exception):
@@ -75,6 +79,89 @@ class DefinitionError(AgentKitError):
     def __init__(self, message: str, *, tool_name: str | None = None) -> None:
         self.tool_name = tool_name
         super().__init__(message)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SourceProblem:
+    """One thing that is wrong with the text or data of a composite, fit for a repair loop.
+
+    Attributes:
+        code: What is wrong, one of ``agentkit.tools.composite.SourceCode``.
+        message: The same in a sentence, with the names and values concerned.
+        advice: What to write instead.
+        line: Line in the text, from 1; for a program that came as data, the line of the text that
+            ``render`` makes of it.
+        column: Column in that line, from 1.
+    """
+
+    code: str
+    message: str
+    advice: str
+    line: int = 1
+    column: int = 1
+
+    def __str__(self) -> str:
+        return (
+            f"line {self.line}, column {self.column}: {self.message} [{self.code}]. {self.advice}"
+        )
+
+
+class CompositeError(DefinitionError):
+    """The text or data of a composite is outside the language, or does not fit its children.
+
+    Attributes:
+        problems: What is wrong, in the order of the text.
+    """
+
+    def __init__(
+        self, message: str, *, problems: Sequence[SourceProblem], tool_name: str | None = None
+    ) -> None:
+        self.problems = tuple(problems)
+        super().__init__(message, tool_name=tool_name)
+
+
+class CompositeRunError(AgentKitError):
+    """A composite could not be run to its end.
+
+    Attributes:
+        code: What went wrong, such as ``zero_division``, ``fuel`` or ``child_failed``; all codes
+            are in ``agentkit.tools.composite.RunCode``.
+        path: Names of the tools from the outermost composite down to where it happened.
+        expression: The part of the program, as text; empty when none can be named.
+    """
+
+    def __init__(
+        self, message: str, *, code: str, path: Sequence[str] = (), expression: str = ""
+    ) -> None:
+        self.code = code
+        self.path = tuple(path)
+        self.expression = expression
+        super().__init__(message)
+
+
+class ContractViolation(CompositeRunError):  # noqa: N818 - the standard term
+    """A pre- or postcondition of a tool does not hold for this call.
+
+    Attributes:
+        tool_name: The tool whose condition it is.
+        condition: The expression that is false, or that could not be evaluated.
+        values: The parameters, and ``result`` for a postcondition, that it speaks of.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str,
+        tool_name: str,
+        condition: str,
+        values: Mapping[str, object],
+        path: Sequence[str] = (),
+    ) -> None:
+        self.tool_name = tool_name
+        self.condition = condition
+        self.values = dict(values)
+        super().__init__(message, code=code, path=path, expression=condition)
 
 
 class LibraryError(AgentKitError):

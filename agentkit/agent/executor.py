@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentkit.agent.approval import Approver, as_approval
-from agentkit.agent.encoding import UnserialisableError, encode_result
 from agentkit.agent.events import Emit, ToolCallFinished, ToolCallStarted
 from agentkit.agent.limits import Limits
 from agentkit.agent.threads import run_in_daemon_thread
@@ -24,6 +23,7 @@ from agentkit.errors import DefinitionError, ModelRetry, ToolFailed
 from agentkit.library.library import Library, nearest_names
 from agentkit.messages import FailureKind, JsonObject, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.coercion import coerce
+from agentkit.tools.encoding import UnserialisableError, encode_result
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
 

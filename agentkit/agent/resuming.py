@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from agentkit.agent.approval import Approval, Decision
-from agentkit.agent.encoding import encode_result
 from agentkit.agent.executor import Executor
 from agentkit.agent.result import deferred_calls
 from agentkit.episodes import Episode, Turn
 from agentkit.errors import UsageError
 from agentkit.messages import ToolCall, ToolResult, Usage
+from agentkit.tools.encoding import encode_result
 from agentkit.tools.tool import Tool
 
 

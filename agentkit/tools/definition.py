@@ -191,6 +191,8 @@ class ToolDefinition:
         description: L2, the words.
         specification: L3, conditions.
         examples: L4, worked calls.
+        body: The program of a composite as JSON (``agentkit.tools.composite.codec``); None for a
+            primitive.
         origin: Where it came from; not part of the digest.
 
     Example:
@@ -214,6 +216,7 @@ class ToolDefinition:
     description: Description = field(default_factory=Description)
     specification: Specification = field(default_factory=Specification)
     examples: tuple[Example, ...] = ()
+    body: JsonObject | None = None
     origin: Origin = field(default_factory=Origin, compare=False)
 
     def __post_init__(self) -> None:
@@ -244,6 +247,11 @@ class ToolDefinition:
             description=Description(summary=description, tags=tuple(tags), parameters=texts),
             origin=origin or Origin(kind="json_schema"),
         )
+
+    @property
+    def is_composite(self) -> bool:
+        """Whether the tool is a program over other tools rather than code of its own."""
+        return self.body is not None
 
     @cached_property
     def digest(self) -> str:
@@ -285,6 +293,7 @@ class ToolDefinition:
             "description": _without_empty(_fields(description)),
             "specification": _without_empty(_fields(self.specification)),
             "examples": [_example_to_json(example) for example in self.examples],
+            "body": self.body,
             "origin": _without_empty(_fields(self.origin)),
         }
         return _without_empty(record, keep="signature")
@@ -318,6 +327,7 @@ class ToolDefinition:
                 description=Description(**_tupled(record.get("description", {}))),
                 specification=Specification(**_tupled(record.get("specification", {}))),
                 examples=tuple(Example(**example) for example in record.get("examples", ())),
+                body=record.get("body"),
                 origin=Origin(**record.get("origin", {})),
             )
         except (AttributeError, KeyError, TypeError) as error:

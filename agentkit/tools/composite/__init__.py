@@ -1,0 +1,1 @@
+"""The composite language: programs over tools, as data. Nothing here runs text as Python."""
