@@ -9,8 +9,9 @@ from agentkit.errors import UsageError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CompositeLimits:
-    """Caps on the text of a composite and on one run of it. A run shares them with all the
-    composites that it calls.
+    """Caps on the text of a composite and on one run of it.
+
+    A run shares them with all the composites that it calls.
 
     Attributes:
         source_bytes: Longest source text, in UTF-8.
