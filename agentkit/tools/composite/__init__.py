@@ -1,1 +1,27 @@
-"""The composite language: programs over tools, as data. Nothing here runs text as Python."""
+"""The composite language: programs over tools, as data. Nothing here runs text as Python.
+
+A lazy door: the nodes of programs cost more to import than all the rest of an agent, and most
+agents have no composite.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentkit._lazy import lazy_door
+
+if TYPE_CHECKING:
+    from agentkit.tools.composite.codec import program_from_json
+    from agentkit.tools.composite.ir import calls
+    from agentkit.tools.composite.paths import shortest_path
+
+__all__ = ["calls", "program_from_json", "shortest_path"]
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "calls": "agentkit.tools.composite.ir",
+        "program_from_json": "agentkit.tools.composite.codec",
+        "shortest_path": "agentkit.tools.composite.paths",
+    },
+)
