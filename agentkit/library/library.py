@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agentkit.errors import DuplicateToolError, ToolNotFoundError
+from agentkit.library.graph import Dag
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
@@ -46,7 +47,7 @@ class Library:
             known = by_name.setdefault(tool.name, tool)
             if known is not tool and known != tool:
                 raise DuplicateToolError(tool.name)
-        self._tools: Mapping[str, Tool] = MappingProxyType(by_name)
+        self._tools = MappingProxyType(by_name)
         self._version = version
 
     @property
@@ -69,6 +70,15 @@ class Library:
         """SHA-256 over the names and digests of all definitions, in name order."""
         return digest({tool.name: tool.definition.digest for tool in self._tools.values()})
 
+    @cached_property
+    def dag(self) -> Dag:
+        """Which composite calls which tool; see ``agentkit.library.dag`` for the questions.
+
+        Worked out when it is first asked for, and carried on from there by ``with_tools`` and
+        ``without``.
+        """
+        return Dag.of(self)
+
     def get(self, name: str) -> Tool | None:
         """The tool of that name, or None."""
         return self._tools.get(name)
@@ -78,15 +88,30 @@ class Library:
         return nearest_names(name, self._tools, limit=limit)
 
     def with_tools(self, tools: Iterable[Tool | ToolDefinition]) -> Library:
-        """A library that also holds ``tools``; one of the same name is replaced."""
-        added = Library(tools)
-        return Library({**self._tools, **added.tools}.values(), version=self._version)
+        """A library that also holds ``tools``; one of the same name is replaced.
+
+        Cost: a copy of one dict and the new tools, whatever the size of the library.
+        """
+        added = Library(tools).tools
+        grown = self._with(self._tools | added)
+        if "dag" in self.__dict__:
+            grown.__dict__["dag"] = self.dag.with_tools(added.values())
+        return grown
 
     def without(self, names: Iterable[str]) -> Library:
         """A library that lacks ``names``; unknown names are ignored."""
         dropped = set(names)
-        kept = (tool for name, tool in self._tools.items() if name not in dropped)
-        return Library(kept, version=self._version)
+        kept = {name: tool for name, tool in self._tools.items() if name not in dropped}
+        rest = self._with(kept)
+        if "dag" in self.__dict__:
+            rest.__dict__["dag"] = self.dag.without(dropped)
+        return rest
+
+    def _with(self, tools: dict[str, Tool]) -> Library:
+        """A library of ``tools``, which are known to be well-formed, at the same version."""
+        library = Library(version=self._version)
+        library._tools = MappingProxyType(tools)
+        return library
 
     def bind(self, functions: Mapping[str, Tool | Callable[..., Any]]) -> Library:
         """Attach code to definitions that came from a store.
@@ -97,10 +122,11 @@ class Library:
         Raises:
             ToolNotFoundError: A name is not in this snapshot.
         """
-        bound = dict(self._tools)
-        for name, function in functions.items():
-            bound[name] = _bound(self[name].definition, function)
-        return Library(bound.values(), version=self._version)
+        bound = {name: _bound(self[name].definition, code) for name, code in functions.items()}
+        library = self._with(self._tools | bound)
+        if "dag" in self.__dict__:
+            library.__dict__["dag"] = self.dag
+        return library
 
     def __getitem__(self, name: str) -> Tool:
         try:
