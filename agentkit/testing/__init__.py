@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Stall,
     )
     from agentkit.testing.function_model import FunctionModel
+    from agentkit.testing.primitives import primitive_library
     from agentkit.testing.replay_model import ReplayModel
     from agentkit.testing.sample_definitions import sample_library
     from agentkit.testing.scripted_model import ScriptedModel
@@ -37,6 +38,7 @@ __all__ = [
     "ScriptedModel",
     "Stall",
     "ToolStoreConformance",
+    "primitive_library",
     "sample_library",
 ]
 
@@ -54,6 +56,7 @@ _MODULES = {
     "ScriptedModel": "agentkit.testing.scripted_model",
     "Stall": "agentkit.testing.faulty_server",
     "ToolStoreConformance": "agentkit.testing.store_conformance",
+    "primitive_library": "agentkit.testing.primitives",
     "sample_library": "agentkit.testing.sample_definitions",
 }
 

@@ -30,6 +30,7 @@ def tool(
     usage_rules: Iterable[str] = (),
     pre: Iterable[str] = (),
     post: Iterable[str] = (),
+    complexity: str = "",
     examples: Iterable[Example | JsonObject] = (),
     timeout_seconds: float | None = None,
     max_retries: int | None = None,
@@ -48,6 +49,7 @@ def tool(
     usage_rules: Iterable[str] = (),
     pre: Iterable[str] = (),
     post: Iterable[str] = (),
+    complexity: str = "",
     examples: Iterable[Example | JsonObject] = (),
     timeout_seconds: float | None = None,
     max_retries: int | None = None,
@@ -67,6 +69,7 @@ def tool(
     usage_rules: Iterable[str] = (),
     pre: Iterable[str] = (),
     post: Iterable[str] = (),
+    complexity: str = "",
     examples: Iterable[Example | JsonObject] = (),
     timeout_seconds: float | None = None,
     max_retries: int | None = None,
@@ -88,6 +91,7 @@ def tool(
         usage_rules: Rules for the model, one a sentence.
         pre: Expressions that hold before a call.
         post: Expressions over the parameters and ``result`` that hold after it.
+        complexity: Cost in words, such as ``O(n log n)`` or ``two database reads``.
         examples: Worked calls.
         timeout_seconds: Longest run of one attempt; the agent's by default.
         max_retries: Further attempts; the agent's by default.
@@ -118,6 +122,7 @@ def tool(
         usage_rules=_tupled("usage_rules", usage_rules),
         pre=_tupled("pre", pre),
         post=_tupled("post", post),
+        complexity=complexity,
         examples=tuple(examples),
     )
 

@@ -7,7 +7,7 @@ import functools
 import pytest
 
 from agentkit.errors import DefinitionError, UsageError
-from agentkit.tools import Effects, Example, Tool
+from agentkit.tools import Effects, Example, Specification, Tool
 from agentkit.tools.decorator import tool
 
 
@@ -68,6 +68,7 @@ def test_every_option_reaches_the_tool() -> None:
         usage_rules=("Use it for sums.",),
         pre=("a >= 0",),
         post=("result >= a",),
+        complexity="O(1)",
         examples=[{"arguments": {"a": 1, "b": 2}, "result": 3, "query": "1 plus 2"}],
         timeout_seconds=2.5,
         max_retries=0,
@@ -78,9 +79,8 @@ def test_every_option_reaches_the_tool() -> None:
     assert definition.text == "Sum of two.\nUse it for sums."
     assert definition.signature.effects == Effects(reads=True, writes=False)
     assert definition.description.tags == ("math",)
-    assert (definition.specification.pre, definition.specification.post) == (
-        ("a >= 0",),
-        ("result >= a",),
+    assert definition.specification == Specification(
+        pre=("a >= 0",), post=("result >= a",), complexity="O(1)"
     )
     assert definition.examples == (Example(arguments={"a": 1, "b": 2}, result=3, query="1 plus 2"),)
     assert (made.timeout_seconds, made.max_retries, made.needs_approval) == (2.5, 0, True)

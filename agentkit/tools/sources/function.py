@@ -43,6 +43,7 @@ class DefinitionOptions:
         usage_rules: One rule a sentence, shown after the summary.
         pre: Expressions over the parameters that hold before a call.
         post: Expressions over the parameters and ``result`` that hold after it.
+        complexity: Cost in words.
         examples: Worked calls, as ``Example`` or as its JSON form.
     """
 
@@ -53,6 +54,7 @@ class DefinitionOptions:
     usage_rules: Iterable[str] = ()
     pre: Iterable[str] = ()
     post: Iterable[str] = ()
+    complexity: str = ""
     examples: Iterable[Example | JsonObject] = ()
 
 
@@ -125,7 +127,10 @@ def read_function(
             usage_rules=tuple(options.usage_rules),
         ),
         specification=Specification(
-            pre=tuple(options.pre), post=tuple(options.post), text=words.raises
+            pre=tuple(options.pre),
+            post=tuple(options.post),
+            text=words.raises,
+            complexity=options.complexity,
         ),
         examples=_examples(options.examples, words.examples, schema, name),
         origin=Origin(kind="function", reference=shape.reference),
