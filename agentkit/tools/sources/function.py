@@ -107,7 +107,19 @@ def read_function(
         DefinitionError: A model can not call it, or an example breaks its schema.
     """
     options = options or DefinitionOptions()
-    shape = read_callable(function, name=options.name)
+    return read_shape(read_callable(function, name=options.name), options)
+
+
+def read_shape(shape: CallableShape, options: DefinitionOptions) -> FunctionReading:
+    """The same from what is known of a function, which need not exist: a text gives a shape too.
+
+    Args:
+        shape: Name, parameters, returned value and docstring.
+        options: What its author says beside the code.
+
+    Raises:
+        DefinitionError: A parameter has no schema, or an example breaks it.
+    """
     name = options.name or shape.name
     if not name:
         raise DefinitionError("a lambda has no name; write tool(function, name=...)")
