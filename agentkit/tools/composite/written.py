@@ -26,20 +26,17 @@ def written(name: str) -> str:
     return f"{plain}_" if iskeyword(plain) or plain in RESERVED else plain
 
 
-def writable(name: str) -> bool:
-    """Whether a variable, parameter or child of that name is written as it is."""
-    return written(name) == name
+def is_identifier(name: str) -> bool:
+    """Whether Python reads ``name`` as a name, and as that name."""
+    return name.isidentifier() and not iskeyword(name) and normalize("NFKC", name) == name
 
 
-def dotted(name: str) -> bool:
+def is_dotted(name: str) -> bool:
     """Whether a name is two or more identifiers with dots between, such as ``weather.now``."""
     head, *rest = name.split(".")
-    parts = (head, *rest)
-    return (
-        bool(rest) and writable(head) and all(p.isidentifier() and not iskeyword(p) for p in parts)
-    )
+    return bool(rest) and written(head) == head and all(map(is_identifier, rest))
 
 
 def spelled(text: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The names that ``text`` can stand for."""
+    """Those of ``names`` that ``text`` can stand for."""
     return tuple(name for name in names if written(name) == text)
