@@ -9,6 +9,7 @@ from agentkit._lazy import lazy_door
 if TYPE_CHECKING:
     from agentkit.evaluation.bfcl import fetch_bfcl, load_bfcl
     from agentkit.evaluation.catalogue import import_catalogue
+    from agentkit.evaluation.gsm8k import gsm8k_episodes, load_gsm8k, replay_solution
     from agentkit.evaluation.job import JobProgress, MainJob
     from agentkit.evaluation.main_job import run_main_job
     from agentkit.evaluation.recall import measure_recall
@@ -37,9 +38,12 @@ __all__ = [
     "Score",
     "Task",
     "fetch_bfcl",
+    "gsm8k_episodes",
     "import_catalogue",
     "load_bfcl",
+    "load_gsm8k",
     "measure_recall",
+    "replay_solution",
     "run_main_job",
     "score_calls",
     "stratified",
@@ -58,9 +62,12 @@ _MODULES = {
     "Score": "agentkit.evaluation.scoring",
     "Task": "agentkit.evaluation.task",
     "fetch_bfcl": "agentkit.evaluation.bfcl",
+    "gsm8k_episodes": "agentkit.evaluation.gsm8k",
     "import_catalogue": "agentkit.evaluation.catalogue",
     "load_bfcl": "agentkit.evaluation.bfcl",
+    "load_gsm8k": "agentkit.evaluation.gsm8k",
     "measure_recall": "agentkit.evaluation.recall",
+    "replay_solution": "agentkit.evaluation.gsm8k",
     "run_main_job": "agentkit.evaluation.main_job",
     "score_calls": "agentkit.evaluation.scoring",
     "stratified": "agentkit.evaluation.sampling",

@@ -1,0 +1,303 @@
+"""GSM8K: word problems whose solutions write every calculation as ``<<48/2=24>>``.
+
+Upstream (openai/grade-school-math, MIT) is JSON lines of a question and an answer that ends in
+``#### 72``. Here a solution becomes what an agent with arithmetic tools would have done: each
+calculation is read by the parser of the composite language, each operator is a call of a tool,
+and a number that an earlier calculation stated is the result of that calculation. The episodes
+have the form of any other, so that composites can be mined from them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from agentkit.episodes import Episode, Turn
+from agentkit.errors import CompositeError, DatasetError, ToolSignal
+from agentkit.library.library import Library
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit.tools.composite import ir
+from agentkit.tools.composite.parser import parse_expression
+from agentkit.tools.encoding import encode_result
+from agentkit.tools.tool import Tool
+
+OPERATOR_TOOLS: Mapping[str, str] = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "div",
+    "//": "floor_div",
+}
+"""The tool that stands for each operator; its first two parameters are the operands."""
+
+ReplayOutcome = Literal[
+    "reproduced",  # the last result is the answer
+    "no_calculation",  # the solution calculates nothing, so there is nothing to call
+    "unreadable",  # a calculation is more than numbers, operators and brackets
+    "tool_failed",  # a tool refused its arguments
+    "disagrees",  # a calculation gives another value than the solution states
+    "incomplete",  # every calculation holds, yet the last result is not the answer
+]
+
+_CALCULATION = re.compile(r"<<([^<>]*)=([^<>=]*)>>")
+_ANSWER = re.compile(r"^####\s*(\S+)\s*\Z", re.MULTILINE)
+_TOLERANCE = Fraction(1, 10**9)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Calculation:
+    """One calculation of a solution.
+
+    Attributes:
+        expression: What is calculated, such as ``(20/100)*50``.
+        stated: What the solution says that it gives.
+    """
+
+    expression: str
+    stated: str
+
+    def __str__(self) -> str:
+        return f"<<{self.expression}={self.stated}>>"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WordProblem:
+    """One problem of GSM8K.
+
+    Attributes:
+        problem_id: Its file and line, for upstream has no ids.
+        question: The problem in words.
+        calculations: Those of the solution, in order.
+        answer: The number to find, as written.
+    """
+
+    problem_id: str
+    question: str
+    calculations: tuple[Calculation, ...]
+    answer: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replay:
+    """What came of doing a solution's calculations with tools.
+
+    Attributes:
+        problem: The problem.
+        outcome: How it ended.
+        detail: What was wrong, in words; empty when the answer was reproduced.
+        calls: The calls that were made, in order.
+        results: Their results, in the same order.
+        links: How many numbers were taken from the result of an earlier calculation.
+        ambiguous: How many of them several earlier calculations had stated; the latest counts.
+    """
+
+    problem: WordProblem
+    outcome: ReplayOutcome
+    detail: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    results: tuple[ToolResult, ...] = ()
+    links: int = 0
+    ambiguous: int = 0
+
+
+def load_gsm8k(path: Path) -> tuple[WordProblem, ...]:
+    """Read a file of GSM8K.
+
+    Args:
+        path: JSON lines as upstream has them, such as its ``test.jsonl``.
+
+    Raises:
+        DatasetError: A line is no object with a question and an answer, or the answer does not
+            end in a number.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    adapter = TypeAdapter(_Record)
+    problems: list[WordProblem] = []
+    with path.open(encoding="utf-8") as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                record = adapter.validate_json(line)
+                problems.append(_problem(record, f"{path.stem}:{number}"))
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                where = ".".join(map(str, first["loc"])) or "the line"
+                raise _refused(path, number, f"{where}: {first['msg']}") from error
+            except ValueError as error:
+                raise _refused(path, number, str(error)) from error
+    return tuple(problems)
+
+
+def replay_solution(problem: WordProblem, library: Library) -> Replay:
+    """Do a solution's calculations with tools.
+
+    Args:
+        problem: The problem.
+        library: Holds the tools of ``OPERATOR_TOOLS``, bound to sync functions.
+
+    Raises:
+        ToolNotFoundError: The library lacks one of them.
+    """
+    work = _Work(tools={operator: library[name] for operator, name in OPERATOR_TOOLS.items()})
+    outcome, detail = _done(problem, work)
+    return Replay(
+        problem=problem,
+        outcome=outcome,
+        detail=detail,
+        calls=tuple(work.calls),
+        results=tuple(work.results),
+        links=work.links,
+        ambiguous=work.ambiguous,
+    )
+
+
+def gsm8k_episodes(problems: Iterable[WordProblem], library: Library) -> Iterator[Episode]:
+    """The solutions that tools alone reproduce, as successful episodes with one call a turn.
+
+    Args:
+        problems: Where the solutions come from; those with another outcome are left out.
+        library: Holds the tools of ``OPERATOR_TOOLS``, bound to sync functions.
+
+    Raises:
+        ToolNotFoundError: The library lacks one of them.
+    """
+    for problem in problems:
+        replay = replay_solution(problem, library)
+        if replay.outcome == "reproduced":
+            yield _episode(replay, library)
+
+
+@dataclass(frozen=True)
+class _Record:
+    """One line of the file, as pydantic checks it."""
+
+    question: str
+    answer: str
+
+
+class _UnreadableError(ValueError):
+    """A calculation holds something that stands for no number and no tool."""
+
+
+@dataclass(kw_only=True)
+class _Work:
+    """The calls made so far.
+
+    Attributes:
+        tools: By operator.
+        stated: For each calculation done, the value stated and the value that came out.
+    """
+
+    tools: Mapping[str, Tool]
+    calls: list[ToolCall] = field(default_factory=list)
+    results: list[ToolResult] = field(default_factory=list)
+    stated: list[tuple[Fraction, float]] = field(default_factory=list)
+    links: int = 0
+    ambiguous: int = 0
+
+    def value(self, expression: ir.Expression) -> float:
+        """The value of an expression; every operator in it is one call."""
+        match expression:
+            case ir.Constant(value=int() | float() as number) if not isinstance(number, bool):
+                return self._linked(number)
+            case ir.Unary(operator="-", operand=ir.Constant(value=int() | float() as number)):
+                return -number
+            case ir.Unary(operator="+", operand=operand):
+                return self.value(operand)
+            case ir.Binary(operator=operator, left=left, right=right) if operator in self.tools:
+                return self._call(self.tools[operator], self.value(left), self.value(right))
+            case _:
+                raise _UnreadableError(f"no tool stands for {type(expression).__name__}")
+
+    def _linked(self, number: float) -> float:
+        """The number itself, or the latest result that was stated as this number."""
+        earlier = [result for stated, result in self.stated if stated == Fraction(str(number))]
+        self.links += bool(earlier)
+        self.ambiguous += len(earlier) > 1
+        return earlier[-1] if earlier else number
+
+    def _call(self, tool: Tool, left: float, right: float) -> float:
+        first, second, *_ = tool.definition.signature.properties
+        arguments = {first: left, second: right}
+        call_id = f"call_{len(self.calls) + 1}"
+        value, text = encode_result(tool(**arguments))
+        self.calls.append(ToolCall(call_id=call_id, name=tool.name, arguments=arguments))
+        self.results.append(
+            ToolResult(call_id=call_id, name=tool.name, status="ok", value=value, text=text)
+        )
+        result: float = value
+        return result
+
+
+def _done(problem: WordProblem, work: _Work) -> tuple[ReplayOutcome, str]:
+    for calculation in problem.calculations:
+        try:
+            stated = Fraction(calculation.stated.strip())
+            value = work.value(parse_expression(calculation.expression.strip(), ()))
+        except (CompositeError, ValueError, ZeroDivisionError) as error:
+            return "unreadable", f"{calculation}: {error}"
+        except ToolSignal as refused:
+            return "tool_failed", f"{calculation}: {refused}"
+        if not _is_near(value, stated):
+            return "disagrees", f"{calculation}: the tools give {value}"
+        work.stated.append((stated, value))
+    if not work.calls:
+        return "no_calculation", "the solution is in words alone"
+    last = work.stated[-1][1]
+    if not _is_near(last, _number(problem.answer)):
+        return "incomplete", f"the last result is {last}, the answer {problem.answer}"
+    return "reproduced", ""
+
+
+def _is_near(value: float, wanted: Fraction) -> bool:
+    """Whether two numbers are equal up to the rounding of binary floats."""
+    return abs(Fraction(value) - wanted) <= _TOLERANCE * max(Fraction(1), abs(wanted))
+
+
+def _number(text: str) -> Fraction:
+    return Fraction(text.replace(",", ""))
+
+
+def _refused(path: Path, number: int, what: str) -> DatasetError:
+    return DatasetError(
+        f"{path.name}, line {number}: {what}; expected an object with question and answer, and a "
+        "number after #### at the end of the answer"
+    )
+
+
+def _problem(record: _Record, problem_id: str) -> WordProblem:
+    answer = _ANSWER.search(record.answer)
+    if answer is None:
+        raise ValueError("the answer has no line with ####")
+    _number(answer[1])
+    return WordProblem(
+        problem_id=problem_id,
+        question=record.question,
+        calculations=tuple(
+            Calculation(expression=expression, stated=stated)
+            for expression, stated in _CALCULATION.findall(record.answer)
+        ),
+        answer=answer[1],
+    )
+
+
+def _episode(replay: Replay, library: Library) -> Episode:
+    problem = replay.problem
+    turns = [
+        Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
+        for call, result in zip(replay.calls, replay.results, strict=True)
+    ]
+    return Episode(
+        episode_id=f"gsm8k:{problem.problem_id}",
+        request=problem.question,
+        turns=(*turns, Turn(message=AssistantMessage(text=problem.answer))),
+        output=problem.answer,
+        library_version=library.version,
+        library_digest=library.digest,
+        verdict={"passed": True, "score": 1.0, "evidence": []},
+        metadata={"benchmark": "gsm8k"},
+    )
