@@ -115,7 +115,7 @@ class Library:
         return library
 
     def _with(self, tools: dict[str, Tool], version: int | None = None) -> Library:
-        """A library of ``tools``, which are known to be well-formed; at the same version if none."""
+        """A library of ``tools``, known to be well-formed, at the same version by default."""
         library = Library(version=self._version if version is None else version)
         library._tools = MappingProxyType(tools)
         return library
