@@ -1,0 +1,76 @@
+"""From what an operation raised to an error that says where, for the rare run that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from agentkit.errors import CompositeRunError, ToolSignal
+from agentkit.tools.composite import ir
+from agentkit.tools.composite.interpreter.guard import Guard
+from agentkit.tools.composite.problems import RunCode
+from agentkit.tools.composite.render import render_expression
+
+FAILURES = (
+    Guard,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What an operation on values may raise."""
+
+_CODES: tuple[tuple[type[BaseException], RunCode], ...] = (
+    (ZeroDivisionError, "zero_division"),
+    (OverflowError, "overflow"),
+    (IndexError, "index_error"),
+    (KeyError, "key_error"),
+    (RecursionError, "nesting"),
+    (MemoryError, "fuel"),
+    (ValueError, "value_error"),
+    (TypeError, "type_error"),
+    (AttributeError, "type_error"),  # a method that the type does not have
+)
+_SHOWN = 300
+
+Signal = TypeVar("Signal", bound=ToolSignal)
+
+
+def located(
+    path: Sequence[str], node: ir.Expression | None, error: BaseException
+) -> CompositeRunError:
+    """The error of a run for what an operation of the program raised."""
+    if isinstance(error, Guard):
+        return run_error(path, node, error.code, error.message)
+    code = next(code for kind, code in _CODES if isinstance(error, kind))
+    return run_error(path, node, code, f"{type(error).__name__}: {error}")
+
+
+def run_error(
+    path: Sequence[str], node: ir.Expression | None, code: RunCode, what: str
+) -> CompositeRunError:
+    """An error with its place in words: path, what happened, and the part of the program."""
+    expression = "" if node is None else render_expression(node)
+    where = f", at `{shortened(expression)}`" if expression else ""
+    message = f"{path_text(path)}: {shortened(what)}{where}"
+    return CompositeRunError(message, code=code, path=path, expression=expression)
+
+
+def repeated_signal(path: Sequence[str], signal: ToolSignal) -> ToolSignal:
+    """``ModelRetry`` or ``ToolFailed`` again, saying which of the inner tools speaks."""
+    kind = next(kind for kind in type(signal).__mro__ if kind.__module__ == ToolSignal.__module__)
+    again: ToolSignal = kind(f"{path_text(path)}: {signal.message}")
+    return again
+
+
+def path_text(path: Sequence[str]) -> str:
+    """A path of tools for a sentence."""
+    return " → ".join(path)
+
+
+def shortened(text: str) -> str:
+    """A text that fits a message."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

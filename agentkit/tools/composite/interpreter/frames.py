@@ -1,0 +1,48 @@
+"""The frame of one run of one composite: a list, because a list is quick to read and to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from agentkit.tools.composite.interpreter.trace import Order, TracedCall
+
+Frame: TypeAlias = list[Any]
+"""Meter, activation, order, result, then the variables."""
+
+METER, ACTIVATION, ORDER, RESULT, FIRST_SLOT = range(5)
+
+Evaluate: TypeAlias = Callable[[Frame], Any]
+"""An expression, lowered."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Activation:
+    """What one run of one composite knows about its surroundings.
+
+    Attributes:
+        path: Names of the composites from the outermost one to this one.
+        dry_run: Whether this is a validation run.
+        checking: Whether the conditions and arguments of all children are checked.
+        trace: Who wants to hear of each call.
+    """
+
+    path: tuple[str, ...]
+    dry_run: bool = False
+    checking: bool = False
+    trace: Callable[[TracedCall], None] | None = None
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a call is more than a call."""
+        return self.checking or self.trace is not None
+
+
+def new_frame(template: Frame, meter: Any, activation: Activation, order: Order) -> Frame:
+    """A frame whose parameters have their defaults."""
+    frame = template.copy()
+    frame[METER] = meter
+    frame[ACTIVATION] = activation
+    frame[ORDER] = order
+    return frame

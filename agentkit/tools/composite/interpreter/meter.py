@@ -1,0 +1,110 @@
+"""``Meter``: what one run may still do, shared with all the composites that it calls."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any
+
+from agentkit.tools.composite.interpreter.guard import Guard
+from agentkit.tools.composite.interpreter.weights import weigh
+from agentkit.tools.composite.limits import CompositeLimits
+
+_SMALL_BITS = 62
+"""Integers up to here take one machine word or two; nothing about them needs counting."""
+
+
+class Meter:
+    """Fuel, child calls and the deadline of one run.
+
+    What is built is charged by its own size: a unit for each item of a container, and for eight
+    characters of a text. What is looked through is charged by its weight, with its contents. What
+    crosses the border to a child or to the caller is charged an eighth of its weight.
+
+    Attributes:
+        limits: What the run was given.
+        fuel: Units of work left.
+        calls: Calls of children left.
+        ends_at: When the run has to end, by the monotonic clock; None for never.
+        low: Smallest integer that needs no further check.
+        high: Largest integer that needs no further check.
+    """
+
+    __slots__ = ("calls", "ends_at", "fuel", "high", "limits", "low")
+
+    def __init__(self, limits: CompositeLimits) -> None:
+        self.limits = limits
+        self.fuel = limits.fuel
+        self.calls = limits.child_calls
+        seconds = limits.deadline_seconds
+        self.ends_at = None if seconds is None else monotonic() + seconds
+        self.high = (1 << min(_SMALL_BITS, limits.integer_bits)) - 1
+        self.low = -self.high
+
+    def spend(self, units: int) -> None:
+        """Take fuel.
+
+        Raises:
+            Guard: There is not enough left.
+        """
+        self.fuel -= units
+        if self.fuel < 0:
+            raise out_of_fuel(self)
+
+    def check_call(self) -> None:
+        """Refuse a call beyond the limit, or after the deadline; it was counted before."""
+        if self.calls < 0:
+            most = self.limits.child_calls
+            raise Guard(
+                "child_calls", f"more than {most} calls of children; at most {most} are made"
+            )
+        if self.ends_at is not None and monotonic() > self.ends_at:
+            raise Guard("deadline", f"the run has lasted {self.limits.deadline_seconds:g} seconds")
+
+    def look(self, value: Any) -> None:
+        """Pay for looking through a value once."""
+        self.spend(weigh(value, self.fuel))
+
+    def cross(self, value: Any) -> None:
+        """Pay for a value that is handed over as it is."""
+        self.spend(weigh(value, 8 * self.fuel + 7) >> 3)
+
+    def make_text(self, characters: int) -> None:
+        """Pay for a text before it is built."""
+        if characters > self.limits.string_chars:
+            raise Guard(
+                "string_chars",
+                f"a text of {characters} characters; at most {self.limits.string_chars} are built",
+            )
+        self.spend(characters >> 3)
+
+    def make_items(self, count: int) -> None:
+        """Pay for a container before it is built."""
+        if count > self.limits.collection_items:
+            raise self.too_many_items()
+        self.spend(count)
+
+    def too_many_items(self) -> Guard:
+        """What is raised when a container grows beyond the limit."""
+        most = self.limits.collection_items
+        return Guard("collection_items", f"more than {most} items; at most {most} are collected")
+
+    def number(self, value: Any) -> Any:
+        """A computed number, when it may be one."""
+        if type(value) is int:
+            self.check_bits(value.bit_length())
+        elif type(value) is complex:
+            raise Guard("complex_number", "the result is a complex number")
+        return value
+
+    def check_bits(self, bits: int) -> None:
+        """Refuse integers beyond the limit."""
+        if bits > self.limits.integer_bits:
+            raise Guard(
+                "integer_bits",
+                f"an integer of {bits} bits; at most {self.limits.integer_bits} are computed",
+            )
+
+
+def out_of_fuel(meter: Meter) -> Guard:
+    """What is raised when the work of a run is used up."""
+    return Guard("fuel", f"the run has used its {meter.limits.fuel} units of work")
