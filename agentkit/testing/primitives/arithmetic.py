@@ -215,8 +215,10 @@ def pow_int(base: float, exponent: int) -> float:
     """
     if base == 0 and exponent < 0:
         raise ModelRetry(f"0 to the power of {exponent} is 1 divided by zero; use another base")
-    if isinstance(base, int) and base.bit_length() * exponent > LIMITS.integer_bits:
-        return finite(math.inf if base > 1 else float(base) ** (exponent % 2))
+    if isinstance(base, int) and base.bit_length() > 1:
+        bits = base.bit_length() * exponent
+        if bits > LIMITS.integer_bits:
+            return finite(math.inf)
     try:
         return finite(base**exponent)
     except OverflowError:

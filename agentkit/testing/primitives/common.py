@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 
 from agentkit.errors import ModelRetry
+from agentkit.tools.composite.expr import Expr
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import Effects, Example
 
@@ -26,8 +27,8 @@ Row: TypeAlias = dict[str, Any]
 IsoDate: TypeAlias = Annotated[str, Field(json_schema_extra={"format": "date"})]
 """A day as YYYY-MM-DD. ISO days sort as text does."""
 
-RowPredicate: TypeAlias = Annotated[str, Field(json_schema_extra={"format": "Expr[row -> bool]"})]
-"""An expression of the composite language over the one name ``row``, as text."""
+RowPredicate: TypeAlias = Annotated[str, Expr("row -> bool")]
+"""A condition on one row, as text."""
 
 
 def worked(result: Any, query: str = "", **arguments: Any) -> Example:

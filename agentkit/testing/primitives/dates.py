@@ -19,7 +19,7 @@ _TAGS = ("dates",)
 _WEEK = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _ROUGHLY = (
     "abs({days} - 365.2425 * (int({end}[:4]) - int({start}[:4]))"
-    " - 30.44 * (int({end}[5:7]) - int({start}[5:7])) - (int({end}[8:]) - int({start}[8:]))) < 6"
+    " - 30.44 * (int({end}[5:7]) - int({start}[5:7])) - (int({end}[8:]) - int({start}[8:]))) < 5"
 )
 """A number of days agrees with the years, months and days that the texts of two days differ by."""
 _YEAR = '(int(day[:4]) - (1 if day[5:7] < "03" else 0))'

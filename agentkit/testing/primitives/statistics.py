@@ -14,6 +14,11 @@ from agentkit.tools.decorator import tool
 
 _TAGS = ("statistics",)
 _TOLERANCE = "1e-9 * max(1, sum(abs(value) for value in values))"
+_PLACE = "((len(values) - 1) * percent / 100)"
+_INTERPOLATED = (
+    f"is_close(result, sorted(values)[int({_PLACE})] * (1 - {_PLACE} % 1)"
+    f" + sorted(values)[min(int({_PLACE}) + 1, len(values) - 1)] * ({_PLACE} % 1))"
+)
 _STEINER = (
     "abs(result * (len(values) - (1 if sample else 0)) + sum(values) ** 2 / len(values)"
     " - sum(value * value for value in values))"
@@ -237,7 +242,7 @@ def minimum(values: list[float]) -> float:
     complexity="O(n)",
     examples=(
         worked(17.8, "What is the dearest of 13.9, 12.4 and 17.8?", values=[13.9, 12.4, 17.8]),
-        worked(2, values=[0, -3, 2]),
+        worked(2, values=[0, 2, -3]),
         worked(6, values=[6]),
     ),
 )
@@ -263,8 +268,7 @@ def maximum(values: list[float]) -> float:
     pre=("len(values) > 0", "0 <= percent <= 100"),
     post=(
         "min(values) <= result <= max(values)",
-        "sum(1 for v in values if v < result) <= (len(values) - 1) * percent / 100 + 1",
-        "sum(1 for v in values if v > result) <= (len(values) - 1) * (1 - percent / 100) + 1",
+        _INTERPOLATED,
     ),
     complexity="O(n log n)",
     examples=(
