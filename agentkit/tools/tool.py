@@ -51,6 +51,11 @@ class Tool:
         return self.function is not None
 
     @property
+    def converts(self) -> bool:
+        """Whether ``convert`` does anything; without it the function takes plain JSON values."""
+        return self.convert is not _unchanged
+
+    @property
     def needs_approval(self) -> bool:
         """Whether a person is asked before the tool runs."""
         if self.requires_approval is not None:

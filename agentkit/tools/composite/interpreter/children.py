@@ -1,97 +1,278 @@
-"""Calling one child, primitive or composite."""
+"""Calling one child, primitive or composite, that answers at once.
+
+A child's arguments are JSON data that the program holds; its result becomes such data. A child that
+touches the world (it declares to read, write, destroy, or talk to other systems) is protected from
+arguments that break its schema; one that declares nothing of the kind runs in this process on
+values, fails by itself on wrong ones, and is called without a check. Runs that check contracts
+check everything.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
 from types import CoroutineType
-from typing import Any
+from typing import Any, Protocol
 
-from agentkit.errors import ToolSignal
+from agentkit.errors import DefinitionError, ToolSignal
 from agentkit.messages import JsonObject
 from agentkit.tools.composite import ir
+from agentkit.tools.composite.contracts import Conditions
 from agentkit.tools.composite.interpreter.failures import (
     FAILURES,
     located,
     repeated_signal,
     run_error,
 )
-from agentkit.tools.composite.interpreter.frames import ACTIVATION, METER, Evaluate, Frame
+from agentkit.tools.composite.interpreter.frames import (
+    ACTIVATION,
+    METER,
+    ORDER,
+    Activation,
+    Evaluate,
+    Frame,
+)
 from agentkit.tools.composite.interpreter.guard import Guard
-from agentkit.tools.composite.interpreter.lowering import fail
+from agentkit.tools.composite.interpreter.meter import Meter
+from agentkit.tools.composite.interpreter.trace import TracedCall
 from agentkit.tools.composite.interpreter.weights import SCALARS
+from agentkit.tools.definition import Effects
 from agentkit.tools.encoding import UnserialisableError, encode_result
 from agentkit.tools.tool import Tool
+from agentkit.tools.validation import ArgumentValidator
+
+Place = tuple[int, ...]
+Invoke = Callable[[Frame, JsonObject, Place], Any]
+
+
+class Nested(Protocol):
+    """A composite, as the composite sees it that calls it."""
+
+    needs_event_loop: bool
+
+    def enter(
+        self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
+    ) -> Any:
+        """Run inside another run."""
+
+    async def enter_async(
+        self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
+    ) -> Any:
+        """The same, waiting for children."""
+
+
+def touches_world(effects: Effects) -> bool:
+    """Whether a tool declares that it does more than compute."""
+    return bool(effects.reads or effects.writes or effects.destructive or effects.open_world)
 
 
 class Child:
-    """A tool that a composite calls."""
+    """A tool that a composite calls.
 
-    def __init__(self, tool: Tool) -> None:
+    Attributes:
+        tool: The tool.
+        composite: Its function, when that is a composite that shares the run.
+        needs_event_loop: Whether it can only be called by waiting for it.
+    """
+
+    def __init__(self, tool: Tool, composite: Nested | None) -> None:
+        effects = tool.definition.signature.effects
         self.tool = tool
-        self.name = tool.name
+        self.composite = composite
+        self.needs_event_loop = (
+            tool.is_async
+            or tool.timeout_seconds is not None
+            or (composite is None and bool(effects.reads or effects.open_world))
+            or (composite is not None and composite.needs_event_loop)
+        )
+        self._always_validated = composite is None and touches_world(effects)
+        self._validator = ArgumentValidator(tool.definition)
+        self._conditions = Conditions(tool.definition)
 
     def lower(self, node: ir.Call, arguments: Sequence[Evaluate]) -> Evaluate:
         """A closure that calls the child and gives its result."""
+        invoke = self._invocation(node)
         names = tuple(argument.name for argument in node.arguments)
-        call = self._primitive(node)
+        named = tuple(zip(names, arguments, strict=True))
 
         def run(frame: Frame) -> Any:
-            return call(frame, {n: value(frame) for n, value in zip(names, arguments)})
+            given = {name: argument(frame) for name, argument in named}
+            meter = frame[METER]
+            meter.calls -= 1
+            if meter.calls < 0 or monotonic() > meter.ends_at:
+                refuse_call(frame, node)
+            for value in given.values():
+                if type(value) not in SCALARS:
+                    hand_over(frame, node, value)
+            if frame[ACTIVATION].watched:
+                return self._watched(frame, node, given, invoke)
+            return invoke(frame, given, ())
 
         return run
 
-    def _primitive(self, node: ir.Call):
-        function = self.tool.function
-        name = self.name
-        convert = self.tool.convert
+    def _invocation(self, node: ir.Call) -> Invoke:
+        composite, convert = self.composite, self.tool.convert
+        function: Callable[..., Any] = self.tool  # which calls its function
+        if self.tool.function is not None:
+            function = self.tool.function
 
-        def call(frame: Frame, arguments: JsonObject) -> Any:
-            begin_call(frame, node, arguments)
+        def enter(frame: Frame, arguments: JsonObject, place: Place) -> Any:
+            assert composite is not None
+            return composite.enter(arguments, frame[METER], frame[ACTIVATION], place)
+
+        def call(frame: Frame, arguments: JsonObject, _place: Place) -> Any:
             try:
-                result = function(**convert(arguments))
+                result = function(**arguments)
             except (Exception, SystemExit) as error:
-                raise child_error((*frame[ACTIVATION].path, name), node, error) from error
-            return result if type(result) in SCALARS else adopted(frame, node, name, result)
+                raise child_error(frame, node, error) from error
+            return result if type(result) in SCALARS else adopted(frame, node, result)
 
-        return call
+        def call_with_care(frame: Frame, arguments: JsonObject, place: Place) -> Any:
+            if self._always_validated:
+                self.validate(frame, node, arguments)
+            return call(frame, converted(frame, node, convert, arguments), place)
+
+        if composite is not None:
+            return enter
+        return call_with_care if self._always_validated or self.tool.converts else call
+
+    def validate(self, frame: Frame, node: ir.Call, arguments: JsonObject) -> None:
+        """Refuse arguments that break the child's schema."""
+        path = child_path(frame, node)
+        try:
+            problems = self._validator.check(arguments)
+        except DefinitionError as error:
+            raise run_error(path, node, "invalid_arguments", str(error)) from error
+        if problems:
+            raise run_error(path, node, "invalid_arguments", problems[0].rule)
+
+    def _watched(self, frame: Frame, node: ir.Call, arguments: JsonObject, invoke: Invoke) -> Any:
+        watch = Watch(self, frame, node, arguments)
+        try:
+            watch.before()
+            result = invoke(frame, arguments, watch.place)
+            watch.after(result)
+        except Exception as error:
+            watch.tell(error=error)
+            raise
+        watch.tell(result=result)
+        return result
+
+    def check_before(self, frame: Frame, node: ir.Call, arguments: JsonObject) -> None:
+        """Refuse arguments that break the schema or a precondition."""
+        self.validate(frame, node, arguments)
+        violation = self._conditions.before(
+            arguments, path=child_path(frame, node), limits=frame[METER].limits
+        )
+        if violation is not None:
+            raise violation
+
+    def check_after(self, frame: Frame, node: ir.Call, arguments: JsonObject, result: Any) -> None:
+        """Refuse a result that breaks a postcondition."""
+        violation = self._conditions.after(
+            arguments, result, path=child_path(frame, node), limits=frame[METER].limits
+        )
+        if violation is not None:
+            raise violation
 
 
-def begin_call(frame: Frame, node: ir.Call, arguments: JsonObject) -> None:
-    """Count a call, look at the clock, and weigh what is handed over."""
-    meter = frame[METER]
-    meter.calls -= 1
+class Watch:
+    """One call that is checked, traced, or both.
+
+    Attributes:
+        place: Where the call stands in program order.
+    """
+
+    def __init__(self, child: Child, frame: Frame, node: ir.Call, arguments: JsonObject) -> None:
+        self._child = child
+        self._frame = frame
+        self._node = node
+        self._arguments = arguments
+        self._activation: Activation = frame[ACTIVATION]
+        self.place: Place = frame[ORDER].take()
+
+    def before(self) -> None:
+        """Check what the call is given."""
+        if self._activation.checking:
+            self._child.check_before(self._frame, self._node, self._arguments)
+
+    def after(self, result: Any) -> None:
+        """Check what it returned."""
+        if self._activation.checking:
+            self._child.check_after(self._frame, self._node, self._arguments, result)
+
+    def tell(self, *, result: Any = None, error: BaseException | None = None) -> None:
+        """Tell the caller of the run."""
+        if self._activation.trace is not None:
+            self._activation.trace(
+                TracedCall(
+                    path=child_path(self._frame, self._node),
+                    arguments=self._arguments,
+                    result=result,
+                    error=error,
+                    sequence=self.place,
+                )
+            )
+
+
+def child_path(frame: Frame, node: ir.Call) -> tuple[str, ...]:
+    """Names of the tools down to the child that a call is about."""
+    return (*frame[ACTIVATION].path, node.child)
+
+
+def refuse_call(frame: Frame, node: ir.Call) -> None:
+    """Raise what forbids one more call."""
     try:
-        meter.check_call()
-        for value in arguments.values():
-            if type(value) not in SCALARS:
-                meter.cross(value)
+        frame[METER].check_call()
+    except Guard as error:
+        raise located(child_path(frame, node), node, error) from error
+
+
+def hand_over(frame: Frame, node: ir.Call, value: Any) -> None:
+    """Pay for an argument that has contents."""
+    try:
+        frame[METER].cross(value)
     except FAILURES as error:
-        raise located((*frame[ACTIVATION].path, node.child), node, error) from error
+        raise located(child_path(frame, node), node, error) from error
 
 
-def child_error(path: Sequence[str], node: ir.Call, error: BaseException) -> BaseException:
+def converted(
+    frame: Frame, node: ir.Call, convert: Callable[[JsonObject], JsonObject], arguments: JsonObject
+) -> JsonObject:
+    """The arguments as the Python values that the child's function expects."""
+    try:
+        return convert(arguments)
+    except Exception as error:
+        path = child_path(frame, node)
+        what = f"{type(error).__name__}: {error}"
+        raise run_error(path, node, "invalid_arguments", what) from error
+
+
+def child_error(frame: Frame, node: ir.Call, error: BaseException) -> BaseException:
     """What a run raises for what a child raised."""
+    path = child_path(frame, node)
     if isinstance(error, ToolSignal):
         return repeated_signal(path, error)
     return run_error(path, node, "child_failed", f"{type(error).__name__}: {error}")
 
 
-def adopted(frame: Frame, node: ir.Call, name: str, result: Any) -> Any:
+def adopted(frame: Frame, node: ir.Call, result: Any) -> Any:
     """A child's result as JSON data, paid for at an eighth of its weight."""
+    meter = frame[METER]
     try:
         try:
-            frame[METER].cross(result)
+            meter.cross(result)
         except Guard as error:
             if error.code != "opaque_value":
                 raise
             result = plain(result)
-            frame[METER].cross(result)
+            meter.cross(result)
     except UnserialisableError as error:
-        path = (*frame[ACTIVATION].path, name)
+        path = child_path(frame, node)
         raise run_error(path, node, "unserialisable_result", str(error)) from error
     except FAILURES as error:
-        fail(frame, node, error)
+        raise located(child_path(frame, node), node, error) from error
     return result
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import NoReturn
 
 from agentkit.errors import CompositeRunError, ToolSignal
 from agentkit.tools.composite import ir
+from agentkit.tools.composite.interpreter.frames import ACTIVATION, Frame
 from agentkit.tools.composite.interpreter.guard import Guard
 from agentkit.tools.composite.problems import RunCode
 from agentkit.tools.composite.render import render_expression
@@ -36,7 +37,10 @@ _CODES: tuple[tuple[type[BaseException], RunCode], ...] = (
 )
 _SHOWN = 300
 
-Signal = TypeVar("Signal", bound=ToolSignal)
+
+def fail(frame: Frame, node: ir.Expression | None, error: BaseException) -> NoReturn:
+    """Raise the error of the run for what an operation raised."""
+    raise located(frame[ACTIVATION].path, node, error) from error
 
 
 def located(
@@ -55,7 +59,8 @@ def run_error(
     """An error with its place in words: path, what happened, and the part of the program."""
     expression = "" if node is None else render_expression(node)
     where = f", at `{shortened(expression)}`" if expression else ""
-    message = f"{path_text(path)}: {shortened(what)}{where}"
+    who = f"{path_text(path)}: " if path else ""
+    message = f"{who}{shortened(what)}{where}"
     return CompositeRunError(message, code=code, path=path, expression=expression)
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from agentkit.tools.composite.interpreter.trace import Order, TracedCall
+from agentkit.tools.composite.interpreter.trace import TracedCall
 
 Frame: TypeAlias = list[Any]
-"""Meter, activation, order, result, then the variables."""
+"""Meter, activation, place in program order, result, then the variables."""
 
 METER, ACTIVATION, ORDER, RESULT, FIRST_SLOT = range(5)
 
@@ -24,25 +24,17 @@ class Activation:
     Attributes:
         path: Names of the composites from the outermost one to this one.
         dry_run: Whether this is a validation run.
-        checking: Whether the conditions and arguments of all children are checked.
+        checking: Whether the arguments and conditions of all children are checked.
         trace: Who wants to hear of each call.
+        watched: Whether a call is more than a call: checked, or traced.
     """
 
-    path: tuple[str, ...]
+    path: tuple[str, ...] = ()
     dry_run: bool = False
     checking: bool = False
     trace: Callable[[TracedCall], None] | None = None
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether a call is more than a call."""
-        return self.checking or self.trace is not None
+    watched: bool = False
 
 
-def new_frame(template: Frame, meter: Any, activation: Activation, order: Order) -> Frame:
-    """A frame whose parameters have their defaults."""
-    frame = template.copy()
-    frame[METER] = meter
-    frame[ACTIVATION] = activation
-    frame[ORDER] = order
-    return frame
+OUTERMOST = Activation()
+"""Of an expression that stands in no composite."""

@@ -29,7 +29,8 @@ _MOST_DIGITS = 4_300
 def iterable(value: Any) -> Iterable[Any]:
     """What may be iterated over; Python's own complaint about anything else."""
     if type(value) in CONTAINERS or type(value) is str or type(value) in LAZY:
-        return value  # type: ignore[no-any-return]  # one of the types above
+        items: Iterable[Any] = value
+        return items
     check_values(value, None)
     return iter(value)
 

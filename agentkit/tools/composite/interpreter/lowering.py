@@ -10,12 +10,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, NoReturn
+from typing import Any
 
 from agentkit.tools.composite import ir
-from agentkit.tools.composite.interpreter.failures import FAILURES, located
+from agentkit.tools.composite.interpreter.failures import FAILURES, fail
 from agentkit.tools.composite.interpreter.frames import (
-    ACTIVATION,
     FIRST_SLOT,
     METER,
     Evaluate,
@@ -50,11 +49,6 @@ _ORDERED: Mapping[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-
-
-def fail(frame: Frame, node: ir.Expression, error: BaseException) -> NoReturn:
-    """Raise the error of the run for what an operation raised."""
-    raise located(frame[ACTIVATION].path, node, error) from error
 
 
 class Slots:

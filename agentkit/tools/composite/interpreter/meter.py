@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -9,8 +10,9 @@ from agentkit.tools.composite.interpreter.guard import Guard
 from agentkit.tools.composite.interpreter.weights import weigh
 from agentkit.tools.composite.limits import CompositeLimits
 
-_SMALL_BITS = 62
-"""Integers up to here take one machine word or two; nothing about them needs counting."""
+_WORD_BITS = 62
+_WORD = (1 << _WORD_BITS) - 1
+"""Integers up to here take a machine word or two; nothing about them needs counting."""
 
 
 class Meter:
@@ -24,7 +26,7 @@ class Meter:
         limits: What the run was given.
         fuel: Units of work left.
         calls: Calls of children left.
-        ends_at: When the run has to end, by the monotonic clock; None for never.
+        ends_at: When the run has to end, by the monotonic clock; infinity for never.
         low: Smallest integer that needs no further check.
         high: Largest integer that needs no further check.
     """
@@ -36,8 +38,9 @@ class Meter:
         self.fuel = limits.fuel
         self.calls = limits.child_calls
         seconds = limits.deadline_seconds
-        self.ends_at = None if seconds is None else monotonic() + seconds
-        self.high = (1 << min(_SMALL_BITS, limits.integer_bits)) - 1
+        self.ends_at = inf if seconds is None else monotonic() + seconds
+        bits = limits.integer_bits
+        self.high = _WORD if bits >= _WORD_BITS else (1 << bits) - 1
         self.low = -self.high
 
     def spend(self, units: int) -> None:
@@ -57,7 +60,7 @@ class Meter:
             raise Guard(
                 "child_calls", f"more than {most} calls of children; at most {most} are made"
             )
-        if self.ends_at is not None and monotonic() > self.ends_at:
+        if monotonic() > self.ends_at:
             raise Guard("deadline", f"the run has lasted {self.limits.deadline_seconds:g} seconds")
 
     def look(self, value: Any) -> None:

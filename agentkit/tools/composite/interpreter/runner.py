@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
+from agentkit.errors import SourceProblem, UsageError
 from agentkit.tools.composite import ir
-from agentkit.tools.composite.interpreter.children import Child
-from agentkit.tools.composite.interpreter.frames import RESULT, Activation, new_frame
+from agentkit.tools.composite.contracts import Conditions
+from agentkit.tools.composite.faults import refusal
+from agentkit.tools.composite.interpreter.children import Child, Place
+from agentkit.tools.composite.interpreter.failures import run_error
+from agentkit.tools.composite.interpreter.frames import (
+    ACTIVATION,
+    METER,
+    ORDER,
+    RESULT,
+    Activation,
+    Evaluate,
+    Frame,
+)
 from agentkit.tools.composite.interpreter.lowering import ExpressionLowering, Slots
 from agentkit.tools.composite.interpreter.meter import Meter
 from agentkit.tools.composite.interpreter.statements import StatementLowering
@@ -19,9 +31,43 @@ from agentkit.tools.tool import Tool
 
 _MISSING = object()
 
+Trace = Callable[[TracedCall], None]
+
 
 class Composite:
-    """A program bound to its children."""
+    r"""A program bound to its children: the function of a composite tool.
+
+    It holds no state of a run, so any number of runs may go on at once.
+
+    Args:
+        program: From ``parse`` or ``program_from_json``, which check it.
+        children: The tools that it may call, by their name in the library.
+        name: The composite's own name, for paths in errors and traces.
+        limits: Caps on each run; a composite that another one calls shares the caller's.
+        contracts: When arguments, pre- and postconditions are checked: those of the children at
+            each call, and the composite's own. Children that are composites are then checked
+            inside as well.
+        definition: The composite's own definition, for its own conditions.
+
+    Raises:
+        CompositeError: A child that the program calls is not given, or has no function.
+
+    Attributes:
+        needs_event_loop: Whether a child has to be waited for (it is async, has a timeout, or
+            reads the world), so that only ``run_async`` works.
+
+    Example:
+        >>> from agentkit.tools.composite.parser import parse
+        >>> from agentkit.tools.decorator import tool
+        >>> @tool
+        ... def double(x: float) -> float:
+        ...     '''Twice a number.'''
+        ...     return 2 * x
+        >>> tools = {"double": double}
+        >>> parsed = parse("def four_times(x):\n    return double(double(x))", tools)
+        >>> Composite(parsed.program, tools, name=parsed.name).run({"x": 3})
+        12
+    """
 
     def __init__(
         self,
@@ -36,36 +82,193 @@ class Composite:
         self.program = program
         self.name = name
         self.limits = limits or CompositeLimits()
-        self._children = {
-            child: Child(children[child])
-            for child in dict.fromkeys(call.child for call in ir.calls(program))
-        }
+        self._contracts = contracts
+        self._conditions = None if definition is None else Conditions(definition)
+        self._children = _bound(program, children, name)
+        self.needs_event_loop = any(child.needs_event_loop for child in self._children.values())
+        self._usual = Activation(
+            path=(name,), checking=contracts == "always", watched=contracts == "always"
+        )
         slots = Slots(parameter.name for parameter in program.parameters)
-        self._slots = {p.name: slots.of(p.name) for p in program.parameters}
-        expressions = ExpressionLowering(slots, self._call)
-        self._body = StatementLowering(expressions).block(program.body)
-        self._template = [_MISSING] * slots.size
+        self._places = {p.name: slots.of(p.name) for p in program.parameters}
+        self._required = sum(parameter.default is None for parameter in program.parameters)
+        self._body = StatementLowering(ExpressionLowering(slots, self._lower_call)).block(
+            program.body
+        )
+        self._template: Frame = [_MISSING] * slots.size
         for parameter in program.parameters:
             if parameter.default is not None:
-                self._template[self._slots[parameter.name]] = parameter.default.value
-        self._activation = Activation(path=(name,))
-        self.needs_event_loop = False
+                self._template[self._places[parameter.name]] = parameter.default.value
 
-    def _call(self, node: ir.Call, arguments: Any) -> Any:
+    def _lower_call(self, node: ir.Call, arguments: Sequence[Evaluate]) -> Evaluate:
         return self._children[node.child].lower(node, arguments)
 
     def __call__(self, **arguments: Any) -> Any:
-        return self.run(arguments)
+        """Run with the arguments as keywords, as a tool's function is called."""
+        return self.run_async(arguments) if self.needs_event_loop else self.run(arguments)
 
     def run(
+        self, arguments: Mapping[str, Any], *, dry_run: bool = False, trace: Trace | None = None
+    ) -> Any:
+        """Run to the result.
+
+        Args:
+            arguments: By parameter name; JSON data.
+            dry_run: Whether this is a validation run, in which contracts are checked unless they
+                are ``off``.
+            trace: Told of each call of a child, at any depth, when it is over.
+
+        Raises:
+            CompositeRunError: It could not be run to its end; ``code`` says why and ``path`` where.
+            ContractViolation: A pre- or postcondition does not hold.
+            ModelRetry: A child asks for other arguments; the message says which.
+            ToolFailed: A child failed for good.
+            UsageError: A child has to be waited for; use ``run_async``.
+        """
+        if self.needs_event_loop:
+            self._refuse_to_block()
+        activation = self._activation(dry_run=dry_run, trace=trace)
+        return self._run(arguments, Meter(self.limits), activation, (), activation.checking)
+
+    async def run_async(
+        self, arguments: Mapping[str, Any], *, dry_run: bool = False, trace: Trace | None = None
+    ) -> Any:
+        return self.run(arguments, dry_run=dry_run, trace=trace)
+
+    def enter(
+        self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
+    ) -> Any:
+        """Run inside the run of another composite, on its meter."""
+        activation = self._inner_activation(caller, meter)
+        own = activation.checking and not caller.checking  # else the caller has checked
+        return self._run(arguments, meter, activation, place, own)
+
+    async def enter_async(
+        self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
+    ) -> Any:
+        return self.enter(arguments, meter, caller, place)
+
+    def _run(
         self,
         arguments: Mapping[str, Any],
-        *,
-        dry_run: bool = False,
-        trace: Callable[[TracedCall], None] | None = None,
+        meter: Meter,
+        activation: Activation,
+        place: Place,
+        checks_itself: bool,
     ) -> Any:
-        frame = new_frame(self._template, Meter(self.limits), self._activation, Order())
-        for name, value in arguments.items():
-            frame[self._slots[name]] = value
-        self._body(frame)
+        frame = self._frame(arguments, meter, activation, place)
+        if checks_itself:
+            self._check_before(frame, arguments)
+        try:
+            self._body(frame)
+        except RecursionError as error:
+            message = "the composites and expressions are nested too deeply for Python's stack"
+            raise run_error(activation.path, None, "nesting", message) from error
+        if checks_itself:
+            self._check_after(frame, arguments)
         return frame[RESULT]
+
+    def _frame(
+        self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
+    ) -> Frame:
+        frame = self._template.copy()
+        frame[METER] = meter
+        frame[ACTIVATION] = activation
+        if activation.watched:
+            frame[ORDER] = Order(place)
+        places = self._places
+        for name, value in arguments.items():
+            if name not in places:
+                self._refuse_arguments(activation, f"it has no parameter {name!r}")
+            frame[places[name]] = value
+        if len(arguments) < len(places):
+            for name, slot in places.items():
+                if frame[slot] is _MISSING:
+                    self._refuse_arguments(activation, f"missing required argument {name!r}")
+        return frame
+
+    def _refuse_arguments(self, activation: Activation, what: str) -> NoReturn:
+        parameters = ", ".join(self._places) or "none"
+        what = f"{what}; its parameters are: {parameters}"
+        raise run_error(activation.path, None, "invalid_arguments", what)
+
+    def _refuse_to_block(self) -> NoReturn:
+        waiting = [name for name, child in self._children.items() if child.needs_event_loop]
+        raise UsageError(
+            f"the composite {self.name!r} waits for {', '.join(map(repr, waiting))}, which is "
+            "async, has a timeout or reads the world; use `await composite.run_async(...)`"
+        )
+
+    def _checks(self, *, dry_run: bool) -> bool:
+        return self._contracts == "always" or (dry_run and self._contracts == "dry_run")
+
+    def _activation(self, *, dry_run: bool, trace: Trace | None) -> Activation:
+        if not dry_run and trace is None:
+            return self._usual
+        checking = self._checks(dry_run=dry_run)
+        return Activation(
+            path=self._usual.path,
+            dry_run=dry_run,
+            checking=checking,
+            trace=trace,
+            watched=checking or trace is not None,
+        )
+
+    def _inner_activation(self, caller: Activation, meter: Meter) -> Activation:
+        path = (*caller.path, self.name)
+        if len(path) > meter.limits.nesting:
+            what = f"composites in composites, more than {meter.limits.nesting} levels deep"
+            raise run_error(path, None, "nesting", what)
+        checking = caller.checking or self._checks(dry_run=caller.dry_run)
+        return Activation(
+            path=path,
+            dry_run=caller.dry_run,
+            checking=checking,
+            trace=caller.trace,
+            watched=checking or caller.trace is not None,
+        )
+
+    def _check_before(self, frame: Frame, arguments: Mapping[str, Any]) -> None:
+        if self._conditions is not None:
+            path, limits = frame[ACTIVATION].path, frame[METER].limits
+            violation = self._conditions.before(arguments, path=path, limits=limits)
+            if violation is not None:
+                raise violation
+
+    def _check_after(self, frame: Frame, arguments: Mapping[str, Any]) -> None:
+        if self._conditions is not None:
+            path, limits = frame[ACTIVATION].path, frame[METER].limits
+            violation = self._conditions.after(arguments, frame[RESULT], path=path, limits=limits)
+            if violation is not None:
+                raise violation
+
+
+def _bound(program: ir.Program, children: Mapping[str, Tool], name: str) -> dict[str, Child]:
+    called = tuple(dict.fromkeys(call.child for call in ir.calls(program)))
+    problems = tuple(_unusable_children(called, children))
+    if problems:
+        raise refusal(name, problems)
+    return {child: _child(children[child]) for child in called}
+
+
+def _child(tool: Tool) -> Child:
+    function = tool.function
+    return Child(tool, function if isinstance(function, Composite) else None)
+
+
+def _unusable_children(
+    called: Sequence[str], children: Mapping[str, Tool]
+) -> Iterator[SourceProblem]:
+    for name in called:
+        if name not in children:
+            yield SourceProblem(
+                code="missing_child",
+                message=f"the program calls {name!r}, which is not among its children",
+                advice="Give the tool by its name in the library.",
+            )
+        elif not children[name].is_bound:
+            yield SourceProblem(
+                code="unbound_child",
+                message=f"the child {name!r} has no function in this process",
+                advice="Bind it, or give a recorded stub in its place.",
+            )

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from agentkit.tools.composite import ir
-from agentkit.tools.composite.interpreter.failures import FAILURES
+from agentkit.tools.composite.interpreter.failures import FAILURES, fail
 from agentkit.tools.composite.interpreter.frames import METER, RESULT, Evaluate, Frame
 from agentkit.tools.composite.interpreter.guard import Guard
-from agentkit.tools.composite.interpreter.lowering import ExpressionLowering, binary, fail
+from agentkit.tools.composite.interpreter.lowering import ExpressionLowering, binary
 from agentkit.tools.composite.interpreter.meter import out_of_fuel
 from agentkit.tools.composite.interpreter.weights import SCALARS
 

@@ -40,7 +40,8 @@ def weigh(value: Any, budget: int, depth: int = 0) -> int:
     if kind is str:
         return 1 + (len(value) >> 3)
     if kind is int:
-        return 1 + (value.bit_length() >> 6)
+        bits: int = value.bit_length()
+        return 1 + (bits >> 6)
     if kind is dict:
         keys = _weigh_items(value, budget, depth)
         return keys + _weigh_items(value.values(), budget - keys, depth)
