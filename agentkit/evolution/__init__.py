@@ -1,0 +1,55 @@
+"""7. Better metadata and composites: what enters the library, and how."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentkit._lazy import lazy_door
+
+if TYPE_CHECKING:
+    from agentkit.evolution.composite_proposer import CompositeCandidate, propose_composites
+    from agentkit.evolution.judge import ModelJudge
+    from agentkit.evolution.manager import ToolManager
+    from agentkit.evolution.outcome import (
+        Added,
+        InsertOutcome,
+        Merged,
+        Rejected,
+        RejectionCode,
+        Witness,
+    )
+    from agentkit.evolution.policy import InsertPolicy
+
+__all__ = [
+    "Added",
+    "CompositeCandidate",
+    "InsertOutcome",
+    "InsertPolicy",
+    "Merged",
+    "ModelJudge",
+    "Rejected",
+    "RejectionCode",
+    "ToolManager",
+    "Witness",
+    "propose_composites",
+]
+
+_MODULES = {
+    "Added": "agentkit.evolution.outcome",
+    "CompositeCandidate": "agentkit.evolution.composite_proposer",
+    "InsertOutcome": "agentkit.evolution.outcome",
+    "InsertPolicy": "agentkit.evolution.policy",
+    "Merged": "agentkit.evolution.outcome",
+    "ModelJudge": "agentkit.evolution.judge",
+    "Rejected": "agentkit.evolution.outcome",
+    "RejectionCode": "agentkit.evolution.outcome",
+    "ToolManager": "agentkit.evolution.manager",
+    "Witness": "agentkit.evolution.outcome",
+    "propose_composites": "agentkit.evolution.composite_proposer",
+}
+
+__getattr__ = lazy_door(__name__, _MODULES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

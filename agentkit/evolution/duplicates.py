@@ -1,0 +1,167 @@
+"""Whether a candidate does what a tool of the library already does.
+
+Behaviour decides first: the same program, or the same results on the worked calls of both tools
+and on generated ones. Words decide last, because tools that behave alike on a dozen calls may
+still be meant for different things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import Any, TypeAlias
+
+from agentkit.errors import CompositeError
+from agentkit.evolution.agreement import agree
+from agentkit.evolution.bodies import same_program
+from agentkit.evolution.dry_run import DryRun, Failed
+from agentkit.evolution.policy import InsertPolicy
+from agentkit.evolution.probes import probes
+from agentkit.evolution.signatures import mappings, renamed
+from agentkit.evolution.similarity import similarity
+from agentkit.messages import JsonObject
+from agentkit.tools.composite.contracts import check_post, check_pre
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.tool import Tool
+
+Judge: TypeAlias = Callable[[ToolDefinition, ToolDefinition], Awaitable[bool]]
+"""Says whether a candidate and a tool that behaves like it are meant for the same; see
+``ModelJudge``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Duplicate:
+    """A tool that does what the candidate does.
+
+    Attributes:
+        name: Its name.
+        parameters: For each parameter of the candidate, the one of the tool that it means.
+        reason: What showed it.
+    """
+
+    name: str
+    parameters: Mapping[str, str]
+    reason: str
+
+
+async def find_duplicate(
+    candidate: Tool,
+    names: Sequence[str],
+    trial: DryRun,
+    policy: InsertPolicy,
+    judge: Judge | None = None,
+) -> Duplicate | None:
+    """The tool among ``names`` that does what the candidate does, if there is one.
+
+    Args:
+        candidate: A prepared tool that passed validation.
+        names: Tools of its signature.
+        trial: Runs both.
+        policy: How much is tried, and how alike the words must be.
+        judge: Asked when two tools behave alike and their words differ.
+    """
+    definition = candidate.definition
+    known = {tool.name: tool for tool in _runnable(names, trial)}
+    alike = nlargest(
+        policy.compared, known, key=lambda name: similarity(definition, known[name].definition)
+    )
+    for name in alike:
+        found = _same_program(definition, known[name].definition, policy)
+        if found is not None:
+            return found
+    for name in alike:
+        found = await _same_behaviour(candidate, known[name], trial, policy)
+        if found is not None and await _same_meaning(
+            definition, known[name].definition, policy, judge
+        ):
+            return found
+    return None
+
+
+def _runnable(names: Sequence[str], trial: DryRun) -> Iterator[Tool]:
+    """Tools that can be compared with; a broken one elsewhere is no reason against a candidate."""
+    for name in names:
+        try:
+            yield trial.safe(name)
+        except CompositeError:
+            continue
+
+
+def _same_program(
+    candidate: ToolDefinition, known: ToolDefinition, policy: InsertPolicy
+) -> Duplicate | None:
+    for mapping in mappings(candidate.signature, known.signature, most=policy.mappings):
+        reason = same_program(candidate, known, mapping)
+        if reason and _fits_contract(candidate, known, mapping):
+            return Duplicate(name=known.name, parameters=mapping, reason=reason)
+    return None
+
+
+def _fits_contract(
+    candidate: ToolDefinition, known: ToolDefinition, mapping: Mapping[str, str]
+) -> bool:
+    """Whether every worked call of the candidate keeps the contract of the other tool."""
+    for example in candidate.examples:
+        arguments = renamed(example.arguments, mapping)
+        if check_pre(known, arguments) or check_post(known, arguments, example.result):
+            return False
+    return True
+
+
+async def _same_behaviour(
+    candidate: Tool, known: Tool, trial: DryRun, policy: InsertPolicy
+) -> Duplicate | None:
+    if not trial.is_pure(candidate.definition) or not trial.is_pure(known.definition):
+        return None  # one recorded answer says nothing about the next one
+    signatures = candidate.definition.signature, known.definition.signature
+    for mapping in mappings(*signatures, most=policy.mappings):
+        agreements = await _agreements(candidate, known, mapping, trial, policy)
+        if agreements is not None and agreements >= policy.least_agreements:
+            reason = f"both gave the same results on {agreements} calls"
+            return Duplicate(name=known.name, parameters=mapping, reason=reason)
+    return None
+
+
+async def _agreements(
+    candidate: Tool, known: Tool, mapping: Mapping[str, str], trial: DryRun, policy: InsertPolicy
+) -> int | None:
+    """On how many calls both gave the same; None when they differ, or when all gave one result.
+
+    A call that only one of them refuses or fails at is a difference: their contracts differ.
+    """
+    results: list[Any] = []
+    for arguments in _calls(candidate.definition, known.definition, mapping, policy):
+        ours = await trial.run(candidate, arguments)
+        theirs = await trial.run(known, renamed(arguments, mapping))
+        if isinstance(ours, Failed) and isinstance(theirs, Failed):
+            continue
+        if isinstance(ours, Failed) or isinstance(theirs, Failed):
+            return None
+        if not agree(ours.value, theirs.value, tolerance=policy.tolerance):
+            return None
+        results.append(ours.value)
+    varied = any(not agree(results[0], value, tolerance=0) for value in results[1:])
+    return len(results) if varied else None
+
+
+def _calls(
+    candidate: ToolDefinition,
+    known: ToolDefinition,
+    mapping: Mapping[str, str],
+    policy: InsertPolicy,
+) -> Iterator[JsonObject]:
+    """The worked calls of both and generated ones, under the names of the candidate."""
+    back = {theirs: ours for ours, theirs in mapping.items()}
+    worked: list[JsonObject] = [renamed(example.arguments, back) for example in known.examples]
+    worked += [example.arguments for example in candidate.examples]
+    yield from worked
+    yield from probes(candidate.signature, worked, count=policy.probes)
+
+
+async def _same_meaning(
+    candidate: ToolDefinition, known: ToolDefinition, policy: InsertPolicy, judge: Judge | None
+) -> bool:
+    if similarity(candidate, known) >= policy.description_similarity:
+        return True
+    return judge is not None and await judge(candidate, known)

@@ -1,0 +1,205 @@
+"""InsertTool: whether a candidate enters the library, and how (CoCoDA, Algorithm 3).
+
+Nothing here writes; ``ToolManager`` commits what is decided. The steps, in order: read and bind,
+place in the DAG, the children's worked calls, the candidate's own, generated calls against all
+contracts, duplicates, name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from agentkit.errors import CompositeError
+from agentkit.evolution.budget import BudgetSpent
+from agentkit.evolution.dry_run import DryRun
+from agentkit.evolution.duplicates import Duplicate, Judge, find_duplicate
+from agentkit.evolution.outcome import Rejected
+from agentkit.evolution.policy import InsertPolicy
+from agentkit.evolution.reading import Candidate, read_candidate
+from agentkit.evolution.refusal import Refused, refuse, refuse_source
+from agentkit.evolution.revision import check_acyclic, check_parents, pinned_above
+from agentkit.evolution.signatures import SignatureIndex, renamed
+from agentkit.evolution.stubs import same_call
+from agentkit.evolution.trial import check_children, check_examples, check_probes
+from agentkit.library.library import Library
+from agentkit.tools.composite.limits import CompositeLimits
+from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.tool import Tool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Procedure:
+    """How candidates are judged.
+
+    Attributes:
+        policy: What is asked of a candidate.
+        limits: Caps on its text and its runs.
+        judge: Decides on duplicates whose words differ; None keeps both.
+    """
+
+    policy: InsertPolicy = field(default_factory=InsertPolicy)
+    limits: CompositeLimits = field(default_factory=CompositeLimits)
+    judge: Judge | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """What a candidate is judged against.
+
+    Attributes:
+        library: Bound and linked.
+        index: Its tools by signature.
+    """
+
+    library: Library
+    index: SignatureIndex
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Addition:
+    """The candidate is to be added.
+
+    Attributes:
+        tool: The candidate; a primitive with its code.
+        revised: Whether it takes the place of another revision.
+        repinned: Composites above it, pinned to the new revision.
+    """
+
+    tool: Tool
+    revised: bool = False
+    repinned: tuple[ToolDefinition, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Merger:
+    """The candidate's examples are to move to a tool that does the same.
+
+    Attributes:
+        into: That tool, with the examples.
+        moved: How many are new to it.
+        parameters: For each parameter of the candidate, the one of the tool that it means.
+        reason: What showed that they are the same.
+        repinned: Composites above it, pinned to the new revision.
+        is_itself: Whether the tool is the candidate, to the last example.
+    """
+
+    into: ToolDefinition
+    moved: int
+    parameters: Mapping[str, str]
+    reason: str
+    repinned: tuple[ToolDefinition, ...] = ()
+    is_itself: bool = False
+
+
+Decision: TypeAlias = Addition | Merger | Rejected
+
+
+async def decide(candidate: Candidate, snapshot: Snapshot, procedure: Procedure) -> Decision:
+    """What is to happen with a candidate; the library is not changed.
+
+    Args:
+        candidate: Text of one function, a definition with a program, or a tool with code.
+        snapshot: The library.
+        procedure: How to judge.
+
+    Raises:
+        ModelError: The judge could not answer.
+    """
+    name = _name_of(candidate)
+    try:
+        tool = read_candidate(
+            candidate, snapshot.library, policy=procedure.policy, limits=procedure.limits
+        )
+        name = tool.name
+        return await _decide(tool, snapshot, procedure)
+    except Refused as refused:
+        return refused.rejected
+    except BudgetSpent as spent:
+        return Rejected(
+            code="budget",
+            name=name,
+            explanation=f"trying {name!r} out took {spent}",
+            advice="make it do less on its examples, or raise the policy's bound",
+        )
+
+
+async def _decide(tool: Tool, snapshot: Snapshot, procedure: Procedure) -> Decision:
+    library, policy = snapshot.library, procedure.policy
+    known = library.get(tool.name)
+    if known is not None and known.definition == tool.definition:
+        own = {name: name for name in tool.definition.signature.properties}
+        reason = "it is the same tool, to the last example"
+        return Merger(into=known.definition, moved=0, parameters=own, reason=reason, is_itself=True)
+    revises = known is not None and policy.allow_revisions
+    if revises:
+        check_acyclic(tool.definition, library)
+    trial = DryRun(library.tools, policy=policy, limits=procedure.limits)
+    prepared = _prepared(tool, trial)
+    await check_children(tool.definition, trial, policy)
+    await check_examples(prepared, trial, policy)
+    await check_probes(prepared, trial, policy)
+    if revises:
+        above = await check_parents(tool, library, policy=policy, limits=procedure.limits)
+        return Addition(tool=tool, revised=True, repinned=above)
+    names = snapshot.index.matching(tool.definition.signature)
+    found = await find_duplicate(prepared, names, trial, policy, procedure.judge)
+    if found is not None:
+        return _merger(tool.definition, found, library, policy)
+    if known is not None:
+        raise _name_taken(known.definition)
+    return Addition(tool=tool)
+
+
+def _prepared(tool: Tool, trial: DryRun) -> Tool:
+    try:
+        return trial.prepared(tool)
+    except CompositeError as error:
+        raise refuse_source(tool.name, error.problems) from error
+
+
+def _merger(
+    candidate: ToolDefinition, found: Duplicate, library: Library, policy: InsertPolicy
+) -> Merger:
+    known = library[found.name].definition
+    examples = _with_new_examples(known, candidate, found.parameters, policy.most_examples)
+    moved = len(examples) - len(known.examples)
+    into = replace(known, examples=examples) if moved else known
+    above = pinned_above(library, into) if moved else ()
+    return Merger(
+        into=into, moved=moved, parameters=found.parameters, reason=found.reason, repinned=above
+    )
+
+
+def _with_new_examples(
+    known: ToolDefinition, candidate: ToolDefinition, mapping: Mapping[str, str], most: int
+) -> tuple[Example, ...]:
+    kept: list[Example] = list(known.examples)
+    for example in candidate.examples:
+        moved = replace(example, arguments=renamed(example.arguments, mapping))
+        is_new = not any(same_call(known, moved.arguments, other.arguments) for other in kept)
+        if is_new and len(kept) < most:
+            kept.append(moved)
+    return tuple(kept)
+
+
+def _name_taken(known: ToolDefinition) -> Refused:
+    return refuse(
+        "name_taken",
+        known.name,
+        f"{known.name!r} stands for another tool ({known.digest[:12]})",
+        "give the function another name, or allow revisions "
+        "(InsertPolicy(allow_revisions=True)) when it is to take the place of that one",
+    )
+
+
+def _name_of(candidate: Candidate) -> str:
+    return "" if isinstance(candidate, str) else candidate.name
+
+
+def upserts(decision: Addition | Merger) -> tuple[ToolDefinition, ...]:
+    """The definitions that change when a decision is carried out."""
+    if isinstance(decision, Addition):
+        return (decision.tool.definition, *decision.repinned)
+    return (decision.into, *decision.repinned) if decision.moved else ()

@@ -1,0 +1,67 @@
+"""How a step of InsertTool ends the procedure: caught in one place and returned as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from agentkit.errors import SourceProblem
+from agentkit.evolution.outcome import Rejected, RejectionCode, Witness
+
+
+class Refused(Exception):  # noqa: N818 - a signal inside this package, returned as a value
+    """A step found a reason to reject the candidate.
+
+    Attributes:
+        rejected: The reason.
+    """
+
+    def __init__(self, rejected: Rejected) -> None:
+        self.rejected = rejected
+        super().__init__(str(rejected))
+
+
+def refuse(
+    code: RejectionCode,
+    name: str,
+    explanation: str,
+    advice: str,
+    *,
+    problems: Iterable[SourceProblem] = (),
+    witness: Witness | None = None,
+) -> Refused:
+    """The signal to raise; see ``Rejected`` for the parts."""
+    return Refused(
+        Rejected(
+            code=code,
+            name=name,
+            explanation=explanation,
+            advice=advice,
+            problems=tuple(problems),
+            witness=witness,
+        )
+    )
+
+
+def refuse_source(name: str, problems: Iterable[SourceProblem]) -> Refused:
+    """The signal for a text or a program that the language or the children do not allow."""
+    found = tuple(problems)
+    codes = {_CODES.get(problem.code, "outside_language") for problem in found}
+    code = codes.pop() if len(codes) == 1 else "outside_language"
+    first = found[0]
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return refuse(code, name, f"{first.message}{more}", first.advice, problems=found)
+
+
+_CODES: Mapping[str, RejectionCode] = {
+    "unknown_tool": "unknown_child",
+    "missing_child": "unknown_child",
+    "changed_child": "changed_child",
+    "unbound_child": "unbound_child",
+    "no_children": "childless",
+    "recursive_call": "cycle",
+    "argument_type": "type_mismatch",
+    "result_type": "type_mismatch",
+    "annotation": "type_mismatch",
+    "example": "bad_example",
+}
+"""Codes of problems in the source that have a rejection of their own."""
