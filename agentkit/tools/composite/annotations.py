@@ -8,8 +8,9 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Optional, Union
 
-from agentkit.errors import SourceProblem, UsageError
+from agentkit.errors import UsageError
 from agentkit.tools.composite.expr import Expr
+from agentkit.tools.composite.faults import Fault
 
 _TYPES: Mapping[str, Any] = {
     "Any": Any,
@@ -54,7 +55,7 @@ def read_annotation(node: ast.expr, *, place: str) -> Any:
         place: What it annotates, for the message.
 
     Returns:
-        A type such as ``int`` or ``list[str]``, or a problem with its position.
+        A type such as ``int`` or ``list[str]``, or the ``Fault`` that it has.
 
     Example:
         >>> read_annotation(ast.parse("List[int]", mode="eval").body, place="it")
@@ -63,13 +64,8 @@ def read_annotation(node: ast.expr, *, place: str) -> Any:
     try:
         return _read(node, 0)
     except _UnknownTypeError as refused:
-        return SourceProblem(
-            code="annotation",
-            message=f"{place} is annotated {_text(node)}, but {refused.why}",
-            advice=_ADVICE,
-            line=refused.node.lineno,
-            column=refused.node.col_offset + 1,
-        )
+        message = f"{place} is annotated `{_text(node)}`, but {refused.why}"
+        return Fault(refused.node, "annotation", message, _ADVICE)
 
 
 def _read(node: ast.expr, nesting: int) -> Any:

@@ -118,16 +118,51 @@ def _blocks(lines: Iterable[str]) -> list[list[str]]:
 def _as_example(block: list[str], function_name: str, parameters: Sequence[str]) -> Example | None:
     if not block or not _PROMPT.match(block[0]):
         return None
+    try:
+        return read_worked_call(block, function_name=function_name, parameters=parameters)
+    except ValueError:
+        return None
+
+
+def worked_calls(text: str) -> tuple[tuple[int, list[str]], ...]:
+    """The doctest entries of a text: the line on which each starts, from 0, and its lines."""
+    found, line = [], 0
+    for block in _blocks(text.splitlines()):
+        if block and _PROMPT.match(block[0]):
+            found.append((line, block))
+        line += len(block)
+    return tuple(found)
+
+
+def read_worked_call(
+    block: Sequence[str], *, function_name: str, parameters: Sequence[str]
+) -> Example:
+    """The example that a doctest entry shows: a call with literal arguments, and its result.
+
+    Args:
+        block: Prompt, continuation and output, line by line.
+        function_name: The function that it has to call.
+        parameters: The function's parameters in order, to name positional arguments.
+
+    Raises:
+        ValueError: It is something else; the message says what.
+    """
     source = [_PROMPT.sub("", block[0])]
-    rest = block[1:]
+    rest = list(block[1:])
     while rest and _CONTINUED.match(rest[0]):
         source.append(_CONTINUED.sub("", rest.pop(0)))
+    arguments = _literal_call("\n".join(source), function_name, parameters)
+    shown = "\n".join(rest).strip()
+    return Example(arguments=arguments, result=_as_json(_literal(shown)) if shown else None)
+
+
+def _literal(written: str | ast.expr) -> object:
     try:
-        arguments = _literal_call("\n".join(source), function_name, parameters)
-        result = ast.literal_eval("\n".join(rest).strip()) if any(rest) else None
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
-    return Example(arguments=arguments, result=_as_json(result))
+        return ast.literal_eval(written)
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        text = written if isinstance(written, str) else ast.unparse(written)
+        message = f"{text[:80]!r} is no literal"
+        raise ValueError(message) from error
 
 
 def _literal_call(source: str, function_name: str, parameters: Sequence[str]) -> dict[str, Any]:
@@ -136,21 +171,32 @@ def _literal_call(source: str, function_name: str, parameters: Sequence[str]) ->
     Raises:
         ValueError: It is something else.
     """
-    call = ast.parse(source, mode="eval").body
+    call = _parsed(source)
     name = call.func if isinstance(call, ast.Call) else None
     if not isinstance(call, ast.Call) or not isinstance(name, ast.Name):
-        message = "not a plain call"
+        message = f"{source[:80]!r} is not a plain call"
         raise ValueError(message)  # noqa: TRY004 - literal_eval says the same with ValueError
-    if name.id != function_name or len(call.args) > len(parameters):
-        message = f"not a call of {function_name}"
+    if name.id != function_name:
+        message = f"it calls {name.id!r}, not {function_name!r}"
+        raise ValueError(message)
+    if len(call.args) > len(parameters):
+        message = f"it gives {len(call.args)} values for {len(parameters)} parameters"
         raise ValueError(message)
     named = dict(zip(parameters, call.args, strict=False))
     for keyword in call.keywords:
         if keyword.arg is None or keyword.arg not in parameters or keyword.arg in named:
-            message = "not one value for each parameter"
+            message = f"{keyword.arg or '**'!r} does not name one more parameter"
             raise ValueError(message)
         named[keyword.arg] = keyword.value
-    return {key: _as_json(ast.literal_eval(value)) for key, value in named.items()}
+    return {key: _as_json(_literal(value)) for key, value in named.items()}
+
+
+def _parsed(source: str) -> ast.expr:
+    try:
+        return ast.parse(source, mode="eval").body
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        message = f"{source[:80]!r} is no expression"
+        raise ValueError(message) from error
 
 
 def _as_json(value: object) -> Any:
