@@ -7,7 +7,7 @@ of evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias, get_args
 
@@ -307,13 +307,21 @@ EXPRESSIONS: tuple[type, ...] = get_args(Expression)
 STATEMENTS: tuple[type, ...] = get_args(Statement)
 
 
+_FIELDS: Mapping[type, tuple[str, ...]] = {
+    kind: tuple(field.name for field in fields(kind))
+    for kind in (*EXPRESSIONS, *STATEMENTS, Argument, Parameter, Program)
+}
+
+
 def parts(node: Node) -> Iterator[Node]:
     """The nodes directly inside ``node``, in the order of their fields."""
-    for field in fields(node):
-        value = getattr(node, field.name)
+    for name in _FIELDS[type(node)]:
+        value = getattr(node, name)
         if isinstance(value, tuple):
-            yield from (item for item in value if not isinstance(item, str))
-        elif value is not None and hasattr(value, "__dataclass_fields__"):
+            for item in value:
+                if type(item) in _FIELDS:
+                    yield item
+        elif type(value) in _FIELDS:
             yield value
 
 
