@@ -16,6 +16,8 @@ from agentkit.testing.random_programs.kinds import Kind
 from agentkit.tools.definition import Effects, Signature, ToolDefinition
 from agentkit.tools.tool import Tool
 
+_ALWAYS_PLAIN = {"add", "peek", "numbers"}
+
 
 class ChildError(Exception):
     """What a child raises, so that a reader of the outcome can tell it from the program's own."""
@@ -119,6 +121,10 @@ class LoggedCall:
 class ChildrenInUse:
     """One set of the children, with a state and a log of its own.
 
+    Args:
+        asynchronous: Whether most of them are async and the one that reads the state says so; then
+            only an engine that waits can run them.
+
     Attributes:
         log: The calls since the last ``reset``, in order.
         tools: By the name that programs call them by, for the parser.
@@ -202,13 +208,15 @@ class ChildrenInUse:
             "required": list(spec.parameters)[: spec.required],
             "additionalProperties": False,
         }
-        effects = Effects(reads=not spec.writes or None, writes=spec.writes)
+        reads = spec.name == "peek" and asynchronous  # a plain call would have to wait for it
+        awaited = asynchronous and spec.name not in _ALWAYS_PLAIN
+        effects = Effects(reads=reads, writes=spec.writes)
         return Tool(
             definition=ToolDefinition(
                 name=spec.name, signature=Signature(parameters=parameters, effects=effects)
             ),
-            function=call_async if asynchronous else plain,
-            is_async=asynchronous,
+            function=call_async if awaited else plain,
+            is_async=awaited,
         )
 
 

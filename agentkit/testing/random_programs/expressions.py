@@ -15,6 +15,19 @@ from agentkit.testing.random_programs.scope import COMPREHENSION_NAMES, Scope
 PLACEHOLDER = re.compile(r"<(@?)([a-z_]+)(?::([a-z_]+))?>")
 LIVE = re.compile(r"<live(?::([a-z]+))?>")
 BINDING_RULES = ("@list_of", "@generator_of", "@dict")
+FORBIDDEN = {"outer": (), "inner": BINDING_RULES, "leaf": ("@", "<test>")}
+ALLOWED: Mapping[tuple[str, bool, str], tuple[str, ...]] = {
+    (kind, everywhere, place): tuple(
+        text.replace("{kind}", kind)
+        for text in (EVERYWHERE if everywhere else TEMPLATES[kind])
+        if not any(rule in text for rule in forbidden)
+    )
+    for kind in TEMPLATES
+    for everywhere in (False, True)
+    for place, forbidden in FORBIDDEN.items()
+}
+"""The templates of a kind that may stand at a place."""
+
 FIXED_TEXTS = ("", "", "a ", "total: ", "{{", "}}", "é", "it's ", "\\n")
 QUOTES = ('"', '"', '"', '"""')
 
@@ -101,13 +114,9 @@ class Expressions:
         return self.literal(kind)
 
     def _template(self, kind: str, depth: int) -> str:
-        templates = TEMPLATES[kind]
-        if kind in KINDS and self._random.random() < 0.25:
-            templates = tuple(text.replace("{kind}", kind) for text in EVERYWHERE)
-        forbidden: tuple[str, ...] = BINDING_RULES if self._scope.in_comprehension else ()
-        if depth <= 0:
-            forbidden = ("@", "<test>")
-        allowed = [text for text in templates if not any(rule in text for rule in forbidden)]
+        everywhere = kind in KINDS and self._random.random() < 0.25
+        place = "leaf" if depth <= 0 else "inner" if self._scope.in_comprehension else "outer"
+        allowed = ALLOWED[kind, everywhere, place]
         for _ in range(4):  # rather a condition on what there is
             template = self._random.choice(allowed)
             wanted = LIVE.search(template)

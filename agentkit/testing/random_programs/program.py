@@ -11,7 +11,7 @@ from typing import Any
 from agentkit.testing.random_programs.children import CHILDREN
 from agentkit.testing.random_programs.expressions import Expressions
 from agentkit.testing.random_programs.kinds import SCALARS, Kind, json_kind, json_sample
-from agentkit.testing.random_programs.liveness import spelling, without_dead_calls
+from agentkit.testing.random_programs.liveness import children_of, spelling, without_dead_calls
 from agentkit.testing.random_programs.scope import PARAMETERS, Scope
 from agentkit.testing.random_programs.statements import Statements, indented
 
@@ -120,8 +120,7 @@ def _spelled(random: Random, text: str) -> str | None:
     function = tree.body[0]
     assert isinstance(function, ast.FunctionDef)
     changed = without_dead_calls(function)
-    nodes = [node for node in ast.walk(function) if isinstance(node, ast.expr | ast.stmt)]
-    if len(nodes) > LARGEST or _depth(function) > DEEPEST or not _calls_a_child(nodes):
+    if not _fits(function):
         return None
     if not changed and random.random() < 0.4:
         return text
@@ -131,9 +130,13 @@ def _spelled(random: Random, text: str) -> str | None:
         return None if changed else text
 
 
-def _depth(node: ast.AST) -> int:
-    return 1 + max((_depth(child) for child in ast.iter_child_nodes(node)), default=0)
-
-
-def _calls_a_child(nodes: list[ast.expr | ast.stmt]) -> bool:
-    return any(isinstance(node, ast.Call) and spelling(node.func) in CHILD_NAMES for node in nodes)
+def _fits(function: ast.FunctionDef) -> bool:
+    """Whether a program is within the limits of the language and calls a child."""
+    count, calls_a_child, level = 0, False, list[ast.AST]([function])
+    for _ in range(DEEPEST):
+        count += len(level)
+        calls_a_child |= any(
+            isinstance(node, ast.Call) and spelling(node.func) in CHILD_NAMES for node in level
+        )
+        level = [child for node in level for child in children_of(node)]
+    return not level and count <= LARGEST and calls_a_child
