@@ -14,6 +14,7 @@ from agentkit.testing.primitives.dates import DATES
 from agentkit.testing.primitives.lists import LISTS
 from agentkit.testing.primitives.statistics import STATISTICS
 from agentkit.testing.primitives.strings import STRINGS
+from agentkit.testing.primitives.tables import TABLES
 
 __all__ = ["primitive_library"]
 
@@ -29,4 +30,4 @@ def primitive_library() -> Library:
         >>> library["add"](a=library["mul"](a=3, b=4), b=1.5)
         13.5
     """
-    return Library([*ARITHMETIC, *STATISTICS, *LISTS, *STRINGS, *DATES])
+    return Library([*ARITHMETIC, *STATISTICS, *LISTS, *STRINGS, *DATES, *TABLES])
