@@ -2,17 +2,17 @@
 
 Terms and recurrences are those of CoCoDA, section 3.1: a *primitive* is code of its own, a
 *composite* is a program over other tools; an edge runs from a composite to each tool that its
-program calls. The facts behind the answers are worked out once per library (``library.dag``).
+program calls. What the answers rest on is worked out once per library, see ``library.dag``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentkit.errors import LibraryError
-from agentkit.library.graph import Dag, in_order
+from agentkit.library.graph import Dag, cycle_among, in_order, reachable, shown
 from agentkit.library.library import Library
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def children_of(library: Library, name: str) -> tuple[str, ...]:
         name: A tool.
 
     Returns:
-        Each child once, in the order of its first call in the program; nothing for a primitive,
-        and for a composite whose body is no program.
+        Each child once, in the order of the pins, which is that of the first calls; nothing for
+        a primitive.
 
     Raises:
         ToolNotFoundError: The library has no such tool.
@@ -88,8 +88,8 @@ def depth(library: Library, name: str) -> int:
 
     Raises:
         ToolNotFoundError: The library has no such tool.
-        LibraryError: The tool is in or above a cycle, a missing tool or a body that is no program;
-            the message names the path.
+        LibraryError: The tool is in or above a cycle, or above a tool that is missing; the message
+            names the path.
 
     Example:
         >>> from agentkit.testing import sample_composites
@@ -98,7 +98,10 @@ def depth(library: Library, name: str) -> int:
 
     Cost: a look-up.
     """
-    return _fact(library, name, library.dag.depths)
+    found = library.dag.depths.get(name)
+    if found is None:
+        raise LibraryError(library.dag.why_unknown(_known(library, name)))
+    return found
 
 
 def flat_size(library: Library, name: str) -> int:
@@ -116,10 +119,11 @@ def flat_size(library: Library, name: str) -> int:
     Raises:
         ToolNotFoundError: The library has no such tool.
         LibraryError: As for ``depth``.
+        CompositeError: The body of a composite below is no program.
 
-    Cost: a look-up.
+    Cost: a look-up, after one reading of each program below.
     """
-    return _fact(library, name, library.dag.flat_sizes)
+    return library.dag.flat_size(_known(library, name))
 
 
 def saved_calls(library: Library, name: str) -> int:
@@ -135,8 +139,9 @@ def saved_calls(library: Library, name: str) -> int:
     Raises:
         ToolNotFoundError: The library has no such tool.
         LibraryError: As for ``depth``.
+        CompositeError: The body of a composite below is no program.
 
-    Cost: a look-up.
+    Cost: a look-up, after one reading of each program below.
     """
     return flat_size(library, name) - 1
 
@@ -158,7 +163,7 @@ def ancestors(library: Library, name: str) -> tuple[str, ...]:
     Cost: the number of ancestors and their edges.
     """
     dag = library.dag
-    above = _reachable(parents_of(library, name), dag.parents)
+    above = reachable(parents_of(library, name), dag.parents)
     above.pop(name, None)
     return _ordered(above, dag)
 
@@ -179,7 +184,7 @@ def descendants(library: Library, name: str) -> tuple[str, ...]:
     Cost: the number of descendants and their edges.
     """
     dag = library.dag
-    below = _reachable(children_of(library, name), dag.children)
+    below = reachable(children_of(library, name), dag.children)
     below.pop(name, None)
     return _ordered(below, dag)
 
@@ -198,7 +203,7 @@ def topological_order(library: Library) -> tuple[str, ...]:
     dag = library.dag
     order = tuple(in_order(dag.children, dag.children))
     if len(order) < len(dag.children):
-        cycle = " -> ".join(find_cycle(library) or ())
+        cycle = shown(find_cycle(library) or ())
         raise LibraryError(
             f"tools that call each other have no order: {cycle}; rewrite one of these composites "
             "so that it does not call the next"
@@ -222,27 +227,8 @@ def find_cycle(library: Library) -> tuple[str, ...] | None:
     Cost: nothing when every tool has a depth, else one pass over those that have none.
     """
     dag = library.dag
-    if len(dag.depths) == len(dag.children):
-        return None
-    on_path: dict[str, None] = {}
-    done: set[str] = set(dag.depths)
-    for start in sorted(dag.children.keys() - done):
-        walk = [(start, iter(dag.children[start]))] if start not in done else []
-        on_path = {start: None}
-        while walk:
-            name, following = walk[-1]
-            child = next((c for c in following if c not in done and c in dag.children), None)
-            if child is None:
-                done.add(name)
-                del on_path[name]
-                walk.pop()
-            elif child in on_path:
-                path = list(on_path)
-                return (*path[path.index(child) :], child)
-            else:
-                on_path[child] = None
-                walk.append((child, iter(dag.children[child])))
-    return None
+    unknown = sorted(dag.children.keys() - dag.depths.keys())
+    return cycle_among(unknown, dag.children) if unknown else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -297,15 +283,13 @@ def expand(
 
 
 def _leaves(dag: Dag, name: str) -> Iterator[PrimitiveCall]:
-    ways: dict[str, tuple[str, ...]] = {}
     waiting: list[tuple[str, tuple[str, ...]]] = [(name, ())]
     while waiting:
         here, path = waiting.pop()
-        if here not in ways:
-            ways[here] = dag.shortest_path(here)
-        if ways[here]:
+        children = dag.shortest_path(here)
+        if children:
             inside = (*path, here)
-            waiting.extend((child, inside) for child in reversed(ways[here]))
+            waiting.extend((child, inside) for child in reversed(children))
         else:
             yield PrimitiveCall(name=here, path=path)
 
@@ -319,7 +303,7 @@ def to_networkx(library: Library) -> nx.DiGraph[str]:
     Returns:
         A ``DiGraph`` with an edge from each composite to each tool that it calls. Nodes carry
         ``kind`` (``primitive``, ``composite``, or ``missing`` for a tool that is called but is not
-        in the library) and, where they are known, ``depth`` and ``flat_size``.
+        in the library) and ``depth`` where it is known.
 
     Example:
         >>> import networkx as nx
@@ -334,8 +318,7 @@ def to_networkx(library: Library) -> nx.DiGraph[str]:
     dag = library.dag
     graph: nx.DiGraph[str] = nx.DiGraph()
     for name in (*dag.children, *(dag.parents.keys() - dag.children.keys())):
-        facts = {"depth": dag.depths.get(name), "flat_size": dag.flat_sizes.get(name)}
-        known = {key: value for key, value in facts.items() if value is not None}
+        known = {"depth": dag.depths[name]} if name in dag.depths else {}
         graph.add_node(name, kind=_kind(library, name), **known)
     graph.add_edges_from((name, child) for name in dag.children for child in dag.children[name])
     return graph
@@ -350,23 +333,6 @@ def _kind(library: Library, name: str) -> str:
 
 def _known(library: Library, name: str) -> str:
     return library[name].name  # raises with the nearest names
-
-
-def _fact(library: Library, name: str, facts: Mapping[str, int]) -> int:
-    value = facts.get(name)
-    if value is None:
-        raise LibraryError(library.dag.why_unknown(_known(library, name)))
-    return value
-
-
-def _reachable(start: Iterable[str], following: Mapping[str, tuple[str, ...]]) -> dict[str, None]:
-    found = dict.fromkeys(start)
-    waiting = list(found)
-    while waiting:
-        fresh = [name for name in following.get(waiting.pop(), ()) if name not in found]
-        found.update(dict.fromkeys(fresh))
-        waiting += fresh
-    return found
 
 
 def _ordered(names: Iterable[str], dag: Dag) -> tuple[str, ...]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from agentkit.errors import CompositeError, LibraryError
+from agentkit.errors import LibraryError
 from agentkit.tools import composite
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
@@ -24,21 +24,15 @@ _SHOWN = 4
 
 
 class Dag:
-    """What calls what in one library, worked out once: every question is a dict look-up.
+    """What calls what in one library, worked out once: edges and depths are dict look-ups.
 
-    It is immutable; ``with_tools`` and ``without`` give the DAG of a changed library by looking at
-    the changed tools and those above them, not at the rest. Any library loads, also a broken one:
-    a composite that is in or above a cycle, calls a tool that is missing, or whose body is no
-    program, has no entry in ``depths`` and ``flat_sizes``.
+    Nothing changes it; ``with_tools`` and ``without`` give the DAG of a changed library by looking
+    at the changed tools and those above them, not at the rest. Any library has one, also a broken
+    library: a composite in or above a cycle, or above a tool that is missing, has no entry in
+    ``depths``.
 
-    Attributes:
-        children: For each tool the names that its program calls, each once, in the order of the
-            text; empty for a primitive.
-        parents: For each tool, and for each missing one that is called, the composites that call
-            it, by name.
-        depths: 0 for a primitive, 1 + the deepest child for a composite.
-        flat_sizes: Primitive calls on the shortest way through a tool, at least 1.
-        malformed: Why the body of a composite is no program.
+    Flat sizes need the programs themselves, which cost about half a millisecond each to read, so
+    they are worked out when one is first asked for.
 
     Example:
         >>> from agentkit import Library, tool
@@ -47,59 +41,59 @@ class Dag:
         ...     '''Add two numbers.'''
         ...     return a + b
         >>> dag = Library([add]).dag
-        >>> dag.depths["add"], dag.flat_sizes["add"], dag.children["add"], dag.parents["add"]
-        (0, 1, (), ())
+        >>> dag.children["add"], dag.parents["add"], dag.depths["add"], dag.flat_size("add")
+        ((), (), 0, 1)
     """
 
-    __slots__ = ("_bodies", "_children", "_depths", "_flat_sizes", "_malformed", "_parents")
+    __slots__ = ("_bodies", "_children", "_depths", "_parents", "_ways")
 
     def __init__(self) -> None:
         self._bodies: dict[str, JsonObject] = {}
         self._children: dict[str, tuple[str, ...]] = {}
         self._parents: dict[str, tuple[str, ...]] = {}
         self._depths: dict[str, int] = {}
-        self._flat_sizes: dict[str, int] = {}
-        self._malformed: dict[str, CompositeError] = {}
+        self._ways: dict[str, tuple[int, tuple[str, ...]]] = {}  # filled when asked for
 
     @classmethod
     def of(cls, tools: Iterable[Tool | ToolDefinition]) -> Dag:
-        """The DAG of a library, or of any tools with distinct names."""
+        """The DAG of a library, or of any tools with distinct names.
+
+        Cost: for a primitive a few entries in dicts, for a composite one look over its body.
+        """
         return cls().with_tools(tools)
 
     @property
     def children(self) -> Mapping[str, tuple[str, ...]]:
-        """For each tool the names that it calls."""
+        """For each tool the names that its program calls, each once.
+
+        In the order of the pins, which is that of the first calls; calls that are not pinned come
+        last. Empty for a primitive.
+        """
         return MappingProxyType(self._children)
 
     @property
     def parents(self) -> Mapping[str, tuple[str, ...]]:
-        """For each tool the names of those that call it."""
+        """For each tool, and each missing one that is called, the composites that call it."""
         return MappingProxyType(self._parents)
 
     @property
     def depths(self) -> Mapping[str, int]:
-        """How many layers of composites a tool is made of."""
+        """0 for a primitive, 1 + the deepest child for a composite."""
         return MappingProxyType(self._depths)
 
     @property
-    def flat_sizes(self) -> Mapping[str, int]:
-        """How many primitive calls one call of a tool stands for."""
-        return MappingProxyType(self._flat_sizes)
-
-    @property
-    def malformed(self) -> Mapping[str, CompositeError]:
-        """Why the body of a composite is no program."""
-        return MappingProxyType(self._malformed)
+    def composites(self) -> Collection[str]:
+        """The tools that are composites."""
+        return self._bodies.keys()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Dag):
             return NotImplemented
         return (
-            self._children == other._children
+            self._bodies == other._bodies
+            and self._children == other._children
             and self._parents == other._parents
             and self._depths == other._depths
-            and self._flat_sizes == other._flat_sizes
-            and self._malformed.keys() == other._malformed.keys()
         )
 
     __hash__ = None  # type: ignore[assignment]  # compared by content, too large to hash
@@ -107,17 +101,20 @@ class Dag:
     def __repr__(self) -> str:
         return f"Dag({len(self._children)} tools, {len(self._bodies)} composites)"
 
+    # --- changing ---------------------------------------------------------------------------------
+
     def with_tools(self, tools: Iterable[Tool | ToolDefinition]) -> Dag:
         """The DAG of a library that also holds ``tools``; one of the same name is replaced.
 
-        Cost: four copies of a dict, plus the programs of the new composites and of those above
-        a replaced one. Nothing is read again for a tool whose body stayed the same.
+        Cost: five copies of a dict, one look over the bodies that are new, and the ancestors of
+        what was replaced.
         """
-        bodies = dict(_named_body(entry) for entry in tools)
+        given = (entry.definition if isinstance(entry, Tool) else entry for entry in tools)
         changed = {
-            name: body
-            for name, body in bodies.items()
-            if name not in self._children or body != self._bodies.get(name)
+            definition.name: definition
+            for definition in {one.name: one for one in given}.values()
+            if definition.name not in self._children
+            or definition.body != self._bodies.get(definition.name)
         }
         return self._changed(changed, ()) if changed else self
 
@@ -126,116 +123,123 @@ class Dag:
         gone = [name for name in dict.fromkeys(names) if name in self._children]
         return self._changed({}, gone) if gone else self
 
-    def _changed(self, bodies: Mapping[str, JsonObject | None], gone: Collection[str]) -> Dag:
-        dag = Dag()
-        for slot in Dag.__slots__:
-            setattr(dag, slot, getattr(self, slot).copy())
-        touched = dict.fromkeys([*bodies, *gone])
-        cut = [(child, name) for name in touched for child in self._children.get(name, ())]
-        for name in gone:
-            dag._forget(name)
-        for name, body in bodies.items():
-            dag._read(name, body)
-        tied = [(child, name) for name in bodies for child in dag._children[name]]
-        dag._tie(cut, tied)
-        dag._settle(dag._upward(touched))
+    def _changed(self, new: Mapping[str, ToolDefinition], gone: Collection[str]) -> Dag:
+        dag = self._copy()
+        dag._apply(new, gone)  # noqa: SLF001 - the copy is ours alone until it is returned
         return dag
 
-    def _forget(self, name: str) -> None:
-        for facts in (
-            self._bodies,
-            self._children,
-            self._depths,
-            self._flat_sizes,
-            self._malformed,
-        ):
-            facts.pop(name, None)
-        if not self._parents[name]:
-            del self._parents[name]
+    def _apply(self, new: Mapping[str, ToolDefinition], gone: Collection[str]) -> None:
+        before = [(child, name) for name in (*new, *gone) for child in self._children.get(name, ())]
+        for name in gone:
+            del self._children[name]
+            self._bodies.pop(name, None)
+        for definition in new.values():
+            self._take_up(definition)
+        after = [(child, name) for name in new for child in self._children[name]]
+        self._tie(before, after, gone)
+        self._settle(reachable((*new, *gone), self._parents))
 
-    def _read(self, name: str, body: JsonObject | None) -> None:
-        """Take up the call sites of one tool."""
+    def _copy(self) -> Dag:
+        dag = Dag()
+        dag._bodies = self._bodies.copy()
+        dag._children = self._children.copy()
+        dag._parents = self._parents.copy()
+        dag._depths = self._depths.copy()
+        dag._ways = self._ways.copy()
+        return dag
+
+    def _take_up(self, definition: ToolDefinition) -> None:
+        name, body = definition.name, definition.body
         self._parents.setdefault(name, ())
         self._children[name] = ()
         self._bodies.pop(name, None)
-        self._malformed.pop(name, None)
-        if body is None:
-            return
-        self._bodies[name] = body
-        try:
-            called = composite.calls(composite.program_from_json(body))
-        except CompositeError as error:
-            self._malformed[name] = error
-        else:
-            self._children[name] = tuple(dict.fromkeys(call.child for call in called))
+        if body is not None:
+            self._bodies[name] = body
+            called = set(called_in(body))
+            pinned = [pin.name for pin in definition.signature.children]
+            in_turn = (*(pin for pin in pinned if pin in called), *sorted(called))
+            self._children[name] = tuple(dict.fromkeys(in_turn))
 
-    def _tie(self, cut: Iterable[tuple[str, str]], tied: Iterable[tuple[str, str]]) -> None:
-        """Bring ``parents`` in line with edges, given as (child, parent), that went and came."""
-        wanted: dict[str, set[str]] = {}
-        for child, parent in cut:
+    def _tie(
+        self,
+        before: Iterable[tuple[str, str]],
+        after: Iterable[tuple[str, str]],
+        gone: Iterable[str],
+    ) -> None:
+        """Bring ``parents`` in line with edges, as (child, parent), that went and that came."""
+        wanted = {name: set(self._parents[name]) for name in gone}
+        for child, parent in before:
             wanted.setdefault(child, set(self._parents.get(child, ()))).discard(parent)
-        for child, parent in tied:
+        for child, parent in after:
             wanted.setdefault(child, set(self._parents.get(child, ()))).add(parent)
         for child, parents in wanted.items():
             if parents or child in self._children:
                 self._parents[child] = tuple(sorted(parents))
             else:
-                self._parents.pop(child, None)
+                del self._parents[child]
 
-    def _upward(self, names: Iterable[str]) -> dict[str, None]:
-        """``names`` and everything above them."""
-        found = dict.fromkeys(names)
-        waiting = list(found)
-        while waiting:
-            fresh = [p for p in self._parents.get(waiting.pop(), ()) if p not in found]
-            found.update(dict.fromkeys(fresh))
-            waiting += fresh
-        return found
-
-    def _settle(self, names: Mapping[str, None]) -> None:
-        """Work out depth and flat size of ``names``, children before parents."""
+    def _settle(self, names: Collection[str]) -> None:
+        """Work out the depths of ``names`` again, children before parents."""
         for name in names:
             self._depths.pop(name, None)
-            self._flat_sizes.pop(name, None)
-        present = [name for name in names if name in self._children]
-        for name in in_order(present, self._children):
-            children = self._children[name]
-            if name in self._malformed or any(child not in self._depths for child in children):
-                continue
-            self._depths[name] = 1 + self._deepest(children) if name in self._bodies else 0
-            self._flat_sizes[name] = self._flat_size(name)
+            self._ways.pop(name, None)
+        layered = []
+        for name in names:
+            if name in self._bodies:
+                layered.append(name)
+            elif name in self._children:
+                self._depths[name] = 0
+        for name in in_order(layered, self._children):
+            below = [self._depths.get(child) for child in self._children[name]]
+            known = [depth for depth in below if depth is not None]
+            if len(known) == len(below):
+                self._depths[name] = 1 + max(known, default=0)
 
-    def _deepest(self, children: Iterable[str]) -> int:
-        return max((self._depths[child] for child in children), default=0)
+    # --- flat sizes -------------------------------------------------------------------------------
 
-    def _flat_size(self, name: str) -> int:
-        path = self._shortest_path(name)
-        return max(1, sum(self._flat_sizes[child] for child in path))
-
-    def _shortest_path(self, name: str) -> tuple[str, ...]:
-        if not self._children[name]:
-            return ()
-        program = composite.program_from_json(self._bodies[name])
-        path = composite.shortest_path(program, self._flat_sizes.__getitem__)
-        return tuple(call.child for call in path)
-
-    def shortest_path(self, name: str) -> tuple[str, ...]:
-        """The children on the shortest way through a tool, in order of evaluation.
+    def flat_size(self, name: str) -> int:
+        """Primitive calls on the lightest way through a tool, at least 1.
 
         Raises:
-            LibraryError: The tool has no flat size; the message says why.
+            LibraryError: It is unknown; the message says why.
         """
-        if name not in self._flat_sizes:
+        return self._way(name)[0]
+
+    def shortest_path(self, name: str) -> tuple[str, ...]:
+        """The children on the lightest way through a tool, in order of evaluation.
+
+        Raises:
+            LibraryError: It is unknown; the message says why.
+        """
+        return self._way(name)[1]
+
+    def _way(self, name: str) -> tuple[int, tuple[str, ...]]:
+        """Flat size and shortest path; those of the tools below are worked out first, in a loop."""
+        known = self._ways.get(name)
+        if known is not None:
+            return known
+        if name not in self._depths:
             raise LibraryError(self.why_unknown(name))
-        return self._shortest_path(name)
+        below = [one for one in reachable([name], self._children) if one not in self._ways]
+        for one in sorted(below, key=self._depths.__getitem__):
+            self._ways[one] = self._measure(one) if one in self._bodies else (1, ())
+        return self._ways[name]
+
+    def _measure(self, name: str) -> tuple[int, tuple[str, ...]]:
+        program = composite.program_from_json(
+            self._bodies[name], name=name, limits=composite.READING_LIMITS
+        )
+        path = composite.shortest_path(program, lambda child: self._ways[child][0])
+        children = tuple(call.child for call in path)
+        return max(1, sum(self._ways[child][0] for child in children)), children
 
     def why_unknown(self, name: str) -> str:
-        """Why a tool has no depth and no flat size, with the path from it to the fault."""
+        """Why a tool has no depth, with the path from it to the fault."""
         path = {name: None}
         here = name
-        while here in self._children and here not in self._malformed:
-            unknown = (child for child in self._children[here] if child not in self._depths)
-            here = next(unknown)  # a tool has no depth because one of its children has none
+        while here in self._children:
+            # a tool has no depth because one of its children has none
+            here = next(child for child in self._children[here] if child not in self._depths)
             if here in path:
                 loop = [*path][[*path].index(here) :]
                 return (
@@ -243,15 +247,27 @@ class Dag:
                     "rewrite one of these composites so that it does not call the next"
                 )
             path[here] = None
-        if here in self._malformed:
-            return (
-                f"{name!r} has no depth: in {shown([*path])} the body of {here!r} is no program "
-                f"({self._malformed[here]})"
-            )
         return (
             f"{name!r} has no depth: in {shown([*path])} the tool {here!r} is not in the library; "
             "put it back, or take out what calls it"
         )
+
+
+def called_in(body: JsonObject) -> Iterator[str]:
+    """The names that the program in ``body`` calls, as often as they are called, in no order.
+
+    The JSON is looked over as it stands, at a fortieth of the cost of reading it as a program;
+    whether it is one is found out by those who need to know.
+    """
+    waiting: list[Any] = [body]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            if value.get("kind") == "Call" and isinstance(child := value.get("child"), str):
+                yield child
+            waiting += value.values()
+        elif isinstance(value, list | tuple):
+            waiting += value
 
 
 def shown(path: Sequence[str]) -> str:
@@ -262,9 +278,15 @@ def shown(path: Sequence[str]) -> str:
     return " -> ".join(path)
 
 
-def _named_body(entry: Tool | ToolDefinition) -> tuple[str, JsonObject | None]:
-    definition = entry.definition if isinstance(entry, Tool) else entry
-    return definition.name, definition.body
+def reachable(start: Iterable[str], following: Mapping[str, tuple[str, ...]]) -> dict[str, None]:
+    """``start`` and every name that ``following`` leads to from there."""
+    found = dict.fromkeys(start)
+    waiting = list(found)
+    while waiting:
+        fresh = [name for name in following.get(waiting.pop(), ()) if name not in found]
+        found.update(dict.fromkeys(fresh))
+        waiting += fresh
+    return found
 
 
 def in_order(names: Collection[str], children: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
@@ -287,3 +309,25 @@ def in_order(names: Collection[str], children: Mapping[str, tuple[str, ...]]) ->
             waiting[parent] -= 1
             if not waiting[parent]:
                 ready.append(parent)
+
+
+def cycle_among(
+    names: Iterable[str], children: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...] | None:
+    """The first circle met in a walk over ``names`` and their children; its last is its first."""
+    done: set[str] = set()
+    for start in names:
+        on_path = {start: None}
+        walk = [(start, iter(children.get(start, ())))] if start not in done else []
+        while walk:
+            child = next((name for name in walk[-1][1] if name not in done), None)
+            if child is None:
+                on_path.pop(walk[-1][0])
+                done.add(walk.pop()[0])
+            elif child in on_path:
+                path = list(on_path)
+                return (*path[path.index(child) :], child)
+            else:
+                on_path[child] = None
+                walk.append((child, iter(children.get(child, ()))))
+    return None

@@ -11,16 +11,20 @@ from typing import TYPE_CHECKING
 from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
+    from agentkit.tools.composite.binding import composite_tool
     from agentkit.tools.composite.codec import program_from_json
-    from agentkit.tools.composite.ir import calls
+    from agentkit.tools.composite.interpreter import Composite
+    from agentkit.tools.composite.limits import READING_LIMITS
     from agentkit.tools.composite.paths import shortest_path
 
-__all__ = ["calls", "program_from_json", "shortest_path"]
+__all__ = ["READING_LIMITS", "Composite", "composite_tool", "program_from_json", "shortest_path"]
 
 __getattr__ = lazy_door(
     __name__,
     {
-        "calls": "agentkit.tools.composite.ir",
+        "READING_LIMITS": "agentkit.tools.composite.limits",
+        "Composite": "agentkit.tools.composite.interpreter",
+        "composite_tool": "agentkit.tools.composite.binding",
         "program_from_json": "agentkit.tools.composite.codec",
         "shortest_path": "agentkit.tools.composite.paths",
     },

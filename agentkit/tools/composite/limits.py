@@ -43,3 +43,8 @@ class CompositeLimits:
             value = getattr(self, field.name)
             if value is not None and not value > 0:
                 raise UsageError(f"CompositeLimits.{field.name} must be positive, got {value!r}")
+
+
+READING_LIMITS = CompositeLimits(source_bytes=1_048_576, nodes=20_000, nesting=80)
+"""For looking at the programs of a library: one that was accepted under limits of its author's own
+stays readable to those who count its calls or draw it."""

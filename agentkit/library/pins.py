@@ -1,0 +1,174 @@
+"""Pins: a composite names each child with the digest that it was made for.
+
+A child whose contract moved under a composite is found here, before a user finds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from agentkit.errors import LibraryError
+from agentkit.library.graph import cycle_among, in_order, reachable, shown
+from agentkit.library.library import Library
+from agentkit.tools.definition import ToolDefinition
+
+PinCode = Literal["missing_child", "changed_child", "unpinned_call", "uncalled_pin"]
+"""What can be wrong with a pin: the child is not in the library; it has another digest; the
+program calls a tool that is not pinned; a tool is pinned that the program does not call."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PinFault:
+    """One disagreement between a composite, its pins and the library.
+
+    Attributes:
+        composite: The composite.
+        child: The tool that is called or pinned.
+        code: What is wrong.
+        message: The same in a sentence.
+        advice: What to do.
+    """
+
+    composite: str
+    child: str
+    code: PinCode
+    message: str
+    advice: str
+
+
+def pin_faults(library: Library, names: Iterable[str] | None = None) -> tuple[PinFault, ...]:
+    """Every pin that does not hold, and every call that is not pinned.
+
+    Args:
+        library: The library.
+        names: The composites to look at; None for all.
+
+    Returns:
+        Composites in the order of the library; the faults of each in the order of its calls.
+
+    Raises:
+        ToolNotFoundError: The library has no tool of a name given.
+
+    Example:
+        >>> from agentkit import Library, ToolDefinition
+        >>> from agentkit.tools.definition import ChildReference, Signature
+        >>> pins = (ChildReference(name="add", digest="0" * 64),)
+        >>> total = ToolDefinition(name="total", signature=Signature(children=pins))
+        >>> [fault.code for fault in pin_faults(Library([total]))]
+        ['missing_child', 'uncalled_pin']
+
+    Cost: one look-up a call site and a pin; the digests of children, where nobody asked before.
+    """
+    wanted = library.tools if names is None else dict.fromkeys(names)
+    return tuple(fault for name in wanted for fault in _faults(library, library[name].definition))
+
+
+def _faults(library: Library, definition: ToolDefinition) -> Iterator[PinFault]:
+    pinned = {pin.name: pin.digest for pin in definition.signature.children}
+    called = library.dag.children[definition.name]
+    for child in dict.fromkeys((*called, *pinned)):
+        tool = library.get(child)
+        if tool is None:
+            yield _missing(library, definition.name, child)
+        elif child not in pinned:
+            yield _unpinned(definition.name, child)
+        elif pinned[child] != tool.definition.digest:
+            yield _changed(definition.name, child, pinned[child], tool.definition.digest)
+        if child not in called:
+            yield _uncalled(definition.name, child)
+
+
+def _missing(library: Library, composite: str, child: str) -> PinFault:
+    near = library.nearest(child)
+    hint = f" (it has {', '.join(map(repr, near))})" if near else ""
+    return PinFault(
+        composite=composite,
+        child=child,
+        code="missing_child",
+        message=f"{composite!r} calls {child!r}, which is not in the library{hint}",
+        advice=f"put {child!r} back ('agentkit tools rollback'), or compose {composite!r} anew "
+        "from tools that are there",
+    )
+
+
+def _changed(composite: str, child: str, pinned: str, actual: str) -> PinFault:
+    return PinFault(
+        composite=composite,
+        child=child,
+        code="changed_child",
+        message=f"{composite!r} was made for {child!r} with digest {pinned[:12]}, the library "
+        f"has {actual[:12]}",
+        advice=f"look at what changed ('agentkit tools history {child}'), then compose "
+        f"{composite!r} anew, or move its pin ('agentkit tools check --repin')",
+    )
+
+
+def _unpinned(composite: str, child: str) -> PinFault:
+    return PinFault(
+        composite=composite,
+        child=child,
+        code="unpinned_call",
+        message=f"the program of {composite!r} calls {child!r}, but its signature does not pin it",
+        advice=f"compose {composite!r} anew; pins are made from the calls in its text",
+    )
+
+
+def _uncalled(composite: str, child: str) -> PinFault:
+    return PinFault(
+        composite=composite,
+        child=child,
+        code="uncalled_pin",
+        message=f"the signature of {composite!r} pins {child!r}, but its program never calls it",
+        advice=f"compose {composite!r} anew; pins are made from the calls in its text",
+    )
+
+
+def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolDefinition, ...]:
+    """Changed definitions, and everything made of them with its pins moved along.
+
+    A digest covers the pins, so a change moves the digests of all composites above it, as in a
+    Merkle tree. Nothing is validated here: whether those composites still do what they should is
+    for the Tool Manager to find out.
+
+    Args:
+        library: The library before the change.
+        changed: Definitions that are new, or that replace those of the same name.
+
+    Returns:
+        ``changed``, with pins on each other moved, and each composite above that pins one of
+        them; children before parents, as they can be committed in one ``LibraryChange``.
+
+    Raises:
+        LibraryError: A composite above is in a cycle: its digest would have to contain itself.
+
+    Cost: the digests of the definitions returned.
+    """
+    given = {definition.name: definition for definition in changed}
+    dag = library.dag.with_tools(given.values())
+    above = reachable(given, dag.parents)
+    order = list(in_order(above, dag.children))
+    if len(order) < len(above):
+        cycle = cycle_among(sorted(set(above).difference(order)), dag.children) or ()
+        raise LibraryError(
+            f"the pins of {shown(cycle)} can not be moved: these composites call each other, and "
+            "a digest can not contain itself; rewrite one so that it does not call the next"
+        )
+    moved: dict[str, ToolDefinition] = {}
+    for name in order:
+        before = given.get(name) or library[name].definition
+        after = _with_pins(before, moved)
+        if name in given or after is not before:
+            moved[name] = after
+    return tuple(moved.values())
+
+
+def _with_pins(definition: ToolDefinition, moved: Mapping[str, ToolDefinition]) -> ToolDefinition:
+    pins = tuple(
+        replace(pin, digest=moved[pin.name].digest) if pin.name in moved else pin
+        for pin in definition.signature.children
+    )
+    if pins == definition.signature.children:
+        return definition
+    return replace(definition, signature=replace(definition.signature, children=pins))
