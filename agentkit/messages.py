@@ -20,6 +20,7 @@ FailureKind = Literal[
     "malformed_arguments",  # the argument text is not a JSON object
     "unknown_tool",  # no tool of that name is offered
     "invalid_arguments",  # the arguments break the schema
+    "contract_violated",  # a pre- or postcondition does not hold
     "retry_requested",  # the tool's author raised ModelRetry
     "tool_failed",  # the tool's author raised ToolFailed
     "tool_error",  # the tool raised something else

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 from agentkit.agent.approval import Approver, Decision
+from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.conversation import conversation, offered_first
 from agentkit.agent.defaults import default_retriever, opened_store
 from agentkit.agent.events import Emit, RunEvent, RunFinished, ToolsRetrieved, ignore
@@ -69,6 +70,8 @@ class Agent:
         settings: How to generate.
         tool_timeout_seconds: Longest run of one tool call, unless the tool says otherwise.
         tool_retries: Retry budget per tool and run, unless the tool says otherwise.
+        contracts: ``always`` checks the pre- and postconditions of every tool that the model
+            calls; a broken one is a failed call that says which and why.
         name: The agent's name, for records.
 
     Raises:
@@ -108,6 +111,7 @@ class Agent:
         settings: ModelSettings = ModelSettings(),  # noqa: B008 - immutable
         tool_timeout_seconds: float = 30.0,
         tool_retries: int = 1,
+        contracts: Literal["off", "always"] = "off",
         name: str = "agent",
     ) -> None:
         self.name = name
@@ -126,6 +130,7 @@ class Agent:
         self._tool_choice: ToolChoice = tool_choice
         self._settings = settings
         self._policy = ExecutionPolicy(timeout_seconds=tool_timeout_seconds, retries=tool_retries)
+        self._contracts = ContractChecker(contracts)
         self._validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]]
         self._validators = WeakKeyDictionary()
 
@@ -344,6 +349,7 @@ class Agent:
             approve=self._approve,
             validators=self._validators.setdefault(library, {}),
             emit=emit,
+            contracts=self._contracts,
         )
 
     def _loop(self, start: Start, retrieval: Retrieval | None) -> Loop:

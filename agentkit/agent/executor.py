@@ -15,15 +15,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentkit.agent.approval import Approver, as_approval
+from agentkit.agent.contracts import ContractChecker, is_transient
 from agentkit.agent.events import Emit, ToolCallFinished, ToolCallStarted
+from agentkit.agent.failures import failure_of
 from agentkit.agent.limits import Limits
 from agentkit.agent.threads import run_in_daemon_thread
 from agentkit.diagnosis.wording import describe_failure
-from agentkit.errors import DefinitionError, ModelRetry, ToolFailed
+from agentkit.errors import DefinitionError, ToolFailed
 from agentkit.library.library import Library, nearest_names
 from agentkit.messages import FailureKind, JsonObject, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.coercion import coerce
-from agentkit.tools.encoding import UnserialisableError, encode_result
+from agentkit.tools.encoding import encode_result
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
 
@@ -59,6 +61,7 @@ class Executor:
         limits: Bounds of the run.
         approve: Asks a person; without it, calls that need approval are deferred.
         validators: Validators by tool name, shared between the runs of an agent.
+        contracts: Checks pre- and postconditions, if the agent wants that.
         emit: Receives events.
         finished: Results of the current turn so far, in order of completion.
     """
@@ -70,6 +73,7 @@ class Executor:
     approve: Approver | None
     validators: dict[str, ArgumentValidator]
     emit: Emit
+    contracts: ContractChecker = field(default_factory=ContractChecker)
     finished: list[ToolResult] = field(init=False, default_factory=list)
     _calls_left: int = field(init=False)
     _failures: Counter[str] = field(init=False, default_factory=Counter)
@@ -133,11 +137,7 @@ class Executor:
             return self._failed(call, tool, kind=kind, rule=str(error), retryable=False)
         if isinstance(checked, ArgumentProblem):
             return self._invalid(call, tool, checked)
-        if self._calls_left <= 0:
-            rule = f"At most {self.limits.max_calls} calls may be started."
-            return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
-        self._calls_left -= 1
-        refusal = await self._refusal(call, tool)
+        refusal = self._barred(call, tool, checked) or await self._refusal(call, tool)
         return refusal if refusal is not None else await self._attempts(call, tool, checked)
 
     def _checked(self, tool: Tool, arguments: JsonObject) -> JsonObject | ArgumentProblem:
@@ -151,6 +151,15 @@ class Executor:
         # "3" for an integer is clear enough: mending it here saves a round trip to the model.
         mended: JsonObject = coerce(arguments, tool.definition.signature.parameters)
         return problems[0] if validator.check(mended) else mended
+
+    def _barred(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult | None:
+        """A failed result when the budget or the tool's contract rules the call out."""
+        if self._calls_left <= 0:
+            rule = f"At most {self.limits.max_calls} calls may be started."
+            return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
+        self._calls_left -= 1
+        broken = self.contracts.before(tool.definition, arguments)
+        return None if broken is None else self._counted(call, tool, broken)
 
     async def _refusal(self, call: ToolCall, tool: Tool) -> ToolResult | None:
         """A denied or deferred result, or None when the call may run here and now."""
@@ -174,7 +183,7 @@ class Executor:
             outcome = await self._attempt(call, tool, arguments)
             result = replace(outcome, attempts=attempt)
             failure = outcome.failure
-            if failure is None or failure.kind != "tool_error" or attempt == allowed:
+            if failure is None or not is_transient(failure) or attempt == allowed:
                 return result
             await self.policy.sleep(self.policy.backoff_seconds * 2 ** (attempt - 1))
         return result
@@ -187,23 +196,12 @@ class Executor:
         try:
             async with deadline:
                 value = await _invoke(tool, arguments)
-            return self._succeeded(call, value)
-        except ModelRetry as signal:
-            return self._failed(call, tool, kind="retry_requested", rule=signal.message)
-        except ToolFailed as signal:
-            rule = signal.message
-            return self._failed(call, tool, kind="tool_failed", rule=rule, retryable=False)
-        except UnserialisableError as error:
-            kind: FailureKind = "unserialisable_result"
-            return self._failed(call, tool, kind=kind, rule=str(error), retryable=False)
+            result = self._succeeded(call, value)
+            broken = self.contracts.after(tool.definition, arguments, result.value)
+            return result if broken is None else self._counted(call, tool, broken)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - becomes the result's failure
-            if deadline.expired():
-                rule = f"It was stopped after {seconds:g} seconds."
-                return self._failed(call, tool, kind="timeout", rule=rule)
-            rule = f"{type(error).__name__}: {str(error)[:500]}"
-            return self._failed(
-                call, tool, kind="tool_error", rule=rule, cause=type(error).__name__
-            )
+            late = seconds if deadline.expired() else None
+            return self._counted(call, tool, failure_of(error, late_seconds=late))
 
     def _succeeded(self, call: ToolCall, value: object) -> ToolResult:
         data, text = encode_result(value)
@@ -229,7 +227,7 @@ class Executor:
             nearest=problem.nearest,
             cause=problem.keyword,
         )
-        return _failure_result(call, self._spent(tool.name, failure, self._retries(tool)))
+        return self._counted(call, tool, failure)
 
     def _failed(
         self,
@@ -239,9 +237,11 @@ class Executor:
         kind: FailureKind,
         rule: str,
         retryable: bool = True,
-        cause: str | None = None,
     ) -> ToolResult:
-        failure = ToolFailure(kind=kind, rule=rule, retryable=retryable, cause=cause)
+        failure = ToolFailure(kind=kind, rule=rule, retryable=retryable)
+        return self._counted(call, tool, failure)
+
+    def _counted(self, call: ToolCall, tool: Tool, failure: ToolFailure) -> ToolResult:
         return _failure_result(call, self._spent(tool.name, failure, self._retries(tool)))
 
     def _retries(self, tool: Tool) -> int:

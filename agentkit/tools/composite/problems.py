@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 SourceCode = Literal[
     "syntax",  # not Python, or nested too deeply for its parser
@@ -73,6 +73,9 @@ RunCode = Literal[
     "postcondition",
 ]
 """Why a run of a composite ended before its result."""
+
+RUN_CODES: frozenset[str] = frozenset(get_args(RunCode))
+"""The same as a set."""
 
 ContractMode = Literal["off", "dry_run", "always"]
 """When pre- and postconditions are checked: never, in validation runs only, or at every call."""
