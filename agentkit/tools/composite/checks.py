@@ -1,14 +1,33 @@
-"""Static rules of the composite language, on programs of any origin."""
+"""The static rules of the composite language, for programs of any origin.
+
+What a text breaks by its grammar is refused where it is read (``parser``); what it breaks by its
+meaning is found here, on the program, so that a program that came as data is held to the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from agentkit.errors import SourceProblem
 from agentkit.tools.composite import ir
-from agentkit.tools.composite.faults import Fault, placed
+from agentkit.tools.composite.checking.flow import Flow
+from agentkit.tools.composite.checking.liveness import dead_calls
+from agentkit.tools.composite.checking.names import child_clash, parameter_faults, variables_of
+from agentkit.tools.composite.checking.sizes import size_faults
+from agentkit.tools.composite.checking.visitor import Visitor
+from agentkit.tools.composite.faults import Fault, Place, placed
 from agentkit.tools.composite.limits import CompositeLimits
+from agentkit.tools.composite.problems import SourceCode
+from agentkit.tools.composite.render import places_of
 from agentkit.tools.tool import Tool
+
+FLOW_CODES: Final[frozenset[SourceCode]] = frozenset(
+    {"possibly_unbound", "missing_return", "unreachable_code", "dead_call"}
+)
+"""What can only be said of a program that was read completely."""
+
+_START: Place = (1, 1)
 
 
 def check_program(
@@ -18,14 +37,76 @@ def check_program(
     name: str = "",
     limits: CompositeLimits | None = None,
 ) -> tuple[SourceProblem, ...]:
-    """What is wrong with a program, in the order of its text.
+    """What is wrong with a program, with the lines of the text that ``render`` makes of it.
+
+    The nodes must hold what ``ir`` says, as all that ``program_from_json`` or ``parse`` gives do.
 
     Args:
         program: From a text or from data.
-        tools: The tools that it may call, by their name in the library; None leaves the calls
-            unchecked.
+        tools: The tools that it may call, by their name in the library; with None, the rules
+            that need their signatures and effects are left out.
         name: The composite's own name, which it may not call.
         limits: Caps on the program.
+
+    Example:
+        >>> late = ir.Return(value=ir.Name(name="x"))
+        >>> program = ir.Program(parameters=(), body=(late, late))
+        >>> [problem.code for problem in check_program(program)]
+        ['unknown_name', 'unreachable_code', 'unknown_name']
     """
-    faults: list[Fault] = []
-    return placed(faults, lambda _: (1, 1))
+    faults = size_faults(program, limits or CompositeLimits())
+    if faults:
+        return placed(faults, lambda _: _START)
+    faults = find_faults(program, tools, name=name)
+    if not faults:
+        return ()
+    places = places_of(program)
+    return placed(faults, lambda node: places.get(id(node), _START))
+
+
+def find_faults(
+    program: ir.Program,
+    children: Mapping[str, Tool] | None,
+    *,
+    name: str = "",
+    assumed: Iterable[str] = (),
+) -> list[Fault]:
+    """What is wrong with a program that is not too large.
+
+    Args:
+        program: The program.
+        children: The tools that it may call, by their name in the library.
+        name: The composite's own name.
+        assumed: Further names that are set before the program starts.
+    """
+    variables: dict[str, ir.Node] = variables_of(program)
+    visitor = Visitor({**dict.fromkeys(assumed), **variables}, children, name)
+    visitor.bound.update(assumed)
+    visitor.faults.extend(parameter_faults(program))
+    flow = Flow(visitor)
+    for parameter in program.parameters:
+        flow.bind(parameter, (parameter.name,))
+    if flow.block(program.body):
+        visitor.faults.append(_missing_return(program))
+    clashes = (child_clash(name, node, visitor.called) for name, node in variables.items())
+    visitor.faults.extend(clash for clash in clashes if clash is not None)
+    if children:
+        visitor.faults.extend(dead_calls(program, flow.uses, children))
+    return visitor.faults
+
+
+def find_expression_faults(expression: ir.Expression, names: Sequence[str]) -> list[Fault]:
+    """What is wrong with an expression over ``names`` that calls no tool."""
+    visitor = Visitor(dict.fromkeys(names), None, "")
+    visitor.bound.update(names)
+    visitor.visit(expression)
+    return visitor.faults
+
+
+def _missing_return(program: ir.Program) -> Fault:
+    return Fault(
+        program.body[-1] if program.body else program,
+        "missing_return",
+        "a way through the function ends without `return`",
+        "End every way with `return value`; write `return None` where there is nothing to give.",
+    )

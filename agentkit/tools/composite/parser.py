@@ -1,21 +1,60 @@
-"""From the text of a composite to its program."""
+"""From the text of a composite to its program.
+
+The composite language is a small part of Python: one function whose body calls tools and works
+on JSON values. Nothing in it changes a value, every way through it ends in ``return``, and it
+ends after as many steps as its loops have items::
+
+    def trip_cost(start: str, stops: list[str], price_per_km: float = 0.3) -> dict:
+        '''What a trip costs, and its longest leg.'''
+        total, longest, here = 0, 0, start
+        for stop in stops:
+            leg = distance(start=here, end=stop)          # a tool, called by its name
+            total += leg["km"]
+            longest = max(longest, leg["km"])
+            here = stop
+        if total == 0:
+            return {"cost": 0, "longest": 0}
+        return {"cost": round(total * price_per_km, 2), "longest": longest}
+
+It has
+
+* assignments to names, ``a, b = pair``, ``x += 1``; ``if``, ``elif``, ``else``; ``for ... in`` with
+  ``break`` and ``continue``; ``return``; a bare call of a tool, with or without ``await``;
+* literals, arithmetic, comparisons, ``and``/``or``/``not``, ``a if test else b``, indexing, slices,
+  plain f-strings, comprehensions with one ``for``;
+* the functions and methods of ``agentkit.tools.composite.language``.
+
+It has no ``while``, ``try``, ``lambda``, ``import`` or attributes, and no function or comprehension
+inside another. The text is read into the nodes of ``ir``, with Python's own parser, and never
+executed. A text outside the language is refused with all that is wrong with it, each problem with
+its line, its column and what to write instead.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
+from agentkit.errors import SourceProblem
 from agentkit.tools.composite import ir
-from agentkit.tools.composite.faults import Place, placed, refusal
+from agentkit.tools.composite.checking.sizes import size_faults, too_deep
+from agentkit.tools.composite.checks import FLOW_CODES, find_expression_faults, find_faults
+from agentkit.tools.composite.faults import Fault, Place, placed, refusal
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.composite.reading import calls, expressions
-from agentkit.tools.composite.reading.context import Positions, Reading, place_of
+from agentkit.tools.composite.reading.context import Located, Positions, Reading, place_of
+from agentkit.tools.composite.reading.header import (
+    Function,
+    docstring_of,
+    only_function,
+    parameters,
+)
 from agentkit.tools.composite.reading.statements import block
+from agentkit.tools.composite.reading.text import syntax_tree
 from agentkit.tools.tool import Tool
 
-Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+__all__ = ["Function", "ParsedSource", "parse", "parse_expression"]
 
 _READERS = {**expressions.READERS, **calls.READERS}
 
@@ -44,27 +83,43 @@ def parse(
 ) -> ParsedSource:
     """Read the text of a composite.
 
+    Args:
+        source: One function.
+        tools: What it may call, by the name used in the text. A key that Python can not write is
+            written with ``_`` for each foreign character (``get_user`` for ``get user``), dots
+            between names as they are (``weather.now(...)``).
+        limits: Caps on the program.
+
     Raises:
-        CompositeError: The text is outside the language; ``problems`` lists everything found.
+        CompositeError: The text is outside the language; ``problems`` lists everything found, in
+            the order of the text.
+
+    Example:
+        >>> from agentkit.errors import CompositeError
+        >>> parsed = parse("def twice(x): return 2 * x", {})
+        >>> parsed.name, parsed.program.parameters
+        ('twice', (Parameter(name='x', default=None),))
+        >>> try:
+        ...     parse("def twice(x): return lambda: x", {})
+        ... except CompositeError as error:
+        ...     print(error.problems[0].message, error.problems[0].column)
+        `lambda` is not in the language 22
     """
     limits = limits or CompositeLimits()
-    function = ast.parse(source).body[0]
-    assert isinstance(function, Function)
-    reading = Reading(tools=tools, limits=limits, readers=_READERS)
-    reading.name = function.name
-    program = ir.Program(
-        parameters=_parameters(reading, function.args),
-        body=block(reading, _without_docstring(function)),
-    )
+    tree = syntax_tree(source, limits)
+    found = tree if isinstance(tree, SourceProblem) else only_function(tree)
+    if isinstance(found, SourceProblem):
+        raise refusal("", (found,))
+    function, strays = found
+    reading = _reading(source, tools, limits, function)
+    reading.faults.extend(strays)
+    program = _read_program(reading, function)
     if reading.faults:
-        raise refusal(
-            function.name,
-            placed(reading.faults, lambda node: place_of(node, source)),  # type: ignore[arg-type]
-        )
+        raise refusal(function.name, _placed(reading.faults, reading))
     return ParsedSource(
         name=function.name,
         program=program,
-        docstring=_docstring(function),
+        docstring=docstring_of(function) or "",
         function=function,
         positions=Positions(reading.nodes, source),
     )
@@ -73,38 +128,76 @@ def parse(
 def parse_expression(
     text: str, names: Sequence[str], *, limits: CompositeLimits | None = None
 ) -> ir.Expression:
-    """Read one expression over ``names``, without calls of tools: a condition."""
-    reading = Reading(tools={}, limits=limits or CompositeLimits(), readers=_READERS)
-    made = reading.expression(ast.parse(text, mode="eval").body)
+    """Read one expression over ``names``, without calls of tools: a condition.
+
+    Raises:
+        CompositeError: The text is outside the language, or uses another name.
+
+    Example:
+        >>> parse_expression("amount > 0", ["amount"]).operators
+        ('>',)
+    """
+    limits = limits or CompositeLimits()
+    tree = syntax_tree(text, limits)
+    found = tree if isinstance(tree, SourceProblem) else _only_expression(tree)
+    if isinstance(found, SourceProblem):
+        raise refusal("", (found,))
+    reading = _reading(text, {}, limits, found)
+    try:
+        made = reading.expression(found)
+        reading.faults.extend(find_expression_faults(made, names))
+    except RecursionError:
+        reading.faults.append(too_deep(found, limits))
     if reading.faults:
-        raise refusal(
-            "",
-            placed(reading.faults, lambda node: place_of(node, text)),  # type: ignore[arg-type]
-        )
+        raise refusal("", _placed(reading.faults, reading))
     return made
 
 
-def _parameters(reading: Reading, arguments: ast.arguments) -> tuple[ir.Parameter, ...]:
-    names = [*arguments.args, *arguments.kwonlyargs]
-    missing = len(arguments.args) - len(arguments.defaults)
-    defaults = [*[None] * missing, *arguments.defaults, *arguments.kw_defaults]
-    made = []
-    for name, default in zip(names, defaults, strict=True):
-        value = None if default is None else reading.expression(default)
-        if isinstance(value, ir.Unary):
-            assert isinstance(value.operand, ir.Constant)
-            value = ir.Constant(value=-value.operand.value)  # type: ignore[operator]
-        assert value is None or isinstance(value, ir.Constant)
-        made.append(ir.Parameter(name=name.arg, default=value))
-    return tuple(made)
+def _reading(
+    text: str, tools: Mapping[str, Tool], limits: CompositeLimits, root: Function | ast.expr
+) -> Reading:
+    return Reading(text, tools=tools, limits=limits, readers=_READERS, root=root)
 
 
-def _docstring(function: Function) -> str:
-    first = function.body[0]
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-        return first.value.value if isinstance(first.value.value, str) else ""
-    return ""
+def _read_program(reading: Reading, function: Function) -> ir.Program:
+    statements = function.body[docstring_of(function) is not None :]
+    try:
+        program = ir.Program(
+            parameters=parameters(reading, function), body=block(reading, statements)
+        )
+        reading.faults.extend(_rules(reading, program))
+    except RecursionError:  # limits above what this process can hold
+        reading.faults.append(too_deep(function, reading.limits))
+        return ir.Program(parameters=(), body=())
+    return program
 
 
-def _without_docstring(function: Function) -> list[ast.stmt]:
-    return function.body[1:] if _docstring(function) else function.body
+def _rules(reading: Reading, program: ir.Program) -> list[Fault]:
+    """What breaks the rules of the language, as far as it can be said of what was read."""
+    if len(reading.nodes) >= reading.limits.nodes:
+        faults = size_faults(program, reading.limits)
+        if faults:
+            return faults
+    faults = find_faults(program, reading.children, name=reading.name, assumed=reading.lost)
+    if reading.is_partial or reading.faults:
+        unsure = FLOW_CODES if reading.is_partial else {"dead_call"}
+        return [fault for fault in faults if fault.code not in unsure]
+    return faults
+
+
+def _placed(faults: Sequence[Fault], reading: Reading) -> tuple[SourceProblem, ...]:
+    def place(node: object) -> Place:
+        syntax = reading.nodes.get(id(node), node)
+        return place_of(syntax, reading.source) if isinstance(syntax, Located) else (1, 1)
+
+    return placed(faults, place)
+
+
+def _only_expression(tree: ast.Module) -> ast.expr | SourceProblem:
+    if len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr):
+        return tree.body[0].value
+    return SourceProblem(
+        code="syntax",
+        message="the text is not one expression",
+        advice="Write one expression, such as `amount > 0 and currency == 'EUR'`.",
+    )

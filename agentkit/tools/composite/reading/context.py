@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from keyword import iskeyword
 from typing import Any, TypeAlias
 
 from agentkit.tools.composite import ir
-from agentkit.tools.composite.faults import Fault, Place
+from agentkit.tools.composite.checking.sizes import too_deep
+from agentkit.tools.composite.faults import HOLE, Fault, Place
+from agentkit.tools.composite.language import BUILTINS, RESERVED
 from agentkit.tools.composite.limits import CompositeLimits
+from agentkit.tools.composite.nearest import did_you_mean
 from agentkit.tools.composite.problems import SourceCode
+from agentkit.tools.composite.written import written
 from agentkit.tools.tool import Tool
 
 ReadExpression: TypeAlias = "Callable[[Reading, Any], ir.Expression]"
 Located: TypeAlias = ast.expr | ast.stmt | ast.arg | ast.keyword
 """Syntax that has a place in the text."""
 
-HOLE = "?"
-"""The name that stands for an expression that was refused; no rule looks at it again."""
+_HINTS = 5
+"""For how many unknown names similar tools are looked for, among any number of tools."""
+
+_QUOTED = 60
 
 
 class Positions(Mapping[int, Place]):
@@ -41,40 +49,89 @@ def place_of(node: Located, source: str) -> Place:
     """Where syntax starts; Python counts columns in bytes from 0, we in characters from 1."""
     if source.isascii():
         return node.lineno, node.col_offset + 1
-    line = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")[node.lineno - 1]
-    before = line.encode("utf-8")[: node.col_offset]
+    before = _lines(source)[node.lineno - 1].encode("utf-8")[: node.col_offset]
     return node.lineno, len(before.decode("utf-8", "replace")) + 1
+
+
+def _lines(source: str) -> list[str]:
+    return source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 class Reading:
     """One text being read.
 
     Attributes:
+        source: The text.
         tools: What a call may name.
+        limits: Caps on the program.
         name: The function's own name; empty for a condition.
         children: The tools called so far, by their name in the library.
         faults: What is wrong so far.
         nodes: The syntax that each node was read from, by the node's ``id``.
+        lost: Names that are set in what was refused.
         is_partial: Whether a statement was refused, so that the flow of the program is unknown.
     """
 
     def __init__(
         self,
+        source: str,
         *,
         tools: Mapping[str, Tool],
         limits: CompositeLimits,
         readers: Mapping[type[ast.AST], ReadExpression],
+        root: ast.expr | ast.stmt,
     ) -> None:
+        self.source = source
         self.tools = tools
         self.limits = limits
-        self.name = ""
-        self.variables: set[str] = set()
+        self.name = root.name if isinstance(root, ast.FunctionDef | ast.AsyncFunctionDef) else ""
         self.children: dict[str, Tool] = {}
         self.faults: list[Fault] = []
         self.nodes: dict[int, Located] = {}
+        self.lost: set[str] = set()
         self.is_partial = False
+        self._root = root
         self._readers = readers
         self._depth = 0
+        self._hints = 0
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """Names that are variables anywhere in the text, and parameters."""
+        found: set[str] = set()
+        for node in ast.walk(self._root):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            elif isinstance(node, ast.arg):
+                found.add(node.arg)
+        return frozenset(found)
+
+    @cached_property
+    def _keys(self) -> Mapping[str, tuple[str, ...]]:
+        """Keys of tools that the text writes in another way, by that way."""
+        found: dict[str, tuple[str, ...]] = {}
+        for key in self.tools:
+            if not (key.isascii() and key.isidentifier()) or key in RESERVED or iskeyword(key):
+                text = written(key)
+                found[text] = (*found.get(text, ()), key)
+        return found
+
+    def spelled(self, text: str) -> tuple[str, ...]:
+        """The keys of tools that ``text`` can stand for, when it is none itself."""
+        return self._keys.get(text, ())
+
+    def similar(self, name: str) -> str:
+        """A question that names tools and functions with a similar name, or what to do."""
+        self._hints += 1
+        hint = did_you_mean(name, [*self.tools, *BUILTINS]) if self._hints <= _HINTS else ""
+        return hint or "Call one of the tools that you were given, or a function of the language."
+
+    def quote(self, node: ast.expr | ast.stmt) -> str:
+        """The text of a node, shortened."""
+        line = _lines(self.source)[node.lineno - 1].encode("utf-8")
+        ends_here = node.end_lineno == node.lineno
+        text = line[node.col_offset : node.end_col_offset if ends_here else None].decode("utf-8")
+        return text if len(text) <= _QUOTED and ends_here else f"{text[:_QUOTED]} ..."
 
     def expression(self, node: ast.expr) -> ir.Expression:
         """Read one expression; a hole when it is refused."""
@@ -82,7 +139,8 @@ class Reading:
         if depth >= self.limits.nesting:
             return self.too_deep(node)
         self._depth = depth + 1
-        made = self._readers[type(node)](self, node)
+        read = self._readers.get(type(node)) or self._readers[ast.expr]
+        made = read(self, node)
         self._depth = depth
         self.nodes[id(made)] = node
         return made
@@ -102,15 +160,15 @@ class Reading:
         self.nodes[id(made)] = node
         return made
 
+    @staticmethod
+    def is_hole(made: ir.Expression) -> bool:
+        """Whether an expression stands for one that was refused."""
+        return isinstance(made, ir.Name) and made.name == HOLE
+
     def too_deep(self, node: Located) -> ir.Name:
         """Refuse what is nested beyond the limit."""
-        return self.refuse(
-            node,
-            "too_large",
-            f"nested more than {self.limits.nesting} deep",
-            "Assign inner parts to variables first; use a dict literal and .get() for a long "
-            "chain of elif.",
-        )
+        self.faults.append(too_deep(node, self.limits))
+        return self.hole(node)
 
     def enter(self, node: Located) -> bool:
         """Go one level down into a block; False, with a fault, when that is too deep."""

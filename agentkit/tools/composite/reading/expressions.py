@@ -5,8 +5,12 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping
+from types import EllipsisType
 
-from agentkit.tools.composite import ir
+from agentkit.tools.composite import advice, ir
+from agentkit.tools.composite.decoding import is_text
+from agentkit.tools.composite.faults import HOLE
+from agentkit.tools.composite.reading.calls import dotted
 from agentkit.tools.composite.reading.context import ReadExpression, Reading
 
 BINARY: Mapping[type[ast.operator], ir.BinaryOperator] = {
@@ -51,51 +55,49 @@ def foreign_operator(
     reading: Reading, node: ast.expr | ast.stmt, operator: ast.operator | ast.unaryop
 ) -> ir.Name:
     """Refuse an operator on bits or matrices."""
-    spelling, advice = FOREIGN_OPERATORS[type(operator)]
+    spelling, hint = FOREIGN_OPERATORS[type(operator)]
     return reading.refuse(
-        node, "unknown_construct", f"the operator `{spelling}` is not in the language", advice
+        node, "unknown_construct", f"the operator `{spelling}` is not in the language", hint
     )
 
 
 def _constant(reading: Reading, node: ast.Constant) -> ir.Expression:
     value = node.value
-    if value is None or type(value) is bool:
-        return ir.Constant(value=value)
-    complaint = _literal_complaint(reading, value)
-    if complaint is None:
-        return ir.Constant(value=value)
-    return reading.refuse(node, "literal", *complaint)
+    complaint = None if value is None else _literal_complaint(reading, value)
+    if complaint is not None or isinstance(value, bytes | complex | EllipsisType):
+        return reading.refuse(node, "literal", *(complaint or _FOREIGN_LITERALS[type(value)]))
+    return ir.Constant(value=value)
 
 
 def _literal_complaint(reading: Reading, value: object) -> tuple[str, str] | None:
     """What is wrong with a literal, and what to write; None when it may stand."""
     limits = reading.limits
-    match value:
-        case str() if len(value) > limits.string_chars:
+    if isinstance(value, str):
+        if len(value) > limits.string_chars:
             what = f"a text of {len(value)} characters is longer than {limits.string_chars}"
             return what, "Pass long texts in as arguments."
-        case str() if not value.isascii() and not value.isprintable() and _surrogate(value):
-            return "a text with half of a surrogate pair is no JSON", "Write the whole character."
-        case int() if value.bit_length() > limits.integer_bits:
-            what = f"an integer of {value.bit_length()} bits is larger than {limits.integer_bits}"
-            return what, "Use a smaller number, or a float such as 1e300."
-        case float() if not math.isfinite(value):
-            return "a number beyond the range of floats", "Use a number up to 1.7e308."
-        case complex():
-            return f"the complex number {value} is no JSON", "Use real numbers."
-        case bytes():
-            return "bytes are no JSON", "Write a text, without the b in front."
-        case _ if value is ...:
-            return "`...` stands for nothing that can run", "Write the code, or `pass`."
-        case _:
-            return None
+        if not is_text(value):
+            what = "a text with half of a surrogate pair is no JSON"
+            return what, "Write the whole character."
+        return None
+    if isinstance(value, int):
+        what = f"an integer of {value.bit_length()} bits is larger than {limits.integer_bits}"
+        advised = "Use a smaller number, or a float such as 1e300."
+        return (what, advised) if value.bit_length() > limits.integer_bits else None
+    if isinstance(value, float):
+        what = "a number is beyond the range of floats"
+        return None if math.isfinite(value) else (what, "Use a number up to 1.7e308.")
+    return None
 
 
-def _surrogate(text: str) -> bool:
-    return any("\ud800" <= char <= "\udfff" for char in text)
+_FOREIGN_LITERALS: Mapping[type, tuple[str, str]] = {
+    bytes: ("bytes are no JSON", "Write a text, without the b in front."),
+    complex: ("a complex number is no JSON", "Use real numbers."),
+    EllipsisType: ("`...` stands for nothing that can run", "Write the code, or `pass`."),
+}
 
 
-def _name(reading: Reading, node: ast.Name) -> ir.Expression:
+def _name(_: Reading, node: ast.Name) -> ir.Expression:
     return ir.Name(name=node.id)
 
 
@@ -186,16 +188,27 @@ def _subscript(reading: Reading, node: ast.Subscript) -> ir.Expression:
 
 def _fstring(reading: Reading, node: ast.JoinedStr) -> ir.Expression:
     made: list[ir.Expression] = []
+    text = ""
     for value in node.values:
         part = _part(reading, value)
-        if isinstance(part, ir.Constant) and made and isinstance(made[-1], ir.Constant):
-            part = ir.Constant(value=f"{made.pop().value}{part.value}")
-        if part != ir.Constant(value=""):
-            reading.nodes[id(part)] = value
-            made.append(part)
-    if all(isinstance(part, ir.Constant) for part in made):
-        return made[0] if made else ir.Constant(value="")
+        if isinstance(part, ir.Constant):
+            text += str(part.value)
+            continue
+        if text:
+            made.append(_text(reading, text, node))
+        text = ""
+        made.append(part)
+    if not made:
+        return ir.Constant(value=text)
+    if text:
+        made.append(_text(reading, text, node))
     return ir.Format(parts=tuple(made))
+
+
+def _text(reading: Reading, text: str, node: ast.JoinedStr) -> ir.Constant:
+    made = ir.Constant(value=text)
+    reading.nodes[id(made)] = node
+    return made
 
 
 def _part(reading: Reading, node: ast.expr) -> ir.Expression:
@@ -205,8 +218,7 @@ def _part(reading: Reading, node: ast.expr) -> ir.Expression:
         _refuse_format(reading, node, f"the conversion `!{chr(node.conversion)}`")
     if node.format_spec is not None:
         _refuse_format(reading, node, "a format after `:`")
-    part = reading.expression(node.value)
-    return ir.Constant(value=str(part.value)) if isinstance(part, ir.Constant) else part
+    return reading.expression(node.value)
 
 
 def _refuse_format(reading: Reading, node: ast.expr, what: str) -> None:
@@ -249,7 +261,7 @@ def _comprehension(
         return reading.refuse(
             node, "unknown_construct", "`async for` is not in the language", "Use a plain `for`."
         )
-    targets = loop_targets(reading, clause.target)
+    targets = targets_of(reading, clause.target)
     return ir.Comprehension(
         kind=kind,
         targets=targets,
@@ -260,18 +272,34 @@ def _comprehension(
     )
 
 
-def loop_targets(reading: Reading, target: ast.expr) -> tuple[str, ...]:
+def targets_of(reading: Reading, target: ast.expr) -> tuple[str, ...]:
     """The names that a loop or an assignment sets."""
-    items = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-    return tuple([_target(reading, item) for item in items])
+    if type(target) is ast.Name:
+        return (target.id,)
+    if not isinstance(target, ast.Tuple | ast.List):
+        return (_target(reading, target),)
+    if len(target.elts) < 2:
+        reading.refuse(
+            target,
+            "unknown_construct",
+            f"`{reading.quote(target)}` unpacks fewer than two items",
+            "Take the one item by its index, `xs[0]`.",
+        )
+        return (HOLE,)
+    return tuple([_target(reading, item) for item in target.elts])
 
 
 def _target(reading: Reading, item: ast.expr) -> str:
     if isinstance(item, ast.Name):
         return item.id
-    message, advice = _TARGETS.get(type(item), _TARGETS[ast.Tuple])
-    reading.refuse(item, "unknown_construct", message, advice)
-    return "?"
+    message, hint = _TARGETS[type(item)]
+    reading.refuse(item, "unknown_construct", message, hint)
+    reading.lost.update(
+        node.id
+        for node in ast.walk(item)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    )
+    return HOLE
 
 
 _TARGETS: Mapping[type[ast.expr], tuple[str, str]] = {
@@ -288,7 +316,32 @@ _TARGETS: Mapping[type[ast.expr], tuple[str, str]] = {
         "Take items by index and slice: `first = xs[0]`, `rest = xs[1:]`.",
     ),
     ast.Tuple: ("targets can not be nested", "Unpack in two steps."),
+    ast.List: ("targets can not be nested", "Unpack in two steps."),
 }
+
+
+def _attribute(reading: Reading, node: ast.Attribute) -> ir.Expression:
+    reading.expression(node.value)
+    hint = advice.NAMES.get(dotted(node))
+    return reading.refuse(
+        node,
+        "unknown_construct",
+        f"`{reading.quote(node)}` reads an attribute",
+        hint or f"Read an entry of a dict: `{reading.quote(node.value)}[{node.attr!r}]`.",
+    )
+
+
+def _foreign(reading: Reading, node: ast.expr) -> ir.Expression:
+    """Refuse what is not in the language, known to us or not."""
+    reading.lost.update(
+        part.id
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    )
+    unknown = f"`{reading.quote(node)}` is", "Use the expressions of the language."
+    what, hint = advice.EXPRESSIONS.get(type(node).__name__, unknown)
+    return reading.refuse(node, "unknown_construct", f"{what} not in the language", hint)
+
 
 READERS: Mapping[type[ast.AST], ReadExpression] = {
     ast.Constant: _constant,
@@ -306,5 +359,7 @@ READERS: Mapping[type[ast.AST], ReadExpression] = {
     ast.ListComp: _list_comprehension,
     ast.DictComp: _dict_comprehension,
     ast.GeneratorExp: _generator,
+    ast.Attribute: _attribute,
+    ast.expr: _foreign,
 }
-"""The reader of each kind of expression but calls."""
+"""The reader of each kind of expression but calls; that of ``ast.expr`` is for all the others."""

@@ -1,0 +1,1 @@
+"""The static rules of the composite language, one idea per module."""

@@ -1,0 +1,70 @@
+"""Which names a variable, a parameter or a loop may set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentkit.tools.composite import ir
+from agentkit.tools.composite.faults import Fault
+from agentkit.tools.composite.language import RESERVED
+from agentkit.tools.composite.problems import SourceCode
+from agentkit.tools.composite.written import is_dotted, written
+
+
+def variables_of(program: ir.Program) -> dict[str, ir.Node]:
+    """Every name that the function sets, with the first node that sets it."""
+    found: dict[str, ir.Node] = {}
+    for parameter in program.parameters:
+        found.setdefault(parameter.name, parameter)
+    waiting = list(reversed(program.body))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ir.Assign | ir.For):
+            for target in node.targets:
+                found.setdefault(target, node)
+        if isinstance(node, ir.Update):
+            found.setdefault(node.target, node)
+        if isinstance(node, ir.If):
+            waiting.extend(reversed((*node.then, *node.otherwise)))
+        elif isinstance(node, ir.For):
+            waiting.extend(reversed(node.body))
+    return found
+
+
+def name_fault(name: str, node: ir.Node, own: str) -> Fault | None:
+    """What is wrong with a name that ``node`` sets."""
+    if name[:1] == "_":
+        what: SourceCode = "parameter" if isinstance(node, ir.Parameter) else "underscore_name"
+        message = f"the name `{name}` starts with an underscore"
+        return Fault(node, what, message, "Use a plain name, such as `item`.")
+    if name in RESERVED:
+        message = f"`{name}` is a function of the language"
+        return Fault(node, "name_shadowing", message, f"Use another name, such as `{name}_value`.")
+    if name == own:
+        message = f"`{name}` is the composite's own name"
+        return Fault(node, "name_shadowing", message, "Use another name for the variable.")
+    return None
+
+
+def parameter_faults(program: ir.Program) -> Iterator[Fault]:
+    """Parameters that have one name."""
+    seen: set[str] = set()
+    for parameter in program.parameters:
+        if parameter.name in seen:
+            message = f"the parameter `{parameter.name}` is there twice"
+            yield Fault(parameter, "parameter", message, "Give each parameter its own name.")
+        seen.add(parameter.name)
+
+
+def child_clash(name: str, node: ir.Node, children: dict[str, str]) -> Fault | None:
+    """What is wrong with a variable that has the name of a child that the program calls."""
+    child = children.get(name)
+    if child is None:
+        return None
+    message = f"`{name}` is a variable, and the tool {child!r} is called by that name"
+    return Fault(node, "name_shadowing", message, f"Rename the variable, such as `{name}_result`.")
+
+
+def called_by(child: str) -> str:
+    """The name that a call of ``child`` starts with in the text."""
+    return child.partition(".")[0] if is_dotted(child) else written(child)
