@@ -63,6 +63,19 @@ class Authored:
         return self.nodes.get((keyword, index), self.nodes["", 0])
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """A decorator that Python has evaluated already.
+
+    Attributes:
+        keywords: The values of its keywords; the syntax only tells where they stand.
+        name: The name by which the file calls it.
+    """
+
+    keywords: Mapping[str, Any]
+    name: str = DECORATOR
+
+
 class _NotWrittenOutError(Exception):
     """A value that is not a constant of JSON."""
 
@@ -71,18 +84,17 @@ class _NotWrittenOutError(Exception):
         super().__init__(ast.unparse(node)[:80])
 
 
-def read_authored(function: Function, given: Mapping[str, Any] | None = None) -> Authored:
+def read_authored(function: Function, given: Given | None = None) -> Authored:
     """Read the decorators of a function.
 
     Args:
         function: The syntax.
-        given: The decorator's keywords when Python has evaluated them already; the syntax then
-            only tells where they stand.
+        given: The decorator's values, when they need not be read from the syntax.
     """
     faults: list[Fault] = []
     nodes: dict[tuple[str, int], ast.AST] = {("", 0): function}
-    found: dict[str, Any] = dict(given or {})
-    for keyword in _keywords(function, faults if given is None else []):
+    found: dict[str, Any] = {} if given is None else dict(given.keywords)
+    for keyword in _keywords(function, DECORATOR if given is None else given.name, faults):
         name = keyword.arg or "**"
         nodes.update(_items(name, keyword.value))
         if given is None and name not in BINDING:
@@ -90,12 +102,12 @@ def read_authored(function: Function, given: Mapping[str, Any] | None = None) ->
     return Authored(**found, nodes=nodes, faults=tuple(faults))
 
 
-def _keywords(function: Function, faults: list[Fault]) -> Iterator[ast.keyword]:
+def _keywords(function: Function, name: str, faults: list[Fault]) -> Iterator[ast.keyword]:
     """The keywords of the one decorator; any other decorator is a fault."""
     seen = False
     for decorator in function.decorator_list:
         call = decorator if isinstance(decorator, ast.Call) else None
-        if seen or not is_composite(decorator) or (call and call.args):
+        if seen or name_of(decorator) != name or (call and call.args):
             message = f"`@{ast.unparse(decorator)[:80]}` is not applied to a text"
             advice = "Remove it; only one @composite(...), with keywords alone, may stand there."
             faults.append(Fault(decorator, "decorator", message, advice))
@@ -104,12 +116,12 @@ def _keywords(function: Function, faults: list[Fault]) -> Iterator[ast.keyword]:
         yield from call.keywords if call else ()
 
 
-def is_composite(decorator: ast.expr) -> bool:
-    """Whether a decorator is written ``@composite``, ``@agentkit.composite`` or called so."""
+def name_of(decorator: ast.expr) -> str:
+    """The last name of a decorator: ``composite`` for ``@agentkit.composite(...)``."""
     named = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return (named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")) == (
-        DECORATOR
-    )
+    if isinstance(named, ast.Attribute):
+        return named.attr
+    return named.id if isinstance(named, ast.Name) else ""
 
 
 def _items(name: str, value: ast.expr) -> Iterator[tuple[tuple[str, int], ast.AST]]:

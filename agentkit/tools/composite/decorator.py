@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from agentkit.errors import CompositeError, SourceProblem, UsageError
 from agentkit.messages import JsonObject
-from agentkit.tools.composite.authored import is_composite
+from agentkit.tools.composite.authored import DECORATOR, Given, name_of
 from agentkit.tools.composite.binding import composite_tool
 from agentkit.tools.composite.faults import refusal
 from agentkit.tools.composite.limits import CompositeLimits
@@ -108,7 +108,7 @@ def composite(
         >>> volume(side=3), [child.name for child in volume.definition.signature.children]
         (27, ['multiply'])
     """
-    given = {
+    keywords = {
         "description": description,
         "tags": _texts("tags", tags),
         "usage_rules": _texts("usage_rules", usage_rules),
@@ -125,7 +125,11 @@ def composite(
         found = {**_surroundings(code.function), **named}
         try:
             definition = compose_authored(
-                code.text, found, given=given, limits=limits, reference=code.reference
+                code.text,
+                found,
+                given=Given(keywords=keywords, name=code.decorator),
+                limits=limits,
+                reference=code.reference,
             )
         except CompositeError as error:
             raise code.located(error) from None
@@ -148,7 +152,8 @@ class _Code:
 
     Attributes:
         function: The function.
-        text: Its source without other decorators.
+        text: Its source without the decorators that come later.
+        decorator: The name by which the file calls ours.
         file: Where it stands.
         line: Lines above it in that file.
         indent: Characters to its left.
@@ -156,6 +161,7 @@ class _Code:
 
     function: types.FunctionType
     text: str
+    decorator: str
     file: str
     line: int
     indent: int
@@ -182,10 +188,12 @@ class _Code:
             ) from error
         source = "".join(lines)
         indent = len(source) - len(source.lstrip(" \t"))
-        text = _without_other_decorators(_moved_left(source, indent))
+        names = {name for name, value in inner.__globals__.items() if value is composite}
+        text, name = _without_later_decorators(_moved_left(source, indent), names)
         return cls(
             function=inner,
             text=text,
+            decorator=name,
             file=inspect.getsourcefile(inner) or inner.__code__.co_filename,
             line=start - 1,
             indent=indent,
@@ -225,17 +233,22 @@ def _moved_left(source: str, indent: int) -> str:
     )
 
 
-def _without_other_decorators(source: str) -> str:
-    """Blank out decorators above ours, which come later, and ``staticmethod``."""
-    function = ast.parse(source).body[0]
+def _without_later_decorators(source: str, aliases: set[str]) -> tuple[str, str]:
+    """Blank out ``staticmethod`` and the decorators above ours; the rest, and the name of ours.
+
+    Args:
+        source: The text of a function.
+        aliases: What else than ``composite`` ours is called in that file.
+    """
     lines = source.split("\n")
-    decorators = getattr(function, "decorator_list", [])
+    decorators: list[ast.expr] = getattr(ast.parse(source).body[0], "decorator_list", [])
+    names = [name_of(decorator) for decorator in decorators]
+    ours = next((name for name in names if name in {DECORATOR, *aliases}), DECORATOR)
     for at, decorator in enumerate(decorators):
-        above = any(map(is_composite, decorators[at + 1 :]))
-        if above or ast.unparse(decorator) == "staticmethod":
+        if ours in names[at + 1 :] or names[at] == "staticmethod":
             for line in range(decorator.lineno - 1, decorator.end_lineno or decorator.lineno):
                 lines[line] = ""
-    return "\n".join(lines)
+    return "\n".join(lines), ours
 
 
 def _surroundings(function: types.FunctionType) -> dict[str, Tool]:

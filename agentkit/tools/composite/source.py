@@ -14,7 +14,7 @@ from typing import Any
 from agentkit.errors import CompositeError, DefinitionError
 from agentkit.tools.composite import ir
 from agentkit.tools.composite.annotations import read_annotation
-from agentkit.tools.composite.authored import Authored, read_authored
+from agentkit.tools.composite.authored import Authored, Given, read_authored
 from agentkit.tools.composite.codec import program_to_json
 from agentkit.tools.composite.conditions import Inside, condition_faults
 from agentkit.tools.composite.effects import join_effects
@@ -82,16 +82,16 @@ def compose_authored(
     source: str,
     tools: Mapping[str, Tool],
     *,
-    given: Mapping[str, Any] | None = None,
+    given: Given | None = None,
     limits: CompositeLimits | None = None,
     reference: str = "",
 ) -> ToolDefinition:
-    """``compose`` with the decorator's keywords given as values.
+    """``compose`` for a decorator that Python has evaluated.
 
     Args:
         source: As for ``compose``.
         tools: As for ``compose``.
-        given: The keywords of ``@composite``, which then are not read from the text.
+        given: The decorator, which then is not read from the text.
         limits: As for ``compose``.
         reference: As for ``compose``.
 
@@ -99,7 +99,7 @@ def compose_authored(
         CompositeError: As for ``compose``.
     """
     limits = limits or CompositeLimits()
-    text = _without_imports(source)
+    text = _without_imports(source, limits)
     try:
         parsed = parse(text, tools, limits=limits)
     except CompositeError as error:
@@ -212,9 +212,7 @@ class _Composer:
             raise refusal(self._parsed.name, problems)
 
 
-def _surface(
-    function: Function, given: Mapping[str, Any] | None, limits: CompositeLimits
-) -> _Surface:
+def _surface(function: Function, given: Given | None, limits: CompositeLimits) -> _Surface:
     arguments = [*function.args.args, *function.args.kwonlyargs]
     places = [(a.arg, a.annotation, f"the parameter {a.arg!r}") for a in arguments]
     places.append(("return", function.returns, "the result"))
@@ -237,7 +235,7 @@ def _surface(
 
 
 def _with_surface(
-    error: CompositeError, text: str, given: Mapping[str, Any] | None, limits: CompositeLimits
+    error: CompositeError, text: str, given: Given | None, limits: CompositeLimits
 ) -> CompositeError:
     """The same error with what is wrong around the body, so that one round of repair does."""
     if any(
@@ -299,9 +297,11 @@ def _docstring_place(function: Function) -> Place:
     return first.lineno, first.col_offset + 4  # behind the three quotes
 
 
-def _without_imports(source: str) -> str:
+def _without_imports(source: str, limits: CompositeLimits) -> str:
     """The text with friendly imports blanked out, so that lines keep their numbers."""
-    if not any(line.startswith(("from ", "import ")) for line in source.splitlines()):
+    if len(source) > limits.source_bytes or not any(
+        line.startswith(("from ", "import ")) for line in source.splitlines()
+    ):
         return source
     try:
         tree = ast.parse(source)
