@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agentkit.errors import DuplicateToolError, ToolNotFoundError
+from agentkit.library.bindings import bind_composites, has_composites
 from agentkit.library.graph import Dag
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
@@ -123,6 +124,9 @@ class Library:
     def bind(self, functions: Mapping[str, Tool | Callable[..., Any]]) -> Library:
         """Attach code to definitions that came from a store.
 
+        Only primitives need code: composites run on that of the tools that they call, and are
+        linked to them here (see ``agentkit.library.linking``).
+
         Args:
             functions: By tool name: a ``Tool`` whose binding is taken, or a callable.
 
@@ -130,7 +134,15 @@ class Library:
             ToolNotFoundError: A name is not in this snapshot.
         """
         bound = {name: _bound(self[name].definition, code) for name, code in functions.items()}
-        library = self._with(self._tools | bound)
+        library = self._with_code(self._tools | bound)
+        if has_composites(library):
+            composites, _ = bind_composites(library.tools, library.dag)
+            library = self._with_code(self._tools | bound | composites)
+        return library
+
+    def _with_code(self, tools: dict[str, Tool]) -> Library:
+        """The same definitions, with the code of ``tools``."""
+        library = self._with(tools)
         if "dag" in self.__dict__:
             library.__dict__["dag"] = self.dag
         return library

@@ -1,0 +1,107 @@
+"""Giving composites their code: the code of the tools that they call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from agentkit.errors import CompositeError, SourceProblem
+from agentkit.library.graph import Dag, in_order
+from agentkit.tools import composite
+from agentkit.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from agentkit.tools.composite.limits import CompositeLimits
+    from agentkit.tools.composite.problems import ContractMode
+
+Refusals = dict[str, tuple[SourceProblem, ...]]
+
+
+def has_composites(tools: Iterable[Tool]) -> bool:
+    """Whether any of ``tools`` is a composite."""
+    return any(tool.definition.body is not None for tool in tools)
+
+
+def bind_composites(
+    tools: Mapping[str, Tool],
+    dag: Dag,
+    *,
+    limits: CompositeLimits | None = None,
+    contracts: ContractMode = "off",
+) -> tuple[dict[str, Tool], Refusals]:
+    """Every composite among ``tools`` with the code of its children, as far as that can be.
+
+    A composite that a caller bound to code of his own is left alone.
+
+    Args:
+        tools: All tools by name.
+        dag: What calls what among them.
+        limits: Caps on each run; None for the defaults.
+        contracts: When pre- and postconditions are checked.
+
+    Returns:
+        The composites by name; and for each that has no code why that is so.
+    """
+    current = dict(tools)
+    refusals: Refusals = {}
+    rest = {name: None for name in dag.composites if _follows_its_children(tools[name])}
+    for name in in_order(rest, dag.children):
+        del rest[name]
+        try:
+            current[name] = _bound(current[name], current, limits, contracts)
+        except CompositeError as error:
+            current[name], refusals[name] = _unbound(current[name]), error.problems
+        else:
+            if not current[name].is_bound:
+                refusals[name] = tuple(_waiting_for(name, dag.children[name], current, refusals))
+    for name in rest:
+        current[name], refusals[name] = _unbound(current[name]), (_circular(name, dag),)
+    return {name: current[name] for name in dag.composites}, refusals
+
+
+def _follows_its_children(tool: Tool) -> bool:
+    return tool.function is None or isinstance(tool.function, composite.Composite)
+
+
+def _bound(
+    tool: Tool,
+    tools: Mapping[str, Tool],
+    limits: CompositeLimits | None,
+    contracts: ContractMode,
+) -> Tool:
+    made = composite.composite_tool(tool.definition, tools, limits=limits, contracts=contracts)
+    return replace(
+        tool,
+        function=made.function,
+        is_async=made.is_async,
+        requires_approval=made.needs_approval or tool.needs_approval,
+    )
+
+
+def _unbound(tool: Tool) -> Tool:
+    return replace(tool, function=None, is_async=False)
+
+
+def _waiting_for(
+    name: str, children: Iterable[str], tools: Mapping[str, Tool], refusals: Refusals
+) -> Iterator[SourceProblem]:
+    for child in children:
+        if child in refusals:
+            reason = refusals[child][0]
+            message = f"{name!r} calls {child!r}, which can not run: {reason.message}"
+            yield SourceProblem(code="unbound_child", message=message, advice=reason.advice)
+        elif not tools[child].is_bound:
+            yield SourceProblem(
+                code="unbound_child",
+                message=f"{name!r} calls {child!r}, which has no function in this process",
+                advice=f"Bind it: library.bind({{{child!r}: function}}).",
+            )
+
+
+def _circular(name: str, dag: Dag) -> SourceProblem:
+    return SourceProblem(
+        code="recursive_call",
+        message=dag.why_unknown(name),
+        advice="Rewrite one of the composites in the circle so that it does not call the next.",
+    )

@@ -1,0 +1,92 @@
+"""Linking: a composite that came as data runs on the code of the tools that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentkit.errors import SourceProblem
+from agentkit.library.bindings import bind_composites
+from agentkit.library.library import Library
+
+if TYPE_CHECKING:
+    from agentkit.tools.composite.limits import CompositeLimits
+    from agentkit.tools.composite.problems import ContractMode
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinkReport:
+    """What linking came to.
+
+    Attributes:
+        library: The library with its composites linked.
+        bound: The composites that run in this process.
+        refused: Those that do not, each with the reasons.
+    """
+
+    library: Library
+    bound: tuple[str, ...]
+    refused: Mapping[str, tuple[SourceProblem, ...]]
+
+
+def link(
+    library: Library, *, limits: CompositeLimits | None = None, contracts: ContractMode = "off"
+) -> Library:
+    """A library whose composites run on the code of their children.
+
+    ``Library.bind`` ends with this, so that binding the primitives of a library from a store makes
+    its composites run; call it yourself to set limits, or to have contracts checked.
+
+    A composite gets code when all its children are in the library with the digests that it pins,
+    and have code themselves; the others have none, also when they had before. ``link_report`` says
+    why. A composite that was bound to a plain function is left as it is.
+
+    Args:
+        library: The library.
+        limits: Caps on each run.
+        contracts: When pre- and postconditions are checked.
+
+    Example:
+        >>> from agentkit import Library, open_store, tool
+        >>> from agentkit.library import LibraryChange
+        >>> from agentkit.tools.composite.source import compose
+        >>> @tool
+        ... def add(a: float, b: float) -> float:
+        ...     '''Add two numbers.'''
+        ...     return a + b
+        >>> text = '''
+        ... def add_three(a: float, b: float, c: float) -> float:
+        ...     "Add three numbers."
+        ...     return add(add(a, b), c)
+        ... '''
+        >>> composite = compose(text, {"add": add})
+        >>> store = open_store("memory:")
+        >>> both = LibraryChange(proposal_id="one", upserts=(add.definition, composite))
+        >>> store.commit(both, expected_version=0)
+        1
+        >>> library = store.load().bind({"add": add})
+        >>> library["add_three"](a=1, b=2, c=3)
+        6
+    """
+    return link_report(library, limits=limits, contracts=contracts).library
+
+
+def link_report(
+    library: Library, *, limits: CompositeLimits | None = None, contracts: ContractMode = "off"
+) -> LinkReport:
+    """As ``link``, with the reasons why composites got no code.
+
+    Args:
+        library: The library.
+        limits: Caps on each run.
+        contracts: When pre- and postconditions are checked.
+    """
+    linked, refused = bind_composites(
+        library.tools, library.dag, limits=limits, contracts=contracts
+    )
+    return LinkReport(
+        library=library.with_tools(linked.values()),
+        bound=tuple(name for name, tool in linked.items() if tool.is_bound),
+        refused=refused,
+    )
