@@ -235,22 +235,33 @@ class _Work:
 
 def _done(problem: WordProblem, work: _Work) -> tuple[ReplayOutcome, str]:
     for calculation in problem.calculations:
-        try:
-            stated = Fraction(calculation.stated.strip())
-            value = work.value(parse_expression(calculation.expression.strip(), ()))
-        except (CompositeError, ValueError, ZeroDivisionError) as error:
-            return "unreadable", f"{calculation}: {error}"
-        except ToolSignal as refused:
-            return "tool_failed", f"{calculation}: {refused}"
-        if not _is_near(value, stated):
-            return "disagrees", f"{calculation}: the tools give {value}"
-        work.stated.append((stated, value))
+        fault = _fault(calculation, work)
+        if fault is not None:
+            outcome, why = fault
+            return outcome, f"{calculation}: {why}"
     if not work.calls:
         return "no_calculation", "the solution is in words alone"
     last = work.stated[-1][1]
     if not _is_near(last, _number(problem.answer)):
         return "incomplete", f"the last result is {last}, the answer {problem.answer}"
     return "reproduced", ""
+
+
+def _fault(calculation: Calculation, work: _Work) -> tuple[ReplayOutcome, str] | None:
+    """Do one calculation; what is wrong with it, or None."""
+    try:
+        stated = Fraction(calculation.stated.strip())
+        value = work.value(parse_expression(calculation.expression.strip(), ()))
+    except CompositeError as error:
+        return "unreadable", error.problems[0].message
+    except (ValueError, ZeroDivisionError) as error:
+        return "unreadable", str(error)
+    except ToolSignal as refused:
+        return "tool_failed", str(refused)
+    if not _is_near(value, stated):
+        return "disagrees", f"the tools give {value}"
+    work.stated.append((stated, value))
+    return None
 
 
 def _is_near(value: float, wanted: Fraction) -> bool:

@@ -393,6 +393,7 @@ REFUSED = [
     ("add_months", {"day": "2026-01-01", "months": -(10**6)}, "outside the calendar"),
     ("weekday", {"day": "tomorrow"}, "'tomorrow' is no day"),
     ("format_date", {"day": "20260302", "pattern": "MM"}, "write YYYY-MM-DD"),
+    ("filter_rows", {"rows": [], "predicate": "amount > 1"}, "can not be used: there is no variable `amount`"),
     ("filter_rows", {"rows": [], "predicate": "open('x')"}, "can not be used"),
     ("filter_rows", {"rows": [{"a": 1}], "predicate": 'row["b"] > 1'}, "no value for row 0"),
     ("filter_rows", {"rows": [{"a": 1}], "predicate": 'row["a"]'}, "gives 1 for row 0"),

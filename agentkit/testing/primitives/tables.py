@@ -58,7 +58,8 @@ def filter_rows(rows: list[Row], predicate: RowPredicate) -> list[Row]:
     try:
         condition = Expression.parse(predicate, ("row",))
     except CompositeError as error:
-        raise ModelRetry(f"the predicate {predicate!r} can not be used: {error}") from error
+        why = "; ".join(f"{problem.message}. {problem.advice}" for problem in error.problems)
+        raise ModelRetry(f"the predicate {predicate!r} can not be used: {why}") from error
     return [row for at, row in enumerate(rows) if _holds(condition, row, at)]
 
 
