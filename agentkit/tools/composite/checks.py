@@ -49,10 +49,10 @@ def check_program(
         limits: Caps on the program.
 
     Example:
-        >>> late = ir.Return(value=ir.Name(name="x"))
-        >>> program = ir.Program(parameters=(), body=(late, late))
-        >>> [problem.code for problem in check_program(program)]
-        ['unknown_name', 'unreachable_code', 'unknown_name']
+        >>> first, second = (ir.Return(value=ir.Name(name=name)) for name in "xy")
+        >>> program = ir.Program(parameters=(), body=(first, second))
+        >>> [(problem.line, problem.code) for problem in check_program(program)]
+        [(2, 'unknown_name'), (3, 'unreachable_code'), (3, 'unknown_name')]
     """
     faults = size_faults(program, limits or CompositeLimits())
     if faults:
