@@ -7,6 +7,7 @@ from typing import Any, TextIO
 
 import click
 
+from agentkit.cli.compose import compose
 from agentkit.cli.importing import ConflictPolicy, ImportPlan, plan_import
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, store_option
@@ -305,3 +306,6 @@ def rollback(name: str, to: int, store_url: str, as_json: bool) -> None:
         print_json({"name": name, "restored_from": to, "library_version": version})
     else:
         click.echo(f"{name} is as it was at version {to}; library version {version}")
+
+
+tools.add_command(compose)

@@ -68,7 +68,7 @@ async def propose_composites(
 
     Args:
         episodes: Tasks that are known to be solved; those with fewer than two successful calls
-            have nothing to compose and are left out.
+            of tools in the library have nothing to compose and are left out.
         library: What a composite may call.
         model: The teacher.
         max_repairs: Most repairs of one function.
@@ -117,7 +117,10 @@ def _candidate(end: Repaired, episode: Episode, proposal: Usage) -> CompositeCan
 
 def _request(episode: Episode, library: Library, settings: ModelSettings) -> ModelRequest | None:
     succeeded = [
-        result.name for turn in episode.turns for result in turn.results if result.status == "ok"
+        result.name
+        for turn in episode.turns
+        for result in turn.results
+        if result.status == "ok" and result.name in library
     ]
     if len(succeeded) < _LEAST_CALLS:
         return None
@@ -130,7 +133,7 @@ def _request(episode: Episode, library: Library, settings: ModelSettings) -> Mod
 
 def _shown_tools(called: Iterable[str], library: Library) -> tuple[ToolDefinition, ...]:
     """The tools that the task called, and those made of them, as far as there is room."""
-    used = [library.tools[name].definition for name in called if name in library]
+    used = [library[name].definition for name in called]
     names = {definition.name for definition in used}
     made_of_them = [
         definition

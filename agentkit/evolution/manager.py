@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
@@ -355,6 +354,8 @@ def _new_id(what: str) -> str:
 
 def _from_sync(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine from code that has no event loop."""
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:

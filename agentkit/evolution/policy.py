@@ -51,7 +51,7 @@ class InsertPolicy:
     seconds: float = 10.0
     runs: int = 1_000
     child_calls: int = 20_000
-    attempts: int = 5
+    attempts: int = 10
 
     def __post_init__(self) -> None:
         counts = ("least_agreements", "compared", "mappings", "most_examples", "runs")

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from agentkit.errors import CompositeError
 from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.refusal import refuse, refuse_source
+from agentkit.evolution.refusal import Refused, refuse, refuse_source
 from agentkit.library.library import Library
 from agentkit.tools.composite import ir
 from agentkit.tools.composite.checks import check_program
@@ -37,6 +37,8 @@ def read_candidate(
             definition = compose(candidate, library.tools, limits=limits)
         except CompositeError as error:
             raise refuse_source(error.tool_name or "", error.problems) from error
+        if not definition.signature.children:
+            raise _without_children(definition.name)
         _check_grounded(definition, library)
         return Tool(definition=definition)
     tool = candidate if isinstance(candidate, Tool) else Tool(definition=candidate)
@@ -46,6 +48,15 @@ def read_candidate(
         return Tool(definition=tool.definition)
     _check_primitive(tool, policy)
     return tool
+
+
+def _without_children(name: str) -> Refused:
+    return refuse(
+        "childless",
+        name,
+        f"{name!r} calls no tool, so it is no composite",
+        "call at least one tool of the library; a primitive is code, which a person adds",
+    )
 
 
 def _check_primitive(tool: Tool, policy: InsertPolicy) -> None:
@@ -86,8 +97,7 @@ def _check_children(definition: ToolDefinition, program: ir.Program, library: Li
     name = definition.name
     called = list(dict.fromkeys(call.child for call in ir.calls(program)))
     if not called:
-        advice = "call at least one tool of the library"
-        raise refuse("childless", name, f"{name!r} calls no tool", advice)
+        raise _without_children(name)
     if name in called:
         advice = "write it with a loop, or call another tool"
         raise refuse("cycle", name, f"{name!r} calls itself", advice)
