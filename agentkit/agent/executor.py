@@ -23,6 +23,7 @@ from agentkit.agent.threads import run_in_daemon_thread
 from agentkit.diagnosis.wording import describe_failure
 from agentkit.errors import DefinitionError, ToolFailed
 from agentkit.library.library import Library, nearest_names
+from agentkit.library.linking import broken_links
 from agentkit.messages import FailureKind, JsonObject, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.coercion import coerce
 from agentkit.tools.encoding import encode_result
@@ -173,7 +174,15 @@ class Executor:
             if not approval.approved:
                 rule = approval.reason or "A person said no."
                 return self._failed(call, tool, kind="denied", rule=rule, retryable=False)
-        return None if tool.is_bound else _deferred(call, _DEFERRED_TEXT)
+        return None if tool.is_bound else self._unbound(call, tool)
+
+    def _unbound(self, call: ToolCall, tool: Tool) -> ToolResult:
+        """Work for somebody else; but a composite that nobody could run is a failure."""
+        broken = broken_links(self.library, tool.name) if tool.definition.is_composite else ()
+        if broken:
+            rule = " ".join(problem.message for problem in broken)
+            return self._failed(call, tool, kind="tool_failed", rule=rule, retryable=False)
+        return _deferred(call, _DEFERRED_TEXT)
 
     async def _attempts(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult:
         effects = tool.definition.signature.effects

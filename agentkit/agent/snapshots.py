@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 
 from agentkit.library.library import Library
+from agentkit.library.linking import link
 from agentkit.library.store import ToolStore
 from agentkit.tools.tool import Tool
 
@@ -52,7 +53,10 @@ class Snapshots:
         return self._current
 
     def _with_code(self, base: Library) -> Library:
-        return base.with_tools(_bound(tool, base) for tool in self._tools) if self._tools else base
+        if not self._tools:
+            return base
+        library = base.with_tools(_bound(tool, base) for tool in self._tools)
+        return link(library) if len(base) else library
 
 
 def _bound(tool: Tool, base: Library) -> Tool:

@@ -90,7 +90,7 @@ def _waiting_for(
         if child in refusals:
             reason = refusals[child][0]
             message = f"{name!r} calls {child!r}, which can not run: {reason.message}"
-            yield SourceProblem(code="unbound_child", message=message, advice=reason.advice)
+            yield SourceProblem(code=reason.code, message=message, advice=reason.advice)
         elif not tools[child].is_bound:
             yield SourceProblem(
                 code="unbound_child",

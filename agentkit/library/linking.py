@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentkit.errors import SourceProblem
-from agentkit.library.bindings import bind_composites
+from agentkit.library.bindings import bind_composites, has_composites
+from agentkit.library.graph import reachable
 from agentkit.library.library import Library
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def link(
         >>> library["add_three"](a=1, b=2, c=3)
         6
     """
+    if not has_composites(library):
+        return library
     return link_report(library, limits=limits, contracts=contracts).library
 
 
@@ -90,3 +93,21 @@ def link_report(
         bound=tuple(name for name, tool in linked.items() if tool.is_bound),
         refused=refused,
     )
+
+
+def broken_links(library: Library, name: str) -> tuple[SourceProblem, ...]:
+    """Why a composite can not run, for reasons that code for its primitives would not mend.
+
+    A child is missing or has changed, here or in a composite below; the body is no program; or
+    the calls run in a circle. Nothing when it only waits for primitives to be bound.
+
+    Args:
+        library: The library.
+        name: A tool of it.
+
+    Cost: linking the composite and what is below it.
+    """
+    below = reachable([name], library.dag.children)
+    part = Library(library[one] for one in below if one in library)
+    problems = link_report(part).refused.get(name, ())
+    return tuple(problem for problem in problems if problem.code != "unbound_child")
