@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Literal
 
 from agentkit.episodes import Episode, Turn
-from agentkit.errors import CompositeError, DatasetError, ToolSignal
+from agentkit.errors import CompositeError, DatasetError, ToolSignal, UsageError
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.composite import ir
 from agentkit.tools.composite.parser import parse_expression
-from agentkit.tools.encoding import encode_result
+from agentkit.tools.encoding import UnserialisableError, encode_result
 from agentkit.tools.tool import Tool
 
 OPERATOR_TOOLS: Mapping[str, str] = {
@@ -141,8 +141,9 @@ def replay_solution(problem: WordProblem, library: Library) -> Replay:
 
     Raises:
         ToolNotFoundError: The library lacks one of them.
+        UsageError: One of them does not take two arguments, or does not run here.
     """
-    work = _Work(tools={operator: library[name] for operator, name in OPERATOR_TOOLS.items()})
+    work = _Work(tools={op: _Operation.of(library[name]) for op, name in OPERATOR_TOOLS.items()})
     outcome, detail = _done(problem, work)
     return Replay(
         problem=problem,
@@ -164,6 +165,7 @@ def gsm8k_episodes(problems: Iterable[WordProblem], library: Library) -> Iterato
 
     Raises:
         ToolNotFoundError: The library lacks one of them.
+        UsageError: One of them does not take two arguments, or does not run here.
     """
     for problem in problems:
         replay = replay_solution(problem, library)
@@ -180,7 +182,26 @@ class _Record:
 
 
 class _UnreadableError(ValueError):
-    """A calculation holds something that stands for no number and no tool."""
+    """Something in a solution stands for no number and no tool."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Operation:
+    """A tool that takes two numbers."""
+
+    tool: Tool
+    first: str
+    second: str
+
+    @classmethod
+    def of(cls, tool: Tool) -> _Operation:
+        names = tuple(tool.definition.signature.properties)
+        if len(names) != 2 or not tool.is_bound or tool.is_async:
+            raise UsageError(
+                f"the tool {tool.name!r} stands for an operator, so it must take two numbers and "
+                f"be bound to a sync function; it takes {', '.join(names) or 'nothing'}"
+            )
+        return cls(tool=tool, first=names[0], second=names[1])
 
 
 @dataclass(kw_only=True)
@@ -192,7 +213,7 @@ class _Work:
         stated: For each calculation done, the value stated and the value that came out.
     """
 
-    tools: Mapping[str, Tool]
+    tools: Mapping[str, _Operation]
     calls: list[ToolCall] = field(default_factory=list)
     results: list[ToolResult] = field(default_factory=list)
     stated: list[tuple[Fraction, float]] = field(default_factory=list)
@@ -220,9 +241,9 @@ class _Work:
         self.ambiguous += len(earlier) > 1
         return earlier[-1] if earlier else number
 
-    def _call(self, tool: Tool, left: float, right: float) -> float:
-        first, second, *_ = tool.definition.signature.properties
-        arguments = {first: left, second: right}
+    def _call(self, operation: _Operation, left: float, right: float) -> float:
+        tool = operation.tool
+        arguments = {operation.first: left, operation.second: right}
         call_id = f"call_{len(self.calls) + 1}"
         value, text = encode_result(tool(**arguments))
         self.calls.append(ToolCall(call_id=call_id, name=tool.name, arguments=arguments))
@@ -250,13 +271,13 @@ def _done(problem: WordProblem, work: _Work) -> tuple[ReplayOutcome, str]:
 def _fault(calculation: Calculation, work: _Work) -> tuple[ReplayOutcome, str] | None:
     """Do one calculation; what is wrong with it, or None."""
     try:
-        stated = Fraction(calculation.stated.strip())
+        stated = _number(calculation.stated)
         value = work.value(parse_expression(calculation.expression.strip(), ()))
     except CompositeError as error:
         return "unreadable", error.problems[0].message
-    except (ValueError, ZeroDivisionError) as error:
+    except _UnreadableError as error:
         return "unreadable", str(error)
-    except ToolSignal as refused:
+    except (ToolSignal, UnserialisableError) as refused:
         return "tool_failed", str(refused)
     if not _is_near(value, stated):
         return "disagrees", f"the tools give {value}"
@@ -270,7 +291,11 @@ def _is_near(value: float, wanted: Fraction) -> bool:
 
 
 def _number(text: str) -> Fraction:
-    return Fraction(text.replace(",", ""))
+    """A number as people write it: ``2,125``, ``75.00``, ``.5``, ``3/4``."""
+    try:
+        return Fraction(text.strip().replace(",", ""))
+    except (ValueError, ZeroDivisionError) as error:
+        raise _UnreadableError(f"{text!r} is no number") from error
 
 
 def _refused(path: Path, number: int, what: str) -> DatasetError:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentkit.episodes import Episode
-from agentkit.errors import DatasetError, ToolNotFoundError
+from agentkit.errors import DatasetError, ToolNotFoundError, UsageError
 from agentkit.evaluation import gsm8k_episodes, load_gsm8k, replay_solution
 from agentkit.testing import primitive_library, sample_library
 
@@ -110,6 +110,13 @@ def test_a_library_without_arithmetic_is_refused(sample):
     """The message names the tool that is missing."""
     with pytest.raises(ToolNotFoundError, match="'add'"):
         replay_solution(sample[0], sample_library())
+
+
+def test_tools_that_can_not_stand_for_operators_are_refused(sample):
+    """An operator needs a tool of two numbers that runs at once."""
+    unbound = LIBRARY.with_tools([LIBRARY["mul"].definition])
+    with pytest.raises(UsageError, match="'mul' stands for an operator"):
+        replay_solution(sample[0], unbound)
 
 
 @pytest.mark.parametrize(
