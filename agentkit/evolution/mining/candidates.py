@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from agentkit.evolution.mining.trajectory import Trajectory
 from agentkit.messages import JsonObject
 from agentkit.tools.composite.codec import program_to_json
 from agentkit.tools.composite.effects import join_effects
+from agentkit.tools.composite.render import render
 from agentkit.tools.definition import (
     ChildReference,
     Description,
@@ -33,12 +34,14 @@ class ExampleRules:
     """Which occurrences become worked calls.
 
     Attributes:
-        most: Most worked calls of one composite.
-        longest: Longest worked call, in characters of JSON.
+        most: Most worked calls of one composite; the shortest are taken.
+        longest: Longest worked call, in characters of JSON, with what its calls returned.
+        looked_at: Occurrences to choose from.
     """
 
     most: int = 3
-    longest: int = 4_000
+    longest: int = 16_000
+    looked_at: int = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +80,18 @@ class MinedComposite:
         """Calls of the program."""
         return len(self.lifting.pattern.steps)
 
+    @property
+    def saves(self) -> int:
+        """Calls that the episodes would have been shorter by."""
+        return self.uses * (self.calls - 1)
+
+    @property
+    def source(self) -> str:
+        """The program as text."""
+        return render(
+            self.lifting.program, self.name, docstring=self.definition.description.summary
+        )
+
 
 MOST_EVIDENCE = 50
 """Ids of episodes that a candidate names."""
@@ -101,7 +116,7 @@ def candidate_of(
         rules: Which occurrences become worked calls.
         mining_round: See ``MinedComposite.round``.
     """
-    shown = list(_worked(choice.lifting, choice.occurrences, trajectories, rules))
+    shown = _worked(choice.lifting, choice.occurrences, trajectories, rules)
     ids = dict.fromkeys(trajectories[o.trajectory].trajectory_id for o in choice.placed)
     return MinedComposite(
         definition=_definition(choice.lifting, name, tools, [example for example, _ in shown]),
@@ -236,12 +251,10 @@ def _worked(
     occurrences: Sequence[Occurrence],
     trajectories: Sequence[Trajectory],
     rules: ExampleRules,
-) -> Iterator[tuple[Example, Occurrence]]:
+) -> list[tuple[Example, Occurrence]]:
     """Occurrences with distinct arguments whose calls were recorded whole, as worked calls."""
-    seen: set[str] = set()
-    for occurrence in occurrences:
-        if len(seen) == rules.most:
-            return
+    found: dict[str, tuple[int, Example, Occurrence]] = {}
+    for occurrence in occurrences[: rules.looked_at]:
         trajectory = trajectories[occurrence.trajectory]
         steps = [trajectory.steps[position] for position in occurrence.positions]
         if not all(step.is_whole for step in steps):
@@ -251,12 +264,16 @@ def _worked(
         except LookupError:  # an argument that the recording does not hold
             continue
         arguments = {p.name: _filled(calls, p.slots[0]) for p in lifting.parameters}
-        result = lifting.result_of([step.result for step in steps])
+        results = [step.result for step in steps]
         key = json.dumps(arguments, sort_keys=True)
-        if key in seen or len(key) + len(json.dumps(result)) > rules.longest:
-            continue
-        seen.add(key)
-        yield Example(arguments=arguments, result=result, query=trajectory.request), occurrence
+        length = len(key) + len(json.dumps(results))
+        if key not in found and length <= rules.longest:
+            example = Example(
+                arguments=arguments, result=lifting.result_of(results), query=trajectory.request
+            )
+            found[key] = (length, example, occurrence)
+    shortest = sorted(found.items(), key=lambda item: (item[1][0], item[0]))
+    return [(example, where) for _, (_, example, where) in shortest[: rules.most]]
 
 
 def _filled(calls: Sequence[JsonObject], slot: Slot) -> Any:

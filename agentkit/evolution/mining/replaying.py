@@ -59,7 +59,7 @@ class Replay:
         return self.same_calls and self.same_results and not self.error
 
 
-def replay(
+async def replay(
     original: Trajectory,
     rewritten: Trajectory,
     tools: Mapping[str, ToolDefinition],
@@ -80,7 +80,7 @@ def replay(
     try:
         for step in rewritten.steps:
             arguments = {name: _read(source, results) for name, source in step.sources.items()}
-            results.append(desk.tool(step.tool)(**arguments))
+            results.append(await desk.run(step.tool, arguments))
     except (AgentKitError, ToolFailed, LookupError) as raised:
         error = f"{type(raised).__name__}: {raised}"
     expected = [step.result for step in rewritten.steps]
@@ -122,6 +122,11 @@ class _Desk:
         for call, step in zip(recorded_calls(original), original.steps, strict=True):
             self._answers.setdefault((call.tool, call.arguments), []).append(step.result)
 
+    async def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
+        tool = self.tool(name)
+        result = tool(**arguments)
+        return await result if tool.is_async else result
+
     def tool(self, name: str) -> Tool:
         if name not in self._tools:
             definition = self._definitions[name]
@@ -129,12 +134,13 @@ class _Desk:
                 children = {c.name: self.tool(c.name) for c in definition.signature.children}
                 made = composite_tool(definition, children, limits=self._limits)
             else:
-                made = Tool(definition=definition, function=self._answering(name))
+                made = Tool(definition=definition, function=self._answering(name), is_async=True)
             self._tools[name] = made
         return self._tools[name]
 
     def _answering(self, name: str) -> Callable[..., Any]:
-        def answer(**arguments: Any) -> Any:
+        # Async without waiting for anything: the answers come one by one, in a fixed order.
+        async def answer(**arguments: Any) -> Any:
             key = (name, _json(arguments))
             waiting = self._answers.get(key)
             if not waiting:

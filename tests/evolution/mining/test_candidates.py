@@ -1,0 +1,167 @@
+"""The definition of a mined composite, in four levels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentkit import ToolDefinition
+from agentkit.evolution.mining import ExampleRules, MiningRules, mine
+from agentkit.evolution.mining.recording import pinned_to, with_recordings
+from agentkit.library import Library
+from agentkit.tools.composite.parser import parse
+from agentkit.tools.definition import Effects, Example
+from agentkit.tools.tool import Tool
+from agentkit.tools.validation import validate_arguments
+
+PLACES = [("London", "Oslo"), ("Paris", "Rome"), ("Lima", "Quito"), ("Kyiv", "Bern")]
+
+
+@pytest.fixture
+def trips(trip):
+    return [trip(at, *pair) for at, pair in enumerate(PLACES)]
+
+
+def only(trips, tools, rules=None):
+    """The one composite that is mined."""
+    (composite,) = mine(trips, tools, rules).composites
+    return composite
+
+
+def test_the_contract_comes_from_the_children(trips, travel_tools):
+    """Schemas, effects and pins are those of the tools that are called."""
+    signature = only(trips, travel_tools).definition.signature
+    assert signature.properties["cabin"] == {
+        "type": "string",
+        "enum": ["economy", "business"],
+        "default": "economy",
+    }
+    assert signature.required == ("destination_query", "origin_query", "date")
+    assert signature.effects == Effects.of(["reads"])
+    assert {child.name: child.digest for child in signature.children} == {
+        name: travel_tools[name].digest for name in ("search_airport", "find_flights")
+    }
+
+
+def test_the_words_come_from_the_children(trips, travel_tools):
+    """The summary tells the steps; a parameter keeps the text it had."""
+    description = only(trips, travel_tools).definition.description
+    assert description.summary == (
+        "3 calls in one. Summary of search_airport. Then: Summary of find_flights."
+    )
+    assert description.parameters["origin_query"] == "City or airport."
+
+
+def test_the_worked_calls_are_recorded_ones(trips, travel_tools):
+    """They fit the parameters, say what came back, and name the request."""
+    definition = only(trips, travel_tools).definition
+    assert len(definition.examples) == 3
+    for example in definition.examples:
+        assert validate_arguments(definition, example.arguments) == ()
+        assert "offers" in example.result
+        assert example.query.startswith("Flights from")
+
+
+def test_the_result_schema_of_several_results(trips, travel_tools):
+    """What is returned by name has a schema with these names."""
+    shown = [replace(trip, answered=frozenset({0})) for trip in trips]
+    travel_tools["find_flights"] = replace(
+        travel_tools["find_flights"],
+        signature=replace(travel_tools["find_flights"].signature, result={"type": "object"}),
+    )
+    result = only(shown, travel_tools).definition.signature.result
+    assert result == {
+        "type": "object",
+        "properties": {"origin_airport": {}, "flights": {"type": "object"}},
+        "required": ["origin_airport", "flights"],
+    }
+
+
+def test_clipped_results_are_no_worked_calls(trips, travel_tools):
+    """A recording that was cut short shows nothing, so it is left out."""
+    clipped = [
+        replace(trip, steps=(*trip.steps[:2], replace(trip.steps[2], is_whole=False)))
+        for trip in trips[:3]
+    ]
+    assert len(only([*clipped, trips[3]], travel_tools).definition.examples) == 1
+
+
+def test_worked_calls_are_bounded(trips, travel_tools):
+    """Long recordings are left out, and no more than asked for are kept."""
+    few = MiningRules(examples=ExampleRules(most=1))
+    assert len(only(trips, travel_tools, few).definition.examples) == 1
+    short = MiningRules(examples=ExampleRules(longest=20))
+    assert only(trips, travel_tools, short).definition.examples == ()
+
+
+def test_shared_parts_of_schemas_come_along(trips, travel_tools):
+    """A parameter whose schema refers to a shared part still does, under a name of its own."""
+    day = {"type": "string", "pattern": "^[0-9-]+$"}
+    old = travel_tools["find_flights"]
+    properties = {**old.signature.properties, "date": {"$ref": "#/$defs/Day"}}
+    parameters = {**old.signature.parameters, "properties": properties, "$defs": {"Day": day}}
+    signature = replace(old.signature, parameters=parameters)
+    travel_tools["find_flights"] = replace(old, signature=signature)
+    definition = only(trips, travel_tools).definition
+    assert definition.signature.properties["date"] == {"$ref": "#/$defs/call2_Day"}
+    assert definition.signature.parameters["$defs"] == {"call2_Day": day}
+    good = dict(definition.examples[0].arguments)
+    assert validate_arguments(definition, good) == ()
+    assert validate_arguments(definition, {**good, "date": "May"}) != ()
+
+
+def test_tools_that_are_not_in_the_library_are_told(trips, travel_tools):
+    """Calls of unknown tools are in no composite, and their names are reported."""
+    del travel_tools["find_flights"]
+    result = mine(trips, travel_tools)
+    assert (result.composites, result.unknown_tools) == ((), ("find_flights",))
+
+
+def test_a_taken_name_gets_a_counter(trips, travel_tools):
+    """A composite never takes the name of a tool in the library."""
+    taken = ToolDefinition(name="search_airport_and_find_flights")
+    tools = {**travel_tools, taken.name: taken}
+    assert only(trips, tools).name == "search_airport_and_find_flights__2"
+
+
+def test_the_source_parses_to_the_body(trips, travel_tools):
+    """What people read is what is inserted."""
+    composite = only(trips, travel_tools)
+    tools = {name: Tool(definition=tool) for name, tool in travel_tools.items()}
+    assert parse(composite.source, tools).program == composite.lifting.program
+
+
+def test_recordings_let_children_be_answered(trips, travel_tools):
+    """The recorded calls become worked calls of the children, each once."""
+    composite = only(trips, travel_tools)
+    library = Library(travel_tools.values())
+    changed = with_recordings(library, [composite])
+    assert {definition.name: len(definition.examples) for definition in changed} == {
+        "search_airport": 6,
+        "find_flights": 3,
+    }
+    after = library.with_tools(changed)
+    assert with_recordings(after, [composite]) == ()
+    pinned = pinned_to(composite, {tool.name: tool.definition for tool in after})
+    assert {c.digest for c in pinned.signature.children} == {d.digest for d in changed}
+
+
+def test_tools_that_can_be_run_need_no_recordings(trips, travel_tools):
+    """A tool that touches nothing is run when a candidate is tried, so it is left as it is."""
+    pure = {
+        name: replace(tool, signature=replace(tool.signature, effects=Effects(writes=False)))
+        for name, tool in travel_tools.items()
+    }
+    assert with_recordings(Library(pure.values()), [only(trips, pure)]) == ()
+
+
+def test_a_known_worked_call_is_kept(trips, travel_tools):
+    """A recording never takes the place of a worked call with the same arguments."""
+    composite = only(trips, travel_tools)
+    recorded = composite.child_examples["find_flights"][0]
+    own = Example(arguments=recorded.arguments, result="as its author says")
+    tools = {**travel_tools, "find_flights": replace(travel_tools["find_flights"], examples=(own,))}
+    changed = {d.name: d for d in with_recordings(Library(tools.values()), [composite])}
+    assert changed["find_flights"].examples[0] == own
+    assert len(changed["find_flights"].examples) == 3

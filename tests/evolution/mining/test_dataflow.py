@@ -1,0 +1,123 @@
+"""Where arguments came from, found by comparing values over several episodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit.evolution.mining import Flow, FlowRules, Given, find_flows, trace_flows
+from agentkit.evolution.mining.dataflow import calls_of
+
+
+def booking(number, *, result=None, argument=None, request="Book it."):
+    """One episode: a search, and a booking with something of its result."""
+    found = result or {"hotels": [{"id": f"H-{number}00", "stars": 4}], "page": 1}
+    used = argument or {"hotel": f"H-{number}00", "nights": 1}
+    calls = [("search", {"city": "Oslo"}, found), ("book", used, {"ok": True})]
+    return calls_of(f"e{number}", calls, request=request)
+
+
+def source(trajectories, name, **rules):
+    """Where the first booking's argument came from."""
+    return find_flows(trajectories, FlowRules(**rules)).trajectories[0].steps[1].sources[name]
+
+
+def test_a_value_held_by_an_earlier_result_is_a_flow():
+    """The same place of the result explains the argument in several episodes."""
+    flow = find_flows([booking(1), booking(2)])
+    assert flow.trajectories[0].steps[1].sources["hotel"] == Flow(step=0, path=("hotels", 0, "id"))
+    (route,) = flow.routes
+    assert (route.support, route.confidence, route.places) == (2, 1.0, 1.0)
+    assert route.route.producer == "search"
+
+
+def test_one_episode_proves_nothing():
+    """A route needs support; until then the value only orders the calls."""
+    assert source([booking(1)], "hotel") == Given(value="H-100", uses=(0,))
+
+
+def test_trivial_values_are_no_evidence():
+    """A 1 that is in the result as well is not taken from there."""
+    assert source([booking(1), booking(2)], "nights") == Given(value=1)
+
+
+@pytest.mark.parametrize("request_text", ["Book H-100 and h-200 in Oslo", "H-100, H-200"])
+def test_what_the_request_says_is_no_flow(request_text):
+    """A value that the user gave needs no other explanation."""
+    told = [booking(1, request=request_text), booking(2, request=request_text)]
+    assert source(told, "hotel") == Given(value="H-100")
+
+
+def test_part_of_a_word_in_the_request_does_not_count():
+    """A number inside a longer one was not told."""
+    told = [booking(n, request=f"Order XH-{n}000") for n in (1, 2)]
+    assert isinstance(source(told, "hotel"), Flow)
+
+
+def test_what_an_earlier_argument_says_is_no_flow():
+    """A result that repeats an argument explains nothing."""
+    found = {"city": "Oslo", "fare": "cheap"}
+    echo = [booking(n, result=found, argument={"hotel": "Oslo"}) for n in (1, 2)]
+    assert source(echo, "hotel") == Given(value="Oslo")
+
+
+def test_a_place_that_mostly_holds_another_value_is_not_trusted():
+    """Confidence counts the episodes in which the place held something else."""
+    good = [booking(n) for n in (1, 2)]
+    other = [booking(n, argument={"hotel": f"X-{n}"}) for n in range(3, 9)]
+    assert source([*good, *other], "hotel") == Given(value="H-100", uses=(0,))
+    assert isinstance(source([*good, *other], "hotel", min_confidence=0.25), Flow)
+
+
+@pytest.mark.parametrize(
+    ("held", "used", "cast"),
+    [
+        ({"at": 59.9, "n": 0}, "59.9", "str"),
+        ({"at": 59.9}, 59.9, ""),
+        ({"at": "2632"}, 2632, "int"),
+        ({"at": "-7.25"}, -7.25, "float"),
+        ({"at": [1, {"b": 2}]}, [1, {"b": 2}], ""),
+    ],
+)
+def test_casts_and_containers(held, used, cast):
+    """Numbers passed on as text, text passed on as numbers, and whole lists are found."""
+    same = [booking(n, result=held, argument={"hotel": used}) for n in (1, 2)]
+    assert source(same, "hotel") == Flow(step=0, path=("at",), cast=cast)
+
+
+def test_types_count():
+    """1 and true, 12 and 12.0 are different values."""
+    for held, used in [({"at": 12}, 12.0), ({"at": True}, 1), ({"at": "012"}, 12.5)]:
+        same = [booking(n, result=held, argument={"hotel": used}) for n in (1, 2)]
+        assert not isinstance(source(same, "hotel"), Flow)
+
+
+def test_the_latest_call_that_holds_the_value_is_taken():
+    """Of two equal results of one tool the later one is the source."""
+
+    def twice(number):
+        found = {"id": f"H-{number}00"}
+        calls = [("search", {"q": "a"}, found), ("search", {"q": "b"}, found)]
+        return calls_of(f"e{number}", [*calls, ("book", {"hotel": f"H-{number}00"}, None)])
+
+    flow = find_flows([twice(1), twice(2)]).trajectories[0]
+    assert flow.steps[2].sources["hotel"] == Flow(step=1, path=("id",))
+
+
+def test_a_value_in_too_many_places_is_no_evidence():
+    """What twenty-one places hold could have come from any of them."""
+    crowd = {"ids": ["H-100"] * 21}
+    same = [booking(n, result=crowd, argument={"hotel": "H-100"}) for n in (1, 2)]
+    assert isinstance(source(same, "hotel"), Given)
+
+
+def test_routes_carry_over():
+    """Routes found in some episodes are traced in others, however few these are."""
+    routes = find_flows([booking(1), booking(2)]).routes
+    (traced,) = trace_flows([booking(7)], routes)
+    assert traced.steps[1].sources["hotel"] == Flow(step=0, path=("hotels", 0, "id"))
+
+
+def test_known_flows_stay():
+    """What is known already is not guessed again."""
+    known = find_flows([booking(1), booking(2)]).trajectories
+    assert find_flows(known).trajectories == known
