@@ -28,7 +28,7 @@ def bind_composites(
     dag: Dag,
     *,
     limits: CompositeLimits | None = None,
-    contracts: ContractMode = "off",
+    contracts: ContractMode | None = None,
 ) -> tuple[dict[str, Tool], Refusals]:
     """Every composite among ``tools`` with the code of its children, as far as that can be.
 
@@ -37,8 +37,10 @@ def bind_composites(
     Args:
         tools: All tools by name.
         dag: What calls what among them.
-        limits: Caps on each run; None for the defaults.
-        contracts: When pre- and postconditions are checked.
+        limits: Caps on each run; None keeps those of a composite that has code, and takes the
+            defaults for one that has none.
+        contracts: When pre- and postconditions are checked; None keeps what a composite that has
+            code was bound with, and is ``off`` for one that has none.
 
     Returns:
         The composites by name; and for each that has no code why that is so.
@@ -68,9 +70,14 @@ def _bound(
     tool: Tool,
     tools: Mapping[str, Tool],
     limits: CompositeLimits | None,
-    contracts: ContractMode,
+    contracts: ContractMode | None,
 ) -> Tool:
-    made = composite.composite_tool(tool.definition, tools, limits=limits, contracts=contracts)
+    if isinstance(tool.function, composite.Composite):
+        limits = limits or tool.function.limits
+        contracts = contracts or tool.function.contracts
+    made = composite.composite_tool(
+        tool.definition, tools, limits=limits, contracts=contracts or "off"
+    )
     return replace(
         tool,
         function=made.function,

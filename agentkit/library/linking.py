@@ -32,7 +32,10 @@ class LinkReport:
 
 
 def link(
-    library: Library, *, limits: CompositeLimits | None = None, contracts: ContractMode = "off"
+    library: Library,
+    *,
+    limits: CompositeLimits | None = None,
+    contracts: ContractMode | None = None,
 ) -> Library:
     """A library whose composites run on the code of their children.
 
@@ -45,8 +48,10 @@ def link(
 
     Args:
         library: The library.
-        limits: Caps on each run.
-        contracts: When pre- and postconditions are checked.
+        limits: Caps on each run; None keeps those of a composite that has code, and takes the
+            defaults for one that has none.
+        contracts: When pre- and postconditions are checked; None keeps what a composite that has
+            code was bound with, and is ``off`` for one that has none.
 
     Example:
         >>> from agentkit import Library, open_store, tool
@@ -76,14 +81,19 @@ def link(
 
 
 def link_report(
-    library: Library, *, limits: CompositeLimits | None = None, contracts: ContractMode = "off"
+    library: Library,
+    *,
+    limits: CompositeLimits | None = None,
+    contracts: ContractMode | None = None,
 ) -> LinkReport:
     """As ``link``, with the reasons why composites got no code.
 
     Args:
         library: The library.
-        limits: Caps on each run.
-        contracts: When pre- and postconditions are checked.
+        limits: Caps on each run; None keeps those of a composite that has code, and takes the
+            defaults for one that has none.
+        contracts: When pre- and postconditions are checked; None keeps what a composite that has
+            code was bound with, and is ``off`` for one that has none.
     """
     linked, refused = bind_composites(
         library.tools, library.dag, limits=limits, contracts=contracts

@@ -73,6 +73,11 @@ class Tool:
             TypeError: The tool is unbound.
         """
         if self.function is None:
-            message = f"tool {self.name!r} has no function in this process"
+            hint = (
+                "; it is a composite: bind the tools that it calls (library.bind), or ask "
+                "agentkit.library.linking.link_report(library) what stands in its way"
+            )
+            composite = self.definition.is_composite
+            message = f"tool {self.name!r} has no function in this process{hint * composite}"
             raise TypeError(message)
         return self.function(*args, **kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -9,8 +10,9 @@ from agentkit.errors import SourceProblem, UsageError
 from agentkit.tools.composite import ir
 from agentkit.tools.composite.contracts import Conditions
 from agentkit.tools.composite.faults import refusal
+from agentkit.tools.composite.interpreter.awaiting import AwaitingLowering, unshared
 from agentkit.tools.composite.interpreter.children import Child, Place
-from agentkit.tools.composite.interpreter.failures import run_error
+from agentkit.tools.composite.interpreter.failures import located, run_error
 from agentkit.tools.composite.interpreter.frames import (
     ACTIVATION,
     METER,
@@ -22,6 +24,7 @@ from agentkit.tools.composite.interpreter.frames import (
 )
 from agentkit.tools.composite.interpreter.lowering import ExpressionLowering, Slots
 from agentkit.tools.composite.interpreter.meter import Meter
+from agentkit.tools.composite.interpreter.scheduling import SchedulingLowering
 from agentkit.tools.composite.interpreter.statements import StatementLowering
 from agentkit.tools.composite.interpreter.trace import Order, TracedCall
 from agentkit.tools.composite.limits import CompositeLimits
@@ -82,19 +85,24 @@ class Composite:
         self.program = program
         self.name = name
         self.limits = limits or CompositeLimits()
-        self._contracts = contracts
+        self.contracts = contracts
         self._conditions = None if definition is None else Conditions(definition)
         self._children = _bound(program, children, name)
         self.needs_event_loop = any(child.needs_event_loop for child in self._children.values())
         self._usual = Activation(
             path=(name,), checking=contracts == "always", watched=contracts == "always"
         )
+        self._lower(unshared(program) if self.needs_event_loop else program)
+
+    def _lower(self, program: ir.Program) -> None:
         slots = Slots(parameter.name for parameter in program.parameters)
         self._places = {p.name: slots.of(p.name) for p in program.parameters}
-        self._required = sum(parameter.default is None for parameter in program.parameters)
-        self._body = StatementLowering(ExpressionLowering(slots, self._lower_call)).block(
-            program.body
-        )
+        if self.needs_event_loop:
+            waiting = AwaitingLowering(slots, self._children)
+            self._body_async = SchedulingLowering(waiting).program(program.body)
+        else:
+            at_once = ExpressionLowering(slots, self._lower_call)
+            self._body = StatementLowering(at_once).block(program.body)
         self._template: Frame = [_MISSING] * slots.size
         for parameter in program.parameters:
             if parameter.default is not None:
@@ -128,12 +136,34 @@ class Composite:
         if self.needs_event_loop:
             self._refuse_to_block()
         activation = self._activation(dry_run=dry_run, trace=trace)
-        return self._run(arguments, Meter(self.limits), activation, (), activation.checking)
+        return self._run(
+            arguments, Meter(self.limits), activation, (), checks_itself=activation.checking
+        )
 
     async def run_async(
         self, arguments: Mapping[str, Any], *, dry_run: bool = False, trace: Trace | None = None
     ) -> Any:
-        return self.run(arguments, dry_run=dry_run, trace=trace)
+        """Run to the result, waiting for children; independent ones that change nothing overlap.
+
+        How calls are ordered is told in ``scheduling``. A composite that waits for nothing is run
+        at once. Arguments and errors are those of ``run``.
+        """
+        if not self.needs_event_loop:
+            return self.run(arguments, dry_run=dry_run, trace=trace)
+        activation = self._activation(dry_run=dry_run, trace=trace)
+        meter = Meter(self.limits)
+        meter.prepare_to_wait(asyncio.Semaphore(self.limits.concurrency))
+        timeout = asyncio.timeout(self.limits.deadline_seconds)
+        try:
+            async with timeout:
+                return await self._run_async(
+                    arguments, meter, activation, (), checks_itself=activation.checking
+                )
+        except TimeoutError as error:
+            if not timeout.expired():
+                raise
+            where, call = meter.interrupted[0] if meter.interrupted else (activation.path, None)
+            raise located(where, call, meter.too_late()) from error
 
     def enter(
         self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
@@ -141,12 +171,37 @@ class Composite:
         """Run inside the run of another composite, on its meter."""
         activation = self._inner_activation(caller, meter)
         own = activation.checking and not caller.checking  # else the caller has checked
-        return self._run(arguments, meter, activation, place, own)
+        return self._run(arguments, meter, activation, place, checks_itself=own)
 
     async def enter_async(
         self, arguments: Mapping[str, Any], meter: Meter, caller: Activation, place: Place
     ) -> Any:
-        return self.enter(arguments, meter, caller, place)
+        """The same, waiting for children."""
+        if not self.needs_event_loop:
+            return self.enter(arguments, meter, caller, place)
+        activation = self._inner_activation(caller, meter)
+        own = activation.checking and not caller.checking
+        return await self._run_async(arguments, meter, activation, place, checks_itself=own)
+
+    async def _run_async(
+        self,
+        arguments: Mapping[str, Any],
+        meter: Meter,
+        activation: Activation,
+        place: Place,
+        *,
+        checks_itself: bool,
+    ) -> Any:
+        frame = self._frame(arguments, meter, activation, place)
+        if checks_itself:
+            self._check_before(frame, arguments)
+        try:
+            await self._body_async(frame)
+        except RecursionError as error:
+            self._refuse_depth(activation, error)
+        if checks_itself:
+            self._check_after(frame, arguments)
+        return frame[RESULT]
 
     def _run(
         self,
@@ -154,6 +209,7 @@ class Composite:
         meter: Meter,
         activation: Activation,
         place: Place,
+        *,
         checks_itself: bool,
     ) -> Any:
         frame = self._frame(arguments, meter, activation, place)
@@ -162,8 +218,7 @@ class Composite:
         try:
             self._body(frame)
         except RecursionError as error:
-            message = "the composites and expressions are nested too deeply for Python's stack"
-            raise run_error(activation.path, None, "nesting", message) from error
+            self._refuse_depth(activation, error)
         if checks_itself:
             self._check_after(frame, arguments)
         return frame[RESULT]
@@ -192,6 +247,10 @@ class Composite:
         what = f"{what}; its parameters are: {parameters}"
         raise run_error(activation.path, None, "invalid_arguments", what)
 
+    def _refuse_depth(self, activation: Activation, error: RecursionError) -> NoReturn:
+        message = "composites and expressions are nested too deeply for Python's stack"
+        raise run_error(activation.path, None, "nesting", message) from error
+
     def _refuse_to_block(self) -> NoReturn:
         waiting = [name for name, child in self._children.items() if child.needs_event_loop]
         raise UsageError(
@@ -200,7 +259,7 @@ class Composite:
         )
 
     def _checks(self, *, dry_run: bool) -> bool:
-        return self._contracts == "always" or (dry_run and self._contracts == "dry_run")
+        return self.contracts == "always" or (dry_run and self.contracts == "dry_run")
 
     def _activation(self, *, dry_run: bool, trace: Trace | None) -> Activation:
         if not dry_run and trace is None:
