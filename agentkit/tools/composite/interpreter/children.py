@@ -74,6 +74,8 @@ class Child:
         tool: The tool.
         composite: Its function, when that is a composite that shares the run.
         needs_event_loop: Whether it can only be called by waiting for it.
+        is_read_only: Whether it is known to change nothing.
+        always_validated: Whether its arguments are checked against its schema in every run.
     """
 
     def __init__(self, tool: Tool, composite: Nested | None) -> None:
@@ -86,7 +88,8 @@ class Child:
             or (composite is None and bool(effects.reads or effects.open_world))
             or (composite is not None and composite.needs_event_loop)
         )
-        self._always_validated = composite is None and touches_world(effects)
+        self.is_read_only = effects.is_read_only
+        self.always_validated = composite is None and touches_world(effects)
         self._validator = ArgumentValidator(tool.definition)
         self._conditions = Conditions(tool.definition)
 
@@ -98,13 +101,7 @@ class Child:
 
         def run(frame: Frame) -> Any:
             given = {name: argument(frame) for name, argument in named}
-            meter = frame[METER]
-            meter.calls -= 1
-            if meter.calls < 0 or monotonic() > meter.ends_at:
-                refuse_call(frame, node)
-            for value in given.values():
-                if type(value) not in SCALARS:
-                    hand_over(frame, node, value)
+            begin_call(frame, node, given)
             if frame[ACTIVATION].watched:
                 return self._watched(frame, node, given, invoke)
             return invoke(frame, given, ())
@@ -129,13 +126,13 @@ class Child:
             return result if type(result) in SCALARS else adopted(frame, node, result)
 
         def call_with_care(frame: Frame, arguments: JsonObject, place: Place) -> Any:
-            if self._always_validated:
+            if self.always_validated:
                 self.validate(frame, node, arguments)
             return call(frame, converted(frame, node, convert, arguments), place)
 
         if composite is not None:
             return enter
-        return call_with_care if self._always_validated or self.tool.converts else call
+        return call_with_care if self.always_validated or self.tool.converts else call
 
     def validate(self, frame: Frame, node: ir.Call, arguments: JsonObject) -> None:
         """Refuse arguments that break the child's schema."""
@@ -221,18 +218,16 @@ def child_path(frame: Frame, node: ir.Call) -> tuple[str, ...]:
     return (*frame[ACTIVATION].path, node.child)
 
 
-def refuse_call(frame: Frame, node: ir.Call) -> None:
-    """Raise what forbids one more call."""
+def begin_call(frame: Frame, node: ir.Call, arguments: JsonObject) -> None:
+    """Count a call, look at the clock, and pay for arguments that have contents."""
+    meter = frame[METER]
+    meter.calls -= 1
     try:
-        frame[METER].check_call()
-    except Guard as error:
-        raise located(child_path(frame, node), node, error) from error
-
-
-def hand_over(frame: Frame, node: ir.Call, value: Any) -> None:
-    """Pay for an argument that has contents."""
-    try:
-        frame[METER].cross(value)
+        if meter.calls < 0 or monotonic() > meter.ends_at:
+            meter.refuse_call()
+        for value in arguments.values():
+            if type(value) not in SCALARS:
+                meter.cross(value)
     except FAILURES as error:
         raise located(child_path(frame, node), node, error) from error
 

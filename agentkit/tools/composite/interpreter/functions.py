@@ -32,7 +32,8 @@ def iterable(value: Any) -> Iterable[Any]:
         items: Iterable[Any] = value
         return items
     check_values(value, None)
-    return iter(value)
+    made: Iterable[Any] = iter(value)
+    return made
 
 
 def text_of(meter: Meter, value: Any) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from math import inf
 from time import monotonic
 from typing import Any
 
+from agentkit.tools.composite import ir
 from agentkit.tools.composite.interpreter.guard import Guard
 from agentkit.tools.composite.interpreter.weights import weigh
 from agentkit.tools.composite.limits import CompositeLimits
+
+_TASKS_PER_CHILD = 4
+"""Tasks are statements and items, of which some wait for others; children are fewer."""
 
 _WORD_BITS = 62
 _WORD = (1 << _WORD_BITS) - 1
@@ -29,9 +34,24 @@ class Meter:
         ends_at: When the run has to end, by the monotonic clock; infinity for never.
         low: Smallest integer that needs no further check.
         high: Largest integer that needs no further check.
+        permits: Lets so many children run at the same time; None where nothing is waited for.
+        tasks: Tasks that the run has now.
+        most_tasks: So many it may have; beyond, work is done one after the other.
+        interrupted: Paths and calls that were waiting when the run was stopped.
     """
 
-    __slots__ = ("calls", "ends_at", "fuel", "high", "limits", "low")
+    __slots__ = (
+        "calls",
+        "ends_at",
+        "fuel",
+        "high",
+        "interrupted",
+        "limits",
+        "low",
+        "most_tasks",
+        "permits",
+        "tasks",
+    )
 
     def __init__(self, limits: CompositeLimits) -> None:
         self.limits = limits
@@ -43,6 +63,13 @@ class Meter:
         self.high = _WORD if bits >= _WORD_BITS else (1 << bits) - 1
         self.low = -self.high
 
+    def prepare_to_wait(self, permits: AbstractAsyncContextManager[None]) -> None:
+        """Get ready for a run in which children are waited for; each holds a permit."""
+        self.permits = permits
+        self.tasks = 0
+        self.most_tasks = _TASKS_PER_CHILD * self.limits.concurrency
+        self.interrupted: list[tuple[tuple[str, ...], ir.Call]] = []
+
     def spend(self, units: int) -> None:
         """Take fuel.
 
@@ -53,15 +80,18 @@ class Meter:
         if self.fuel < 0:
             raise out_of_fuel(self)
 
-    def check_call(self) -> None:
-        """Refuse a call beyond the limit, or after the deadline; it was counted before."""
+    def refuse_call(self) -> None:
+        """Say why there can be no further call: there were too many, or it is too late."""
         if self.calls < 0:
             most = self.limits.child_calls
             raise Guard(
                 "child_calls", f"more than {most} calls of children; at most {most} are made"
             )
-        if monotonic() > self.ends_at:
-            raise Guard("deadline", f"the run has lasted {self.limits.deadline_seconds:g} seconds")
+        raise self.too_late()
+
+    def too_late(self) -> Guard:
+        """What is raised when the deadline has passed."""
+        return Guard("deadline", f"the run has lasted {self.limits.deadline_seconds:g} seconds")
 
     def look(self, value: Any) -> None:
         """Pay for looking through a value once."""

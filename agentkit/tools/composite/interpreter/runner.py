@@ -104,6 +104,7 @@ class Composite:
             at_once = ExpressionLowering(slots, self._lower_call)
             self._body = StatementLowering(at_once).block(program.body)
         self._template: Frame = [_MISSING] * slots.size
+        self._template[ORDER] = None
         for parameter in program.parameters:
             if parameter.default is not None:
                 self._template[self._places[parameter.name]] = parameter.default.value

@@ -35,7 +35,7 @@ class StatementLowering:
         steps = tuple(self.statement(statement) for statement in block)
         cost = 1 + len(steps) + self._expressions.nodes
         self._expressions.nodes = outside
-        place = next((found for found in map(_first_expression, block) if found), None)
+        place = next((found for found in map(first_expression, block) if found), None)
 
         def run(frame: Frame) -> Signal:
             meter = frame[METER]
@@ -158,7 +158,8 @@ def finished(node: ir.Return, value: Evaluate) -> Run:
     return run
 
 
-def _first_expression(node: ir.Statement) -> ir.Expression | None:
+def first_expression(node: ir.Statement) -> ir.Expression | None:
+    """The expression that a statement begins with: what it assigns, tests or runs over."""
     for part in ir.parts(node):
         if isinstance(part, ir.EXPRESSIONS):
             return part  # type: ignore[return-value]  # one of the expressions
