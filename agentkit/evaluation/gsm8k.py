@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from agentkit.episodes import Episode, Turn
 from agentkit.errors import CompositeError, DatasetError, ToolSignal, UsageError
+from agentkit.evolution.mining.trajectory import Flow, Given, Step, Trajectory
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.tools.composite import ir
@@ -82,7 +83,7 @@ class WordProblem:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Replay:
+class SolutionReplay:
     """What came of doing a solution's calculations with tools.
 
     Attributes:
@@ -91,6 +92,8 @@ class Replay:
         detail: What was wrong, in words; empty when the answer was reproduced.
         calls: The calls that were made, in order.
         results: Their results, in the same order.
+        origins: For each call, the arguments that are results of earlier calls: position of that
+            call by parameter.
         links: How many numbers were taken from the result of an earlier calculation.
         ambiguous: How many of them several earlier calculations had stated; the latest counts.
     """
@@ -100,8 +103,30 @@ class Replay:
     detail: str = ""
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
+    origins: tuple[Mapping[str, int], ...] = ()
     links: int = 0
     ambiguous: int = 0
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The calls with the flows of data between them as they are, not as values suggest."""
+        steps = (
+            Step(
+                tool=call.name,
+                sources={
+                    name: Flow(step=origin[name]) if name in origin else Given(value=value)
+                    for name, value in call.arguments.items()
+                },
+                result=result.value,
+            )
+            for call, result, origin in zip(self.calls, self.results, self.origins, strict=True)
+        )
+        return Trajectory(
+            trajectory_id=_episode_id(self.problem),
+            steps=tuple(steps),
+            request=self.problem.question,
+            answered=frozenset({len(self.calls) - 1}) if self.calls else frozenset(),
+        )
 
 
 def load_gsm8k(path: Path) -> tuple[WordProblem, ...]:
@@ -132,7 +157,7 @@ def load_gsm8k(path: Path) -> tuple[WordProblem, ...]:
     return tuple(problems)
 
 
-def replay_solution(problem: WordProblem, library: Library) -> Replay:
+def replay_solution(problem: WordProblem, library: Library) -> SolutionReplay:
     """Do a solution's calculations with tools.
 
     Args:
@@ -145,12 +170,13 @@ def replay_solution(problem: WordProblem, library: Library) -> Replay:
     """
     work = _Work(tools={op: _Operation.of(library[name]) for op, name in OPERATOR_TOOLS.items()})
     outcome, detail = _done(problem, work)
-    return Replay(
+    return SolutionReplay(
         problem=problem,
         outcome=outcome,
         detail=detail,
         calls=tuple(work.calls),
         results=tuple(work.results),
+        origins=tuple(work.origins),
         links=work.links,
         ambiguous=work.ambiguous,
     )
@@ -204,29 +230,37 @@ class _Operation:
         return cls(tool=tool, first=names[0], second=names[1])
 
 
+class _Operand(NamedTuple):
+    """A number, and the position of the call that it is the result of."""
+
+    value: float
+    origin: int | None = None
+
+
 @dataclass(kw_only=True)
 class _Work:
     """The calls made so far.
 
     Attributes:
         tools: By operator.
-        stated: For each calculation done, the value stated and the value that came out.
+        stated: For each calculation done, the value stated and what came out.
     """
 
     tools: Mapping[str, _Operation]
     calls: list[ToolCall] = field(default_factory=list)
     results: list[ToolResult] = field(default_factory=list)
-    stated: list[tuple[Fraction, float]] = field(default_factory=list)
+    origins: list[Mapping[str, int]] = field(default_factory=list)
+    stated: list[tuple[Fraction, _Operand]] = field(default_factory=list)
     links: int = 0
     ambiguous: int = 0
 
-    def value(self, expression: ir.Expression) -> float:
+    def value(self, expression: ir.Expression) -> _Operand:
         """The value of an expression; every operator in it is one call."""
         match expression:
             case ir.Constant(value=int() | float() as number) if not isinstance(number, bool):
                 return self._linked(number)
             case ir.Unary(operator="-", operand=ir.Constant(value=int() | float() as number)):
-                return -number
+                return _Operand(-number)
             case ir.Unary(operator="+", operand=operand):
                 return self.value(operand)
             case ir.Binary(operator=operator, left=left, right=right) if operator in self.tools:
@@ -234,24 +268,27 @@ class _Work:
             case _:
                 raise _UnreadableError(f"no tool stands for {type(expression).__name__}")
 
-    def _linked(self, number: float) -> float:
+    def _linked(self, number: float) -> _Operand:
         """The number itself, or the latest result that was stated as this number."""
         earlier = [result for stated, result in self.stated if stated == Fraction(str(number))]
         self.links += bool(earlier)
         self.ambiguous += len(earlier) > 1
-        return earlier[-1] if earlier else number
+        return earlier[-1] if earlier else _Operand(number)
 
-    def _call(self, operation: _Operation, left: float, right: float) -> float:
-        tool = operation.tool
-        arguments = {operation.first: left, operation.second: right}
-        call_id = f"call_{len(self.calls) + 1}"
+    def _call(self, operation: _Operation, left: _Operand, right: _Operand) -> _Operand:
+        tool, position = operation.tool, len(self.calls)
+        operands = {operation.first: left, operation.second: right}
+        arguments = {name: operand.value for name, operand in operands.items()}
+        call_id = f"call_{position + 1}"
         value, text = encode_result(tool(**arguments))
         self.calls.append(ToolCall(call_id=call_id, name=tool.name, arguments=arguments))
         self.results.append(
             ToolResult(call_id=call_id, name=tool.name, status="ok", value=value, text=text)
         )
-        result: float = value
-        return result
+        self.origins.append(
+            {name: one.origin for name, one in operands.items() if one.origin is not None}
+        )
+        return _Operand(value, position)
 
 
 def _done(problem: WordProblem, work: _Work) -> tuple[ReplayOutcome, str]:
@@ -262,7 +299,7 @@ def _done(problem: WordProblem, work: _Work) -> tuple[ReplayOutcome, str]:
             return outcome, f"{calculation}: {why}"
     if not work.calls:
         return "no_calculation", "the solution is in words alone"
-    last = work.stated[-1][1]
+    last = work.stated[-1][1].value
     if not _is_near(last, _number(problem.answer)):
         return "incomplete", f"the last result is {last}, the answer {problem.answer}"
     return "reproduced", ""
@@ -272,16 +309,16 @@ def _fault(calculation: Calculation, work: _Work) -> tuple[ReplayOutcome, str] |
     """Do one calculation; what is wrong with it, or None."""
     try:
         stated = _number(calculation.stated)
-        value = work.value(parse_expression(calculation.expression.strip(), ()))
+        found = work.value(parse_expression(calculation.expression.strip(), ()))
     except CompositeError as error:
         return "unreadable", error.problems[0].message
     except _UnreadableError as error:
         return "unreadable", str(error)
     except (ToolSignal, UnserialisableError) as refused:
         return "tool_failed", str(refused)
-    if not _is_near(value, stated):
-        return "disagrees", f"the tools give {value}"
-    work.stated.append((stated, value))
+    if not _is_near(found.value, stated):
+        return "disagrees", f"the tools give {found.value}"
+    work.stated.append((stated, found))
     return None
 
 
@@ -321,14 +358,18 @@ def _problem(record: _Record, problem_id: str) -> WordProblem:
     )
 
 
-def _episode(replay: Replay, library: Library) -> Episode:
+def _episode_id(problem: WordProblem) -> str:
+    return f"gsm8k:{problem.problem_id}"
+
+
+def _episode(replay: SolutionReplay, library: Library) -> Episode:
     problem = replay.problem
     turns = [
         Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
         for call, result in zip(replay.calls, replay.results, strict=True)
     ]
     return Episode(
-        episode_id=f"gsm8k:{problem.problem_id}",
+        episode_id=_episode_id(problem),
         request=problem.question,
         turns=(*turns, Turn(message=AssistantMessage(text=problem.answer))),
         output=problem.answer,

@@ -106,6 +106,18 @@ def test_reproduced_solutions_become_episodes(sample):
     assert Episode.from_json(json.loads(json.dumps(first.to_json()))) == first
 
 
+def test_the_flow_of_data_is_known_exactly(sample):
+    """A trajectory says which call each operand came from, inside a calculation and between two."""
+    replay = replay_solution(sample[2], LIBRARY)
+    assert replay.origins == ({}, {}, {"a": 1}, {"b": 2}, {"b": 0}, {"a": 3, "b": 4})
+    trajectory = replay.trajectory
+    assert trajectory.trajectory_id == "gsm8k:sample:3"
+    assert trajectory.answered == {5}
+    for step, call in zip(trajectory.steps, replay.calls, strict=True):
+        given = {name: trajectory.value(source) for name, source in step.sources.items()}
+        assert given == call.arguments
+
+
 def test_a_library_without_arithmetic_is_refused(sample):
     """The message names the tool that is missing."""
     with pytest.raises(ToolNotFoundError, match="'add'"):
