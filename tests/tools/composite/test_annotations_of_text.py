@@ -47,13 +47,13 @@ ANNOTATIONS: dict[str, Any] = {
     "Tuple[float, ...]": tuple[float, ...],
     "Sequence[int]": Sequence[int],
     "Mapping[str, bool]": Mapping[str, bool],
-    "Optional[int]": Optional[int],
+    "Optional[int]": Optional[int],  # noqa: UP045 - old spellings are still written
     "int | None": int | None,
     "int | str | None": int | str | None,
-    "Union[int, list[str]]": Union[int, list[str]],
-    "Optional[Union[int, str]]": Optional[int | str],
+    "Union[int, list[str]]": Union[int, list[str]],  # noqa: UP007 - the same
+    "Optional[Union[int, str]]": Optional[int | str],  # noqa: UP045 - the same
     "Literal['a', 'b']": Literal["a", "b"],
-    "Literal[1, -1, None]": Literal[1, -1, None],
+    "Literal[1, -1, None]": Literal[1, -1, None],  # noqa: PYI061 - the same
     "Literal['a'] | None": Literal["a"] | None,
     "Annotated[int, 'how many']": Annotated[int, "how many"],
     "Annotated[list[str], 'names'] ": Annotated[list[str], "names"],
@@ -63,7 +63,7 @@ ANNOTATIONS: dict[str, Any] = {
     ],
     "Expr['row, total -> float']": Expr["row, total -> float"],
     "typing.List[int]": list[int],
-    "typing.Optional[str]": Optional[str],
+    "typing.Optional[str]": Optional[str],  # noqa: UP045 - the same
     "t.Literal['a']": Literal["a"],
     "'int'": int,
     "'list[int] | None'": list[int] | None,

@@ -54,6 +54,7 @@ def twice(x: float, y: float = 1.0) -> float:
 
     Args:
         x: The number.
+        y: What is added.
 
     >>> twice(2, y=0)
     4
@@ -78,7 +79,7 @@ def test_the_record_is_read_from_head_and_docstring() -> None:
     definition = twice.definition
     assert definition.name == "twice"
     assert definition.text == "Twice a number, and one."
-    assert definition.description.parameters == {"x": "The number."}
+    assert definition.description.parameters == {"x": "The number.", "y": "What is added."}
     assert definition.examples == (Example(arguments={"x": 2, "y": 0}, result=4),)
     assert definition.origin.kind == "composite"
     assert definition.origin.reference.endswith(".twice")
@@ -92,6 +93,7 @@ def twice(x: float, y: float = 1.0) -> float:
 
     Args:
         x: The number.
+        y: What is added.
 
     >>> twice(2, y=0)
     4
@@ -118,7 +120,7 @@ def test_the_function_itself_is_never_called() -> None:
         """Note it twice."""
         return [note(text), note(text)]
 
-    note = None  # type: ignore[assignment]  # the closure now holds no tool
+    note = None  # type: ignore[assignment]  # noqa: F811 - the closure now holds no tool
     assert note_twice(text="a") == ["a", "a"]
     assert calls == ["a", "a"]
 
@@ -210,7 +212,7 @@ class Toolbox:
         """
         return (
             f"{add(a, 1)}"
-             """
+            """
 left
 """
         )
@@ -321,9 +323,7 @@ def test_a_function_without_text_is_explained() -> None:
     """In a plain prompt Python keeps no text; the message says what to do instead."""
     namespace: dict[str, Any] = {"add": add}
     exec("def f(a):\n    return add(a, 1)\n", namespace)
-    with pytest.raises(
-        UsageError, match="can not find the text of 'f'.*write the function in a file"
-    ):
+    with pytest.raises(UsageError, match="can not find the text of 'f'"):
         composite(namespace["f"])
 
 

@@ -34,7 +34,7 @@ EFFECTS = st.builds(
     ],
 )
 def test_an_effect_of_one_child_is_an_effect_of_the_composite(
-    writes: list[bool | None], joined: bool | None
+    *, writes: list[bool | None], joined: bool | None
 ) -> None:
     """True wins, False needs all, anything else stays undeclared."""
     assert join_effects(Effects(writes=value) for value in writes).writes is joined
@@ -51,7 +51,7 @@ def test_an_effect_of_one_child_is_an_effect_of_the_composite(
     ],
 )
 def test_only_idempotent_children_make_an_idempotent_composite(
-    idempotent: list[bool | None], joined: bool | None
+    *, idempotent: list[bool | None], joined: bool | None
 ) -> None:
     """False wins, True needs all: the reverse of the other effects."""
     assert join_effects(Effects(idempotent=value) for value in idempotent).idempotent is joined

@@ -215,11 +215,10 @@ def _comprehension(reader: Expressions, node: ir.Comprehension, names: Names) ->
         if inside is not None:
             reader.shape(condition, inside)
             inside = narrowed(inside, condition, truth=True)
-    if inside is None:
-        return array_of(NEVER, may_be_empty=True)
-    element = reader.shape(node.element, inside)
+    element = NEVER if inside is None else reader.shape(node.element, inside)
     if node.key is not None:
-        reader.shape(node.key, inside)
+        if inside is not None:
+            reader.shape(node.key, inside)
         return Shape(kinds=frozenset({"object"}), others=element)
     return array_of(element, may_be_empty=bool(node.conditions) or source.may_be_empty)
 
