@@ -1,0 +1,301 @@
+"""The DAG of a library: edges from call sites, depths, ancestors, and what broken data does."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit import Library, ToolDefinition
+from agentkit.errors import CompositeError, LibraryError, ToolNotFoundError
+from agentkit.library.dag import (
+    Dag,
+    ancestors,
+    children_of,
+    depth,
+    descendants,
+    expand,
+    find_cycle,
+    flat_size,
+    parents_of,
+    saved_calls,
+    to_networkx,
+    topological_order,
+)
+from agentkit.tools.composite.codec import program_to_json
+from agentkit.tools.composite.ir import Assign, Call, ListLiteral, Name, Program, Return
+from agentkit.tools.definition import ChildReference, Signature
+
+DIGEST = "0" * 64
+
+
+def primitive(name: str) -> ToolDefinition:
+    """A tool without a body."""
+    return ToolDefinition(name=name)
+
+
+def composite(name: str, *children: str, pins: tuple[str, ...] = ()) -> ToolDefinition:
+    """A composite that calls ``children`` one after the other."""
+    items = tuple(Call(child=child) for child in children)
+    program = Program(parameters=(), body=(Return(value=ListLiteral(items=items)),))
+    references = tuple(ChildReference(name=pin, digest=DIGEST) for pin in pins)
+    return ToolDefinition(
+        name=name, signature=Signature(children=references), body=program_to_json(program)
+    )
+
+
+@pytest.fixture
+def library() -> Library:
+    """Primitives a, b and lone; top calls mid twice and a once; mid calls b and a."""
+    return Library(
+        [
+            composite("top", "mid", "a", "mid", pins=("mid", "a")),
+            composite("mid", "b", "a", pins=("b", "a")),
+            primitive("a"),
+            primitive("b"),
+            primitive("lone"),
+        ]
+    )
+
+
+def test_edges_are_the_call_sites(library):
+    """Children come once, in the order of first calls; parents are the other way round."""
+    assert children_of(library, "top") == ("mid", "a")
+    assert children_of(library, "mid") == ("b", "a")
+    assert children_of(library, "a") == ()
+    assert parents_of(library, "a") == ("mid", "top")
+    assert parents_of(library, "lone") == ()
+
+
+def test_claims_make_no_edges():
+    """A pin that no call stands behind is no edge, and a call without a pin is one."""
+    claimed = Library([composite("c", "a", pins=("b",)), primitive("a"), primitive("b")])
+    assert children_of(claimed, "c") == ("a",)
+    assert parents_of(claimed, "b") == ()
+
+
+def test_depth_and_sizes_follow_the_recurrences(library):
+    """Depth is one more than that of the deepest child; flat size adds up with multiplicity."""
+    assert [depth(library, name) for name in library.tools] == [2, 1, 0, 0, 0]
+    assert [flat_size(library, name) for name in library.tools] == [5, 2, 1, 1, 1]
+    assert [saved_calls(library, name) for name in library.tools] == [4, 1, 0, 0, 0]
+
+
+def test_a_composite_without_calls_stands_for_one():
+    """It has depth 1 and flat size 1, and is the leaf of its own expansion."""
+    alone = Library([composite("c"), composite("d", "c", "c")])
+    assert (depth(alone, "c"), flat_size(alone, "c"), flat_size(alone, "d")) == (1, 1, 2)
+    assert [call.name for call in expand(alone, "d")] == ["c", "c"]
+
+
+def test_an_expansion_names_the_way_to_each_call(library):
+    """The trace is in program order, and each call knows the composites around it."""
+    trace = expand(library, "top")
+    assert [call.name for call in trace] == ["b", "a", "a", "b", "a"]
+    assert [call.path for call in trace] == [
+        ("top", "mid"),
+        ("top", "mid"),
+        ("top",),
+        ("top", "mid"),
+        ("top", "mid"),
+    ]
+    assert [(call.name, call.path) for call in expand(library, "a")] == [("a", ())]
+
+
+def test_an_expansion_is_capped():
+    """Thirty composites that double each other are counted, and written down only on request."""
+    doubling = [composite(f"c{n}", *[f"c{n - 1}"] * 2) for n in range(1, 31)]
+    library = Library([primitive("c0"), *doubling])
+    assert flat_size(library, "c30") == 2**30
+    with pytest.raises(LibraryError, match="1,073,741,824 primitive calls, more than the limit"):
+        expand(library, "c30")
+    assert len(expand(library, "c3", limit=8)) == 8
+
+
+def test_ancestors_come_in_the_order_of_validation(library):
+    """Everything above a tool, children before parents."""
+    assert ancestors(library, "b") == ("mid", "top")
+    assert ancestors(library, "top") == ()
+    assert descendants(library, "top") == ("a", "b", "mid")
+    assert topological_order(library).index("mid") < topological_order(library).index("top")
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(library):
+    """Every question about a tool that is not there raises as the library itself does."""
+    for ask in (children_of, parents_of, depth, flat_size, ancestors, descendants, expand):
+        with pytest.raises(ToolNotFoundError, match=r"no tool named 'lonely'.*'lone'"):
+            ask(library, "lonely")
+
+
+def test_a_missing_child_is_named_with_the_path():
+    """A library with a hole loads; what stands above the hole has no depth, and says why."""
+    holed = Library([composite("top", "mid"), composite("mid", "gone"), primitive("a")])
+    with pytest.raises(LibraryError, match="top -> mid -> gone the tool 'gone' is not in"):
+        depth(holed, "top")
+    with pytest.raises(LibraryError, match="'gone' is not in the library"):
+        flat_size(holed, "mid")
+    assert depth(holed, "a") == 0
+    assert ancestors(holed, "gone") == ("mid", "top")
+    assert find_cycle(holed) is None
+    mended = holed.with_tools([primitive("gone")])
+    assert depth(mended, "top") == 2
+
+
+def test_a_cycle_is_reported_with_its_path():
+    """Foreign data may call in a circle: it loads, and the path is named."""
+    circle = Library(
+        [composite("a", "b"), composite("b", "c", "p"), composite("c", "a"), composite("d", "a")]
+    ).with_tools([primitive("p")])
+    assert find_cycle(circle) == ("a", "b", "c", "a")
+    with pytest.raises(LibraryError, match="run in the cycle a -> b -> c -> a"):
+        depth(circle, "d")
+    with pytest.raises(LibraryError, match="no order: a -> b -> c -> a"):
+        topological_order(circle)
+    assert depth(circle, "p") == 0
+    assert ancestors(circle, "p") == ("a", "b", "c", "d")
+    assert find_cycle(circle.with_tools([composite("c", "p")])) is None
+
+
+def test_a_tool_that_calls_itself_is_the_smallest_cycle():
+    """One node, one edge."""
+    assert find_cycle(Library([composite("a", "a")])) == ("a", "a")
+
+
+def test_a_body_that_is_no_program_keeps_its_flat_size_to_itself():
+    """The library loads and has depths; the flat size says what is wrong with the body."""
+    broken = ToolDefinition(name="c", body={"kind": "Program", "body": [{"kind": "Call"}]})
+    library = Library([broken, composite("d", "c")])
+    assert depth(library, "d") == 2
+    for name in ("c", "d"):
+        with pytest.raises(CompositeError):
+            flat_size(library, name)
+
+
+def test_a_very_deep_chain_is_no_problem():
+    """Five thousand layers of composites are counted, expanded and walked without recursion."""
+    names = [f"c{n}" for n in range(5_001)]
+    chain = [composite(name, below) for below, name in pairwise(names)]
+    library = Library([*reversed(chain), primitive("c0")])
+    assert (depth(library, "c5000"), flat_size(library, "c5000")) == (5_000, 1)
+    assert [len(call.path) for call in expand(library, "c5000")] == [5_000]
+    assert len(ancestors(library, "c0")) == 5_000
+    assert find_cycle(library) is None
+    holed = library.without(["c0"])
+    with pytest.raises(LibraryError, match=r"c5000 -> .* -> \.\.\. 4993 more \.\.\. -> .* -> c0"):
+        depth(holed, "c5000")
+    circle = library.with_tools([composite("c0", "c5000")])
+    assert len(find_cycle(circle) or ()) == 5_002
+
+
+def test_the_graph_of_networkx_has_the_same_nodes_and_edges(library):
+    """Users get a networkx graph whose nodes say what they are."""
+    graph = to_networkx(library.without(["b"]))
+    assert dict(graph.nodes(data="kind")) == {
+        "top": "composite",
+        "mid": "composite",
+        "a": "primitive",
+        "lone": "primitive",
+        "b": "missing",
+    }
+    assert sorted(graph.edges) == [("mid", "a"), ("mid", "b"), ("top", "a"), ("top", "mid")]
+    assert dict(to_networkx(library).nodes(data="depth"))["top"] == 2
+
+
+# --- properties -----------------------------------------------------------------------------------
+
+
+@st.composite
+def edges_of(draw: st.DrawFn, *, acyclic: bool = True) -> dict[str, tuple[str, ...]]:
+    """What each of up to nine tools calls; the first two are primitives."""
+    count = draw(st.integers(2, 9))
+    calls: dict[str, tuple[str, ...]] = {"t0": (), "t1": ()}
+    for number in range(2, count):
+        known = [f"t{n}" for n in range(number if acyclic else count)]
+        calls[f"t{number}"] = tuple(draw(st.lists(st.sampled_from(known), max_size=4)))
+    return calls
+
+
+def definitions(calls: dict[str, tuple[str, ...]]) -> list[ToolDefinition]:
+    """The tools that call so."""
+    return [
+        composite(name, *children) if name not in {"t0", "t1"} else primitive(name)
+        for name, children in calls.items()
+    ]
+
+
+@settings(max_examples=200, deadline=None)
+@given(edges_of(), st.randoms(use_true_random=False))
+def test_invariants_hold_for_any_dag(calls, random):
+    """Acyclic, depth and flat size by their recurrences, ancestors the transitive closure."""
+    tools = definitions(calls)
+    random.shuffle(tools)
+    library = Library(tools)
+    graph = to_networkx(library)
+    assert nx.is_directed_acyclic_graph(graph)
+    assert find_cycle(library) is None
+    place = {name: at for at, name in enumerate(topological_order(library))}
+    for name, children in calls.items():
+        below = [depth(library, child) for child in children]
+        if name in {"t0", "t1"}:
+            assert (depth(library, name), flat_size(library, name)) == (0, 1)
+        else:
+            assert depth(library, name) == 1 + max(below, default=0)
+            assert flat_size(library, name) == max(1, sum(flat_size(library, c) for c in children))
+        assert all(place[child] < place[name] for child in children)
+        assert set(ancestors(library, name)) == nx.ancestors(graph, name)
+        assert set(descendants(library, name)) == nx.descendants(graph, name)
+        above = ancestors(library, name)
+        for at, one in enumerate(above):
+            assert not set(children_of(library, one)).intersection(above[at:])
+        assert len(expand(library, name)) == flat_size(library, name)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(edges_of(acyclic=False), st.sets(st.sampled_from("0123456789"))), max_size=4)
+)
+def test_a_dag_carried_along_is_the_one_made_afresh(steps):
+    """Whatever is added, replaced and taken out, also in circles, nothing is left behind."""
+    library = Library()
+    assert library.dag == Dag()
+    for calls, digits in steps:
+        library = library.with_tools(definitions(calls))
+        assert library.dag == Dag.of(library)
+        library = library.without(f"t{digit}" for digit in digits)
+        fresh = Library(list(library))
+        assert library.dag == fresh.dag
+        assert find_cycle(library) == find_cycle(fresh)
+        for name in library.dag.depths:
+            assert flat_size(library, name) == flat_size(fresh, name)
+        circular = not nx.is_directed_acyclic_graph(to_networkx(library))
+        assert circular == (find_cycle(library) is not None)
+
+
+def test_a_dag_is_made_when_it_is_asked_for(library):
+    """A library that nobody asks has none; one that was asked hands it on."""
+    assert "dag" not in vars(library)
+    assert "dag" not in vars(library.with_tools([primitive("new")]))
+    before = library.dag
+    for changed in (library.with_tools([primitive("new")]), library.without(["lone"])):
+        assert vars(changed)["dag"] == Dag.of(changed)
+    assert vars(library.bind({"a": print}))["dag"] is before
+    assert library.dag is before
+    assert len(before.children) == 5
+
+
+def test_words_change_no_edges(library):
+    """Replacing a tool by one with the same body keeps the DAG as it is."""
+    assert library.with_tools([primitive("a")]).dag == library.dag
+    same = library.dag.with_tools([composite("mid", "b", "a", pins=("b", "a"))])
+    assert same is library.dag
+
+
+def test_a_variable_is_no_edge():
+    """Only calls are edges: a name that happens to be a tool's is not."""
+    body = (Assign(targets=("x",), value=Call(child="a")), Return(value=Name(name="x")))
+    program = program_to_json(Program(parameters=(), body=body))
+    library = Library([ToolDefinition(name="c", body=program), primitive("a"), primitive("x")])
+    assert children_of(library, "c") == ("a",)

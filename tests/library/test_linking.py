@@ -1,0 +1,244 @@
+"""Linking: composites run on the code of the tools that they call."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from agentkit import Agent, Library, RunResult, ToolDefinition, open_store, tool
+from agentkit.errors import CompositeRunError, ContractViolation
+from agentkit.library import LibraryChange
+from agentkit.library.linking import broken_links, link, link_report
+from agentkit.messages import ToolCall
+from agentkit.testing import ScriptedModel
+from agentkit.tools.composite.codec import program_to_json
+from agentkit.tools.composite.decorator import composite
+from agentkit.tools.composite.ir import Call, Program, Return
+from agentkit.tools.composite.limits import CompositeLimits
+from agentkit.tools.composite.source import compose
+from agentkit.tools.definition import Description
+
+
+@tool
+def add(a: float, b: float) -> float:
+    """Add two numbers."""
+    return a + b
+
+
+@tool(effects=["destructive"])
+def wipe(path: str) -> str:
+    """Delete a file."""
+    return f"{path} is gone"
+
+
+TWICE = 'def twice(x: float) -> float:\n    "Twice."\n    return add(x, x)'
+FOUR = 'def four(x: float) -> float:\n    "Four times."\n    return twice(twice(x))'
+
+
+@pytest.fixture
+def library() -> Library:
+    """As from a store: add, twice and four, none with code."""
+    definitions = [add.definition]
+    for text in (TWICE, FOUR):
+        definitions.append(compose(text, Library(definitions).tools))
+    return Library(definitions)
+
+
+def reworded(definition: ToolDefinition) -> ToolDefinition:
+    """The same tool with other words, so with another digest."""
+    return replace(definition, description=Description(summary="Other words."))
+
+
+def problems(library: Library) -> dict[str, list[str]]:
+    """The codes of what stands in the way of each composite."""
+    refused = link_report(library).refused
+    return {name: [problem.code for problem in found] for name, found in refused.items()}
+
+
+def test_binding_the_primitives_makes_composites_run(library):
+    """Code is given to add alone; twice and four, which is made of twice, run on it."""
+    bound = library.bind({"add": add})
+    assert bound["four"](x=3) == 12
+    assert bound["twice"].is_bound
+    assert library["four"].function is None
+
+
+def test_binding_again_reaches_the_composites(library):
+    """A child with new code is called by the composites too, not the code before."""
+    bound = library.bind({"add": add}).bind({"add": lambda a, b: a * b})
+    assert bound["four"](x=3) == 81
+
+
+def test_a_composite_without_code_below_has_none(library):
+    """It says what it waits for; the call of it would be somebody else's work."""
+    report = link_report(library)
+    assert (report.bound, set(report.refused)) == ((), {"twice", "four"})
+    assert problems(library) == {"twice": ["unbound_child"], "four": ["unbound_child"]}
+    assert "'add', which has no function" in report.refused["twice"][0].message
+    assert broken_links(library, "four") == ()
+    with pytest.raises(TypeError, match="it is a composite: bind the tools that it calls"):
+        report.library["four"](x=1)
+
+
+def test_a_child_that_vanished_leaves_no_code(library):
+    """Also what ran before: the tool that was taken out must not run through the back door."""
+    rest = link(library.bind({"add": add}).without(["add"]))
+    assert not rest["twice"].is_bound
+    assert not rest["four"].is_bound
+    assert problems(rest) == {"twice": ["missing_child"], "four": ["missing_child"]}
+    assert "'four' calls 'twice', which can not run" in broken_links(rest, "four")[0].message
+
+
+def test_a_child_that_changed_leaves_no_code(library):
+    """A composite runs with the children that it was validated with, or not at all."""
+    bound = library.bind({"add": add})
+    changed = link(bound.with_tools([add.with_definition(reworded(add.definition))]))
+    assert problems(changed) == {"twice": ["changed_child"], "four": ["changed_child"]}
+    assert changed["add"].is_bound
+
+
+def test_the_rest_of_a_library_links_around_what_is_broken(library):
+    """One composite whose child is gone does not keep the others from running."""
+    other = compose('def none(a: float) -> str:\n    "N."\n    return wipe("x")', {"wipe": wipe})
+    bound = library.with_tools([other]).bind({"add": add})
+    assert problems(bound) == {"none": ["missing_child"]}
+    assert bound["four"](x=1) == 4
+
+
+def test_calls_in_a_circle_never_get_code():
+    """Foreign data with a cycle is refused with its path."""
+
+    def calling(name: str, child: str) -> ToolDefinition:
+        body = program_to_json(Program(parameters=(), body=(Return(value=Call(child=child)),)))
+        return ToolDefinition(name=name, body=body)
+
+    report = link_report(Library([calling("a", "b"), calling("b", "a")]))
+    assert report.bound == ()
+    assert report.refused["a"][0].code == "recursive_call"
+    assert "a -> b -> a" in report.refused["a"][0].message
+
+
+def test_a_body_that_is_no_program_is_refused_with_its_reason():
+    """The reason is that of the reader of programs."""
+    broken = Library([ToolDefinition(name="c", body={"format": 1, "kind": "Nothing"})])
+    assert problems(broken) == {"c": ["malformed_program"]}
+    assert broken_links(broken, "c")
+
+
+def test_code_of_the_callers_own_is_left_alone(library):
+    """A composite bound to a plain function keeps it."""
+    bound = library.bind({"add": add, "twice": lambda x: -x})
+    assert bound["twice"](x=3) == -3
+    assert bound["four"](x=3) == 3
+
+
+def test_a_composite_needs_approval_when_a_child_does():
+    """Approval is that of the children, and survives a round through a store."""
+    tidy = compose(
+        'def tidy(path: str) -> str:\n    "Tidy."\n    return wipe(path)', {"wipe": wipe}
+    )
+    bound = Library([wipe.definition, tidy]).bind({"wipe": wipe})
+    assert bound["tidy"].needs_approval
+    asked = bound.bind({"wipe": replace(wipe, requires_approval=False)})
+    assert not asked["wipe"].needs_approval
+
+
+def test_limits_and_contracts_are_those_that_linking_is_given(library):
+    """Linking again sets them; binding again keeps them."""
+    bound = library.bind({"add": add})
+    tight = link(bound, limits=CompositeLimits(child_calls=1))
+    with pytest.raises(CompositeRunError, match="call"):
+        tight["four"](x=1)
+    with pytest.raises(CompositeRunError, match="call"):
+        tight.bind({"add": add})["four"](x=1)
+    guarded = replace(
+        add.definition, specification=replace(add.definition.specification, pre=("a < 10",))
+    )
+    text = compose(TWICE, {"add": guarded_tool(guarded)})
+    watched = link(Library([guarded_tool(guarded), text]), contracts="always")
+    with pytest.raises(ContractViolation):
+        watched["twice"](x=10)
+    assert link(Library([guarded_tool(guarded), text]))["twice"](x=10) == 20
+
+
+def guarded_tool(definition: ToolDefinition):
+    """Add, with the conditions of ``definition``."""
+    return add.with_definition(definition)
+
+
+def test_a_composite_made_in_code_keeps_its_settings():
+    """Contracts chosen at the decorator hold after binding."""
+
+    @composite(pre=["x > 0"], contracts="always")
+    def positive_twice(x: float) -> float:
+        """Twice a positive number."""
+        return add(x, x)
+
+    linked = link(Library([add, positive_twice]))
+    with pytest.raises(ContractViolation):
+        linked["positive_twice"](x=-1)
+
+
+@pytest.mark.parametrize("url", ["memory:", "sqlite:///{}/library.db"])
+def test_stores_keep_bodies_and_pins(library, tmp_path, url):
+    """What comes back equals what was kept, has the same DAG, and runs once add has code."""
+    store = open_store(url.format(tmp_path))
+    upserts = tuple(library.definitions)
+    store.commit(LibraryChange(proposal_id="all", upserts=upserts), expected_version=0)
+    loaded = store.load()
+    assert loaded.definitions == library.definitions
+    assert loaded.dag == library.dag
+    assert loaded.bind({"add": add})["four"](x=2) == 8
+    store.close()
+
+
+ELSEWHERE = """
+import sys
+from agentkit import open_store
+library = open_store(sys.argv[1]).load().bind({"add": lambda a, b: a + b})
+print(library["four"](x=2.5), library.dag.depths["four"], library.dag.flat_size("four"))
+"""
+
+
+def test_a_composite_runs_in_another_process(library, tmp_path):
+    """Body and pins are all that is needed; the process that composed it is gone."""
+    url = f"sqlite:///{tmp_path}/library.db"
+    store = open_store(url)
+    upserts = tuple(library.definitions)
+    store.commit(LibraryChange(proposal_id="all", upserts=upserts), expected_version=0)
+    store.close()
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE, url], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["10.0", "2", "2"]
+
+
+async def run_four(library: Library, *tools) -> RunResult:
+    """The result of a model's call of four."""
+    call = ToolCall(call_id="1", name="four", arguments={"x": 2})
+    agent = Agent(ScriptedModel([[call], "Done."]), library=library, tools=tools)
+    return await agent.run("Four times two, with four?")
+
+
+async def test_an_agent_links_the_composites_of_its_library(library):
+    """Tools in code give their code to the stored primitives, and with that to composites."""
+    run = await run_four(library, add)
+    assert run.episode.results[0].value == 8
+
+
+async def test_a_call_that_only_waits_for_code_is_deferred(library):
+    """Work outside this process stays possible for composites as for primitives."""
+    run = await run_four(library)
+    assert run.stop_reason == "deferred"
+
+
+async def test_a_call_that_nobody_could_run_is_explained(library):
+    """A composite whose child vanished fails with the reason, and the run goes on."""
+    run = await run_four(library.without(["add"]))
+    result = run.episode.results[0]
+    assert (result.status, result.failure.kind) == ("failed", "tool_failed")
+    assert "'add', which is not in the library" in result.text
+    assert run.output == "Done."
