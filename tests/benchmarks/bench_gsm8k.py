@@ -1,39 +1,92 @@
-"""Which solutions of GSM8K the arithmetic primitives reproduce, and why not the others.
+"""Which solutions of GSM8K the arithmetic primitives reproduce, and what composites would save.
 
-    python tests/benchmarks/bench_gsm8k.py test.jsonl [train.jsonl ...]
+    python tests/benchmarks/bench_gsm8k.py test.jsonl [train.jsonl ...] [--mine train.jsonl]
 
-The files are upstream's (openai/grade-school-math, MIT).
+The files are upstream's (openai/grade-school-math, MIT). With ``--mine``, composites are mined from
+the solutions in that file and put in the place of calls in the others; every rewritten solution
+is then run again on the recorded answers of the primitives.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from agentkit.evaluation import load_gsm8k, replay_solution
+from agentkit.evaluation.gsm8k import SolutionReplay
+from agentkit.evolution.mining import MinedComposite, apply, mine, replay
 from agentkit.testing import primitive_library
+
+LIBRARY = primitive_library()
+DEFINITIONS = {tool.name: tool.definition for tool in LIBRARY}
 
 
 def main() -> None:
     """Print one table for each file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    library = primitive_library()
-    for path in parser.parse_args().files:
-        problems = load_gsm8k(path)
-        began = time.process_time()
-        replays = [replay_solution(problem, library) for problem in problems]
-        seconds = time.process_time() - began
-        print(f"{path.name}: {len(replays)} problems, {seconds:.2f} s of CPU")
-        for outcome, count in Counter(replay.outcome for replay in replays).most_common():
-            print(f"  {outcome:15} {count:6} {count / len(replays):7.1%}")
-        calls = Counter(call.name for replay in replays for call in replay.calls)
-        print(f"  calls           {calls.total():6}  {dict(calls.most_common())}")
-        links = sum(replay.links for replay in replays)
-        ambiguous = sum(replay.ambiguous for replay in replays)
-        print(f"  operands taken from earlier results {links}, of these ambiguous {ambiguous}")
+    parser.add_argument("--mine", type=Path, metavar="FILE", help="mine composites from this file")
+    options = parser.parse_args()
+    composites = mined(options.mine) if options.mine else ()
+    for path in options.files:
+        replays = replayed(path)
+        show(path, replays)
+        if composites:
+            asyncio.run(show_saved(replays, composites))
+
+
+def replayed(path: Path) -> list[SolutionReplay]:
+    """The solutions of a file, done with the primitives."""
+    return [replay_solution(problem, LIBRARY) for problem in load_gsm8k(path)]
+
+
+def show(path: Path, replays: Sequence[SolutionReplay]) -> None:
+    """What became of the solutions."""
+    print(f"{path.name}: {len(replays)} problems")
+    for outcome, count in Counter(one.outcome for one in replays).most_common():
+        print(f"  {outcome:15} {count:6} {count / len(replays):7.1%}")
+    calls = Counter(call.name for one in replays for call in one.calls)
+    print(f"  calls           {calls.total():6}  {dict(calls.most_common())}")
+    links = sum(one.links for one in replays)
+    ambiguous = sum(one.ambiguous for one in replays)
+    print(f"  operands taken from earlier results {links}, of these ambiguous {ambiguous}")
+
+
+def mined(path: Path) -> tuple[MinedComposite, ...]:
+    """Composites that recur in the reproduced solutions of a file."""
+    solutions = [one.trajectory for one in replayed(path) if one.outcome == "reproduced"]
+    began = time.process_time()
+    result = mine(solutions, DEFINITIONS)
+    seconds = time.process_time() - began
+    print(
+        f"{path.name}: {len(result.composites)} composites from {len(solutions)} solutions in "
+        f"{seconds:.1f} s of CPU, {result.calls} calls -> {result.calls_after}"
+    )
+    for composite in result.composites[:10]:
+        print(f"  {composite.name:24} in {composite.support} solutions, saves {composite.gain}")
+    return result.composites
+
+
+async def show_saved(
+    replays: Sequence[SolutionReplay], composites: Sequence[MinedComposite]
+) -> None:
+    """Calls before and after, over the solutions that primitives reproduce."""
+    known = DEFINITIONS | {composite.name: composite.definition for composite in composites}
+    before = after = changed = equal = alone = 0
+    for one in replays:
+        if one.outcome == "reproduced":
+            short = apply(one.trajectory, composites, DEFINITIONS)
+            before += len(one.calls)
+            after += len(short.steps)
+            changed += len(short.steps) < len(one.calls)
+            alone += len(short.steps) == 1
+            equal += (await replay(one.trajectory, short, known)).is_equal
+    print(f"  with composites {before} calls -> {after} ({1 - after / before:.1%} saved)")
+    print(f"  solutions changed {changed}, of one call {alone}, equal when run again {equal}")
 
 
 if __name__ == "__main__":
