@@ -1,84 +1,134 @@
-"""Whether two composites are the same program, whatever they call their variables."""
+"""Programs in a form that does not depend on names, nor on the order of parameters.
+
+Works on the JSON form of a program, because an index holds one for every composite of a library;
+``agentkit.tools.composite.normal_form`` keeps the order of parameters, and gives a program.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
-from typing import Any, TypeVar
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from agentkit.tools.composite import ir
-from agentkit.tools.composite.codec import program_from_json
+from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 
-Part = TypeVar("Part")
 
-_BINDERS = (ir.Assign, ir.For, ir.Comprehension)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NormalForm:
+    """A program without its author's names.
 
-
-def same_program(
-    candidate: ToolDefinition, known: ToolDefinition, mapping: Mapping[str, str]
-) -> str:
-    """Why the two do the same by their text alone; empty when the text does not show it.
-
-    Args:
-        candidate: A composite.
-        known: A composite, or a tool that the candidate may only pass its arguments on to.
-        mapping: For each parameter of the candidate, the one of the other tool that it means.
+    Attributes:
+        text: The same for two programs exactly when they differ in the names of parameters and
+            variables only.
+        parameters: The author's names of the parameters, in the order in which the program first
+            speaks of them; one that it never speaks of is left out.
     """
-    program = program_from_json(candidate.body) if candidate.body is not None else None
-    if program is None:
-        return ""
-    if _passes_on(program, known.name, mapping):
-        return f"it only passes its arguments on to {known.name!r}"
-    if known.body is None:
-        return ""
-    if _body(program, mapping) == _body(program_from_json(known.body), {}):
-        return "it is the same program"
-    return ""
+
+    text: str
+    parameters: tuple[str, ...]
 
 
-def _passes_on(program: ir.Program, child: str, mapping: Mapping[str, str]) -> bool:
-    if len(program.body) != 1 or not isinstance(program.body[0], ir.Return):
-        return False
-    call = program.body[0].value
-    if not isinstance(call, ir.Call) or call.child != child:
-        return False
-    passed = {
-        argument.value.name: argument.name
-        for argument in call.arguments
-        if isinstance(argument.value, ir.Name)
-    }
-    return passed == dict(mapping) and len(call.arguments) == len(passed)
+def normal_form(body: JsonObject) -> NormalForm:
+    """The normal form of a program in its JSON form (``agentkit.tools.composite.codec``).
+
+    Example:
+        >>> name = {"kind": "Name", "name": "x"}
+        >>> def returning(parameter):
+        ...     value = {"kind": "Name", "name": parameter}
+        ...     return {"parameters": [{"kind": "Parameter", "name": parameter, "default": None}],
+        ...             "body": [{"kind": "Return", "value": value}]}
+        >>> normal_form(returning("x")).text == normal_form(returning("y")).text
+        True
+    """
+    parameters = [parameter["name"] for parameter in body.get("parameters", ())]
+    names = _Names(frozenset(parameters))
+    text = json.dumps(_renamed(body.get("body", ()), names), separators=(",", ":"))
+    spoken = tuple(name for name in names.numbered if name in names.parameters)
+    return NormalForm(text=text, parameters=spoken)
 
 
-def _body(program: ir.Program, mapping: Mapping[str, str]) -> ir.Block:
-    """The statements with parameters and variables under names that do not depend on the author."""
-    names = {p.name: f"parameter {mapping.get(p.name, p.name)}" for p in program.parameters}
-    for node in ir.walk(program):
-        for bound in _bound_by(node):
-            names.setdefault(bound, f"variable {len(names)}")
-    return tuple(_renamed(statement, names) for statement in program.body)
+class _Names:
+    """Numbers names in the order in which they are first met."""
+
+    def __init__(self, parameters: frozenset[str]) -> None:
+        self.parameters = parameters
+        self.numbered: dict[str, str] = {}
+        self._count = 0
+
+    def of(self, name: str) -> str:
+        if name not in self.numbered:
+            self.numbered[name] = self._fresh(name)
+        return self.numbered[name]
+
+    def enter(self, targets: Sequence[str]) -> dict[str, str]:
+        """Begin a comprehension, whose targets are its own; gives what to ``leave`` with."""
+        outside = self.numbered
+        self.numbered = outside | {target: self._fresh(target) for target in targets}
+        return outside
+
+    def leave(self, outside: dict[str, str], targets: Sequence[str]) -> None:
+        """End a comprehension; what was first met inside stays known."""
+        met = {name: at for name, at in self.numbered.items() if name not in targets}
+        self.numbered = met | {name: outside[name] for name in targets if name in outside}
+
+    def _fresh(self, name: str) -> str:
+        self._count += 1
+        return f"{'parameter' if name in self.parameters else 'variable'} {self._count}"
 
 
-def _bound_by(node: ir.Node) -> tuple[str, ...]:
-    if isinstance(node, _BINDERS):
-        return node.targets
-    return (node.target,) if isinstance(node, ir.Update) else ()
-
-
-def _renamed(part: Part, names: Mapping[str, str]) -> Part:
-    if isinstance(part, tuple):
-        return tuple(_renamed(item, names) for item in part)  # type: ignore[return-value]  # same shape
-    if isinstance(part, ir.Name):
-        return replace(part, name=names.get(part.name, part.name))
-    if not hasattr(part, "__dataclass_fields__"):
+def _renamed(part: Any, names: _Names) -> Any:
+    if isinstance(part, list | tuple):
+        return [_renamed(item, names) for item in part]
+    if not isinstance(part, Mapping):
         return part
-    changed: dict[str, Any] = {
-        field.name: _renamed(getattr(part, field.name), names)
-        for field in fields(part)  # type: ignore[arg-type]  # checked above
+    if part.get("kind") == "Name":
+        return names.of(part["name"])
+    if part.get("kind") == "Comprehension":
+        return _comprehension(part, names)
+    changed: dict[str, Any] = {}
+    for field, value in part.items():
+        if field == "targets":
+            changed[field] = [names.of(target) for target in value]
+        elif field == "target":
+            changed[field] = names.of(value)
+        else:
+            changed[field] = _renamed(value, names)
+    return changed
+
+
+def _comprehension(part: JsonObject, names: _Names) -> dict[str, Any]:
+    source = _renamed(part["source"], names)
+    outside = names.enter(part["targets"])
+    inside = {
+        field: _renamed(value, names)
+        for field, value in part.items()
+        if field not in {"source", "targets"}
     }
-    if isinstance(part, _BINDERS):
-        changed["targets"] = tuple(names[target] for target in part.targets)
-    if isinstance(part, ir.Update):
-        changed["target"] = names[part.target]
-    return replace(part, **changed)  # type: ignore[type-var]  # checked above
+    targets = [names.of(target) for target in part["targets"]]
+    names.leave(outside, part["targets"])
+    return {**inside, "source": source, "targets": targets}
+
+
+def passed_on(definition: ToolDefinition) -> tuple[str, Mapping[str, str]] | None:
+    """The tool that a composite only passes its arguments on to; None when it does more.
+
+    Returns:
+        The child, and for each parameter the child's parameter that it is given as.
+    """
+    body = definition.body or {}
+    statements = body.get("body", ())
+    if len(statements) != 1 or statements[0].get("kind") != "Return":
+        return None
+    call = statements[0]["value"]
+    if call.get("kind") != "Call":
+        return None
+    arguments = call["arguments"]
+    if any(argument["value"].get("kind") != "Name" for argument in arguments):
+        return None
+    given = {argument["value"]["name"]: argument["name"] for argument in arguments}
+    parameters = {parameter["name"] for parameter in body.get("parameters", ())}
+    if len(given) != len(arguments) or given.keys() != parameters:
+        return None
+    return call["child"], given

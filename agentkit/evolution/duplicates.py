@@ -7,19 +7,20 @@ still be meant for different things.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any, TypeAlias
 
 from agentkit.errors import CompositeError
 from agentkit.evolution.agreement import agree
-from agentkit.evolution.bodies import same_program
+from agentkit.evolution.bodies import normal_form, passed_on
 from agentkit.evolution.dry_run import DryRun, Failed
 from agentkit.evolution.policy import InsertPolicy
 from agentkit.evolution.probes import probes
-from agentkit.evolution.signatures import mappings, renamed
+from agentkit.evolution.signatures import forced_mapping, mappings, renamed, signature_key
 from agentkit.evolution.similarity import similarity
+from agentkit.evolution.snapshot import Snapshot
 from agentkit.messages import JsonObject
 from agentkit.tools.composite.contracts import check_post, check_pre
 from agentkit.tools.definition import ToolDefinition
@@ -47,55 +48,76 @@ class Duplicate:
 
 async def find_duplicate(
     candidate: Tool,
-    names: Sequence[str],
+    snapshot: Snapshot,
     trial: DryRun,
     policy: InsertPolicy,
     judge: Judge | None = None,
 ) -> Duplicate | None:
-    """The tool among ``names`` that does what the candidate does, if there is one.
+    """The tool of the library that does what the candidate does, if there is one.
 
     Args:
         candidate: A prepared tool that passed validation.
-        names: Tools of its signature.
+        snapshot: Where to look.
         trial: Runs both.
         policy: How much is tried, and how alike the words must be.
         judge: Asked when two tools behave alike and their words differ.
     """
     definition = candidate.definition
-    known = {tool.name: tool for tool in _runnable(names, trial)}
+    found = _passed_on(definition, snapshot) or _same_program(definition, snapshot)
+    if found is not None or not trial.is_pure(definition):
+        return found  # one recorded answer says nothing about the next one
+    for known in _comparable(definition, snapshot, trial, policy):
+        found = await _same_behaviour(candidate, known, trial, policy)
+        if found is not None and await _same_meaning(definition, known.definition, policy, judge):
+            return found
+    return None
+
+
+def _passed_on(candidate: ToolDefinition, snapshot: Snapshot) -> Duplicate | None:
+    passed = passed_on(candidate)
+    if passed is None:
+        return None
+    child, parameters = passed
+    known = snapshot.library[child].definition
+    same = signature_key(candidate.signature) == signature_key(known.signature)
+    if not same or not _fits_contract(candidate, known, parameters):
+        return None
+    reason = f"it only passes its arguments on to {child!r}"
+    return Duplicate(name=child, parameters=parameters, reason=reason)
+
+
+def _same_program(candidate: ToolDefinition, snapshot: Snapshot) -> Duplicate | None:
+    if candidate.body is None:
+        return None
+    ours = normal_form(candidate.body).parameters
+    for name in snapshot.index.of_same_program(candidate):
+        known = snapshot.library[name].definition
+        theirs = normal_form(known.body or {}).parameters
+        pairs = dict(zip(ours, theirs, strict=True))
+        parameters = forced_mapping(candidate.signature, known.signature, pairs)
+        if parameters is not None and _fits_contract(candidate, known, parameters):
+            return Duplicate(name=name, parameters=parameters, reason="it is the same program")
+    return None
+
+
+def _comparable(
+    candidate: ToolDefinition, snapshot: Snapshot, trial: DryRun, policy: InsertPolicy
+) -> Iterator[Tool]:
+    """Tools that may be run beside the candidate, those with the most alike words first."""
+    group = map(snapshot.library.__getitem__, snapshot.index.of_same_signature(candidate))
+    runnable = [tool for tool in group if _has_code(tool) and trial.is_pure(tool.definition)]
     alike = nlargest(
-        policy.compared, known, key=lambda name: similarity(definition, known[name].definition)
+        policy.compared, runnable, key=lambda tool: similarity(candidate, tool.definition)
     )
-    for name in alike:
-        found = _same_program(definition, known[name].definition, policy)
-        if found is not None:
-            return found
-    for name in alike:
-        found = await _same_behaviour(candidate, known[name], trial, policy)
-        if found is not None and await _same_meaning(
-            definition, known[name].definition, policy, judge
-        ):
-            return found
-    return None
-
-
-def _runnable(names: Sequence[str], trial: DryRun) -> Iterator[Tool]:
-    """Tools that can be compared with; a broken one elsewhere is no reason against a candidate."""
-    for name in names:
+    for tool in alike:
         try:
-            yield trial.safe(name)
+            yield trial.safe(tool.name)
         except CompositeError:
-            continue
+            continue  # a tool that is broken elsewhere is no reason against the candidate
 
 
-def _same_program(
-    candidate: ToolDefinition, known: ToolDefinition, policy: InsertPolicy
-) -> Duplicate | None:
-    for mapping in mappings(candidate.signature, known.signature, most=policy.mappings):
-        reason = same_program(candidate, known, mapping)
-        if reason and _fits_contract(candidate, known, mapping):
-            return Duplicate(name=known.name, parameters=mapping, reason=reason)
-    return None
+def _has_code(tool: Tool) -> bool:
+    return tool.is_bound or tool.definition.is_composite
 
 
 def _fits_contract(
@@ -112,8 +134,6 @@ def _fits_contract(
 async def _same_behaviour(
     candidate: Tool, known: Tool, trial: DryRun, policy: InsertPolicy
 ) -> Duplicate | None:
-    if not trial.is_pure(candidate.definition) or not trial.is_pure(known.definition):
-        return None  # one recorded answer says nothing about the next one
     signatures = candidate.definition.signature, known.definition.signature
     for mapping in mappings(*signatures, most=policy.mappings):
         agreements = await _agreements(candidate, known, mapping, trial, policy)

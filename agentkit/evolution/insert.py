@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from agentkit.errors import CompositeError
 from agentkit.evolution.budget import BudgetSpent
+from agentkit.evolution.decision import Addition, Decision, Merger
 from agentkit.evolution.dry_run import DryRun
 from agentkit.evolution.duplicates import Duplicate, Judge, find_duplicate
 from agentkit.evolution.outcome import Rejected
@@ -20,7 +20,8 @@ from agentkit.evolution.policy import InsertPolicy
 from agentkit.evolution.reading import Candidate, read_candidate
 from agentkit.evolution.refusal import Refused, refuse, refuse_source
 from agentkit.evolution.revision import check_acyclic, check_parents, pinned_above
-from agentkit.evolution.signatures import SignatureIndex, renamed
+from agentkit.evolution.signatures import renamed
+from agentkit.evolution.snapshot import Snapshot
 from agentkit.evolution.stubs import same_call
 from agentkit.evolution.trial import check_children, check_examples, check_probes
 from agentkit.library.library import Library
@@ -42,58 +43,6 @@ class Procedure:
     policy: InsertPolicy = field(default_factory=InsertPolicy)
     limits: CompositeLimits = field(default_factory=CompositeLimits)
     judge: Judge | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Snapshot:
-    """What a candidate is judged against.
-
-    Attributes:
-        library: Bound and linked.
-        index: Its tools by signature.
-    """
-
-    library: Library
-    index: SignatureIndex
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Addition:
-    """The candidate is to be added.
-
-    Attributes:
-        tool: The candidate; a primitive with its code.
-        revised: Whether it takes the place of another revision.
-        repinned: Composites above it, pinned to the new revision.
-    """
-
-    tool: Tool
-    revised: bool = False
-    repinned: tuple[ToolDefinition, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Merger:
-    """The candidate's examples are to move to a tool that does the same.
-
-    Attributes:
-        into: That tool, with the examples.
-        moved: How many are new to it.
-        parameters: For each parameter of the candidate, the one of the tool that it means.
-        reason: What showed that they are the same.
-        repinned: Composites above it, pinned to the new revision.
-        is_itself: Whether the tool is the candidate, to the last example.
-    """
-
-    into: ToolDefinition
-    moved: int
-    parameters: Mapping[str, str]
-    reason: str
-    repinned: tuple[ToolDefinition, ...] = ()
-    is_itself: bool = False
-
-
-Decision: TypeAlias = Addition | Merger | Rejected
 
 
 async def decide(candidate: Candidate, snapshot: Snapshot, procedure: Procedure) -> Decision:
@@ -143,8 +92,7 @@ async def _decide(tool: Tool, snapshot: Snapshot, procedure: Procedure) -> Decis
     if revises:
         above = await check_parents(tool, library, policy=policy, limits=procedure.limits)
         return Addition(tool=tool, revised=True, repinned=above)
-    names = snapshot.index.matching(tool.definition.signature)
-    found = await find_duplicate(prepared, names, trial, policy, procedure.judge)
+    found = await find_duplicate(prepared, snapshot, trial, policy, procedure.judge)
     if found is not None:
         return _merger(tool.definition, found, library, policy)
     if known is not None:
@@ -196,10 +144,3 @@ def _name_taken(known: ToolDefinition) -> Refused:
 
 def _name_of(candidate: Candidate) -> str:
     return "" if isinstance(candidate, str) else candidate.name
-
-
-def upserts(decision: Addition | Merger) -> tuple[ToolDefinition, ...]:
-    """The definitions that change when a decision is carried out."""
-    if isinstance(decision, Addition):
-        return (decision.tool.definition, *decision.repinned)
-    return (decision.into, *decision.repinned) if decision.moved else ()

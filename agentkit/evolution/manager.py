@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from agentkit.errors import CompositeError, StaleVersionError, UsageError
+from agentkit.errors import StaleVersionError, UsageError
+from agentkit.evolution.decision import Addition, Merger, told
 from agentkit.evolution.duplicates import Judge
-from agentkit.evolution.insert import (
-    Addition,
-    Merger,
-    Procedure,
-    Snapshot,
-    decide,
-    upserts,
-)
-from agentkit.evolution.outcome import Added, InsertOutcome, Merged, Rejected
+from agentkit.evolution.insert import Procedure, decide
+from agentkit.evolution.outcome import InsertOutcome, Rejected
 from agentkit.evolution.policy import InsertPolicy
 from agentkit.evolution.reading import Candidate
-from agentkit.evolution.signatures import SignatureIndex
-from agentkit.library.dag import depth, flat_size
-from agentkit.library.graph import in_order
+from agentkit.evolution.snapshot import Snapshot
 from agentkit.library.library import Library
+from agentkit.library.linking import link
 from agentkit.library.store import LibraryChange, ToolStore
 from agentkit.tools.composite.binding import composite_tool
 from agentkit.tools.composite.limits import CompositeLimits
@@ -81,20 +75,27 @@ class ToolManager:
         self._code = {tool.name: tool for tool in tools if tool.is_bound}
         self._procedure = Procedure(policy=policy, limits=limits, judge=judge)
         self._author = author
-        self._snapshot = self._load()
+        self._snapshot = Snapshot.of(store.load(), self._code)
+        self._linked: Library | None = None
 
     @property
     def library(self) -> Library:
         """The newest snapshot that this manager has seen, bound and linked."""
-        return self._snapshot.library
+        if self._linked is None:
+            self._linked = link(self._snapshot.library, limits=self._procedure.limits)
+        return self._linked
 
     def refresh(self) -> Library:
         """Take up what other writers made."""
-        self._snapshot = self._load()
-        return self._snapshot.library
+        self._reload()
+        return self.library
 
     def register(
-        self, tools: Iterable[Tool | ToolDefinition], *, reason: str = "", proposal_id: str = ""
+        self,
+        tools: Iterable[Tool | ToolDefinition],
+        *,
+        reason: str = "",
+        proposal_id: str | None = None,
     ) -> int:
         """Add primitives that a person gives, unexamined, as ``agentkit tools add`` does.
 
@@ -112,22 +113,21 @@ class ToolManager:
         if composites:
             raise UsageError(f"{', '.join(composites)}: composites are added with insert()")
         self._code |= {tool.name: tool for tool in given if tool.is_bound}
-        identity = proposal_id or _new_id("register")
-        for attempt in range(1, self._procedure.policy.attempts + 1):
-            new = tuple(t.definition for t in given if t.name not in self.library)
+        proposal = _Proposal.of(proposal_id, "register", reason=reason)
+        attempts_left = self._procedure.policy.attempts
+        while True:
+            held = self._snapshot.library
+            new = tuple(tool.definition for tool in given if tool.name not in held)
             try:
                 if new:
-                    self._store.commit(
-                        self._change(new, identity, reason, ()),
-                        expected_version=self.library.version,
-                    )
+                    change = proposal.change(new, author=self._author)
+                    self._store.commit(change, expected_version=held.version)
+                return self._reload().version
             except StaleVersionError:
-                if attempt == self._procedure.policy.attempts:
+                attempts_left -= 1
+                if not attempts_left:
                     raise
-            else:
-                break
-            self.refresh()
-        return self.refresh().version
+                self._reload()
 
     def insert(
         self,
@@ -169,7 +169,7 @@ class ToolManager:
         proposal_id: str | None = None,
     ) -> InsertOutcome:
         """As ``insert``, where an event loop runs."""
-        identity = proposal_id or _new_id("insert")
+        proposal = _Proposal.of(proposal_id, "insert", reason=reason, evidence=evidence)
         attempts_left = self._procedure.policy.attempts
         while True:
             snapshot = self._snapshot
@@ -177,9 +177,9 @@ class ToolManager:
             if isinstance(decision, Rejected):
                 return decision
             try:
-                return self._carry_out(decision, snapshot, identity, reason, tuple(evidence))
+                return self._carry_out(decision, snapshot, proposal)
             except StaleVersionError:
-                self.refresh()
+                self._reload()
                 attempts_left -= 1
                 if not attempts_left:
                     return _contended(decision)
@@ -194,162 +194,126 @@ class ToolManager:
         decision = await decide(candidate, snapshot, self._procedure)
         if isinstance(decision, Rejected):
             return decision
-        version = snapshot.library.version + bool(upserts(decision))
-        grown = _grown(snapshot, decision, self._procedure.limits, version=version)
-        return _outcome(decision, grown.library)
+        version = snapshot.library.version + bool(decision.upserts)
+        return told(decision, snapshot.after(decision, version).library)
 
     async def review(self, candidate: Candidate) -> Rejected | None:
         """Why ``insert`` would reject a candidate; None when it would not."""
         outcome = await self.preview_async(candidate)
         return outcome if isinstance(outcome, Rejected) else None
 
-    def _load(self) -> Snapshot:
-        library = self._store.load()
-        code = {name: tool for name, tool in self._code.items() if name in library}
-        for name, tool in code.items():
-            _check_same_parameters(tool, library[name].definition)
-        linked = _linked(library.bind(code), self._procedure.limits)
-        return Snapshot(library=linked, index=SignatureIndex(library.definitions))
+    def _reload(self) -> Library:
+        self._snapshot = Snapshot.of(self._store.load(), self._code)
+        self._linked = None
+        return self._snapshot.library
 
     def _carry_out(
-        self,
-        decision: Addition | Merger,
-        snapshot: Snapshot,
-        identity: str,
-        reason: str,
-        evidence: tuple[str, ...],
+        self, decision: Addition | Merger, snapshot: Snapshot, proposal: _Proposal
     ) -> InsertOutcome:
-        changed = upserts(decision)
+        changed = decision.upserts
         if not changed:
-            return self._earlier(decision, identity) or _outcome(decision, snapshot.library)
+            return self._earlier(decision, proposal) or told(decision, snapshot.library)
         expected = snapshot.library.version
-        change = self._change(changed, identity, reason, evidence)
+        change = proposal.change(changed, author=self._author)
         version = self._store.commit(change, expected_version=expected)
-        if version <= expected:
-            return self._repeated(changed[0], identity, version)
+        if version <= expected or not self._is_written(changed[0], proposal, version):
+            return self._repeated(changed[0], proposal, version)
         if isinstance(decision, Addition) and decision.tool.is_bound:
             self._code[decision.tool.name] = decision.tool
-        grown = _grown(snapshot, decision, self._procedure.limits, version=version)
-        self._snapshot = grown
-        return _outcome(decision, grown.library)
+        self._adopt(snapshot.after(decision, version), changed)
+        return told(decision, self._snapshot.library)
 
-    def _change(
-        self,
-        definitions: tuple[ToolDefinition, ...],
-        identity: str,
-        reason: str,
-        evidence: tuple[str, ...],
-    ) -> LibraryChange:
-        return LibraryChange(
-            proposal_id=identity,
-            upserts=definitions,
-            author=self._author,
-            reason=reason,
-            evidence=evidence,
-        )
+    def _adopt(self, snapshot: Snapshot, changed: Iterable[ToolDefinition]) -> None:
+        """Go on with a snapshot that differs from the last one in ``changed`` only."""
+        self._snapshot = snapshot
+        if self._linked is None:
+            return
+        linked, limits = self._linked, self._procedure.limits
+        for definition in changed:  # children before parents
+            tool = snapshot.library[definition.name]
+            if definition.is_composite:
+                tool = composite_tool(definition, linked.tools, limits=limits)
+            linked = linked.with_tools([tool])
+        self._linked = linked.at_version(snapshot.library.version)
 
-    def _repeated(self, wanted: ToolDefinition, identity: str, version: int) -> InsertOutcome:
+    def _is_written(self, wanted: ToolDefinition, proposal: _Proposal, version: int) -> bool:
+        """Whether that version was made by this change; a store skips an id that it knows."""
+        if proposal.is_new:
+            return True
+        history = self._store.history(wanted.name)
+        return any(r.version == version and r.definition == wanted for r in history)
+
+    def _repeated(self, wanted: ToolDefinition, proposal: _Proposal, version: int) -> InsertOutcome:
         """The store knew the proposal: what it made then, if that was the same."""
-        library = self.refresh()
+        library = self._reload()
         held = library.get(wanted.name)
         if held is None or held.definition != wanted:
             return Rejected(
                 code="proposal_reused",
                 name=wanted.name,
-                explanation=f"the proposal {identity!r} made library version {version}, which was "
-                f"another change than adding {wanted.name!r}",
+                explanation=f"the proposal {proposal.identity!r} made library version {version}, "
+                f"which was another change than adding {wanted.name!r}",
                 advice="give each candidate a proposal id of its own",
             )
-        return _outcome(Addition(tool=held), library.at_version(version))
+        return told(Addition(tool=held), library.at_version(version))
 
-    def _earlier(self, decision: Addition | Merger, identity: str) -> InsertOutcome | None:
+    def _earlier(self, decision: Addition | Merger, proposal: _Proposal) -> InsertOutcome | None:
         """What the proposal did when it was first made, for a retry that finds it done."""
-        if isinstance(decision, Addition):
+        if isinstance(decision, Addition) or proposal.is_new:
             return None
-        library = self.library
-        made = [r for r in self._store.history(decision.into.name) if r.proposal_id == identity]
+        library, name = self._snapshot.library, decision.into.name
+        made = [r for r in self._store.history(name) if r.proposal_id == proposal.identity]
         if not made:
             return None
         at = library.at_version(made[0].version)
-        if decision.is_itself:
-            return _outcome(Addition(tool=library[decision.into.name]), at)
-        return _outcome(decision, at)
+        return told(Addition(tool=library[name]) if decision.is_itself else decision, at)
 
 
-def _linked(library: Library, limits: CompositeLimits) -> Library:
-    """Every composite bound to its children, as far as these are sound."""
-    for name in in_order(library.tools, library.dag.children):
-        if library[name].definition.is_composite:
-            try:
-                bound = composite_tool(library[name].definition, library.tools, limits=limits)
-            except CompositeError:
-                continue  # stays unbound; what would be built on it is rejected with the reason
-            library = library.with_tools([bound])
-    return library
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Proposal:
+    """What the history keeps of a candidate.
 
+    Attributes:
+        identity: Recognises a retry.
+        is_new: Whether nobody can have used the identity before.
+        reason: Why.
+        evidence: Ids of the episodes behind it.
+    """
 
-def _grown(
-    snapshot: Snapshot, decision: Addition | Merger, limits: CompositeLimits, *, version: int
-) -> Snapshot:
-    """The snapshot after a decision, without reading the store again."""
-    library = snapshot.library
-    if isinstance(decision, Addition) and not decision.tool.definition.is_composite:
-        library = library.with_tools([decision.tool])
-    changed = upserts(decision)
-    for definition in changed:  # children before parents
-        if definition.is_composite:
-            bound = composite_tool(definition, library.tools, limits=limits)
-            library = library.with_tools([bound])
-        elif definition.name in snapshot.library:
-            library = library.with_tools([library[definition.name].with_definition(definition)])
-    index = snapshot.index.with_definitions(changed)
-    return Snapshot(library=library.at_version(version), index=index)
+    identity: str
+    is_new: bool
+    reason: str = ""
+    evidence: tuple[str, ...] = ()
 
-
-def _outcome(decision: Addition | Merger, library: Library) -> InsertOutcome:
-    """What a decision came to, told of the library that holds it."""
-    above = tuple(definition.name for definition in decision.repinned)
-    if isinstance(decision, Merger):
-        return Merged(
-            into=decision.into.name,
-            definition=decision.into,
-            version=library.version,
-            examples_moved=decision.moved,
-            parameters=dict(decision.parameters),
-            reason=decision.reason,
-            repinned=above,
+    @classmethod
+    def of(
+        cls, identity: str | None, kind: str, *, reason: str, evidence: Iterable[str] = ()
+    ) -> _Proposal:
+        return cls(
+            identity=identity or f"{kind}-{uuid.uuid4().hex}",
+            is_new=not identity,
+            reason=reason,
+            evidence=tuple(evidence),
         )
-    name = decision.tool.name
-    return Added(
-        definition=library[name].definition,
-        version=library.version,
-        depth=depth(library, name),
-        flat_size=flat_size(library, name),
-        revised=decision.revised,
-        repinned=above,
-    )
+
+    def change(self, definitions: tuple[ToolDefinition, ...], *, author: str) -> LibraryChange:
+        return LibraryChange(
+            proposal_id=self.identity,
+            upserts=definitions,
+            author=author,
+            reason=self.reason,
+            evidence=self.evidence,
+        )
 
 
 def _contended(decision: Addition | Merger) -> Rejected:
-    name = upserts(decision)[0].name
+    name = decision.upserts[0].name
     return Rejected(
         code="contention",
         name=name,
         explanation=f"other writers were faster every time {name!r} was to be written",
         advice="try again later, or raise InsertPolicy.attempts",
     )
-
-
-def _check_same_parameters(tool: Tool, stored: ToolDefinition) -> None:
-    if tool.definition.signature.parameters != stored.signature.parameters:
-        raise UsageError(
-            f"the parameters of {tool.name!r} in code differ from those in the library; add the "
-            "definition in code to the library first (agentkit tools add --on-conflict replace)"
-        )
-
-
-def _new_id(what: str) -> str:
-    return f"{what}-{uuid.uuid4().hex}"
 
 
 def _from_sync(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:

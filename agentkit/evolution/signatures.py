@@ -1,18 +1,14 @@
-"""Which tools have the same signature, and which parameters of two of them mean the same.
-
-Candidates for a merge are found by a key, never by a scan: the key of a tool holds the types of
-its parameters, whatever their names and order, and the type of its result.
-"""
+"""When two tools have the same signature, and which parameters of them mean the same."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from agentkit.messages import JsonObject
-from agentkit.tools.definition import Signature, ToolDefinition
+from agentkit.tools.definition import Signature
 
 _WORDS_ONLY = frozenset({"title", "description", "examples", "default", "$comment", "deprecated"})
 """Keywords of JSON Schema that constrain nothing."""
@@ -80,44 +76,23 @@ def renamed(arguments: JsonObject, mapping: Mapping[str, str]) -> dict[str, Any]
     return {mapping.get(name, name): value for name, value in arguments.items()}
 
 
-class SignatureIndex:
-    """Names of tools by ``signature_key``. Immutable; ``with_definitions`` gives a new one.
+def forced_mapping(
+    candidate: Signature, known: Signature, pairs: Mapping[str, str]
+) -> dict[str, str] | None:
+    """The one way to read parameters as those of another tool that holds ``pairs``.
 
-    Args:
-        definitions: What to index.
+    Parameters outside of ``pairs`` are those that no program speaks of: any of their type will do.
+
+    Returns:
+        The way; None when the types of a pair differ, or no way is left.
     """
-
-    __slots__ = ("_by_key", "_keys")
-
-    def __init__(self, definitions: Iterable[ToolDefinition] = ()) -> None:
-        self._by_key: dict[str, tuple[str, ...]] = {}
-        self._keys: dict[str, str] = {}
-        gathered: dict[str, list[str]] = {}
-        for definition in definitions:
-            key = self._keys[definition.name] = signature_key(definition.signature)
-            gathered.setdefault(key, []).append(definition.name)
-        self._by_key = {key: tuple(names) for key, names in gathered.items()}
-
-    def matching(self, signature: Signature) -> tuple[str, ...]:
-        """Names of the tools of that signature, in the order in which they came."""
-        return self._by_key.get(signature_key(signature), ())
-
-    def with_definitions(self, definitions: Iterable[ToolDefinition]) -> SignatureIndex:
-        """An index that also holds ``definitions``; one of the same name is replaced."""
-        changed = SignatureIndex()
-        changed._by_key, changed._keys = dict(self._by_key), dict(self._keys)
-        for definition in definitions:
-            changed._put(definition.name, signature_key(definition.signature))
-        return changed
-
-    def _put(self, name: str, key: str) -> None:
-        earlier = self._keys.get(name)
-        if earlier == key:
-            return
-        if earlier is not None:
-            self._by_key[earlier] = tuple(n for n in self._by_key[earlier] if n != name)
-        self._keys[name] = key
-        self._by_key[key] = (*self._by_key.get(key, ()), name)
+    wanted, offered = parameter_keys(candidate), parameter_keys(known)
+    if any(wanted[ours] != offered[theirs] for ours, theirs in pairs.items()):
+        return None
+    left = [name for name in wanted if name not in pairs]
+    free = {name: key for name, key in offered.items() if name not in set(pairs.values())}
+    rest = next(_bijections(left, wanted, free), None)
+    return None if rest is None or len(left) != len(free) else {**pairs, **rest}
 
 
 def _bare(schema: Any) -> Any:

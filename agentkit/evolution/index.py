@@ -1,0 +1,74 @@
+"""The tools of a library by what makes them alike: found by a key, never by a scan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from agentkit.evolution.bodies import normal_form
+from agentkit.evolution.signatures import signature_key
+from agentkit.tools.definition import ToolDefinition
+
+_Groups: TypeAlias = dict[str, tuple[str, ...]]
+
+
+class ToolIndex:
+    """Names of tools by signature, and of composites by program as well.
+
+    Immutable; ``with_definitions`` gives a new one at the cost of copying two dicts.
+
+    Args:
+        definitions: What to index.
+    """
+
+    __slots__ = ("_alike", "_keys", "_same")
+
+    def __init__(self, definitions: Iterable[ToolDefinition] = ()) -> None:
+        self._alike: _Groups = {}
+        self._same: _Groups = {}
+        self._keys: dict[str, tuple[str, str]] = {}
+        alike: dict[str, list[str]] = {}
+        same: dict[str, list[str]] = {}
+        for definition in definitions:
+            keys = self._keys[definition.name] = _keys_of(definition)
+            alike.setdefault(keys[0], []).append(definition.name)
+            if keys[1]:
+                same.setdefault(keys[1], []).append(definition.name)
+        self._alike = {key: tuple(names) for key, names in alike.items()}
+        self._same = {key: tuple(names) for key, names in same.items()}
+
+    def of_same_signature(self, definition: ToolDefinition) -> tuple[str, ...]:
+        """Tools whose parameters have the same types, whatever their names, and whose results."""
+        return self._alike.get(_keys_of(definition)[0], ())
+
+    def of_same_program(self, definition: ToolDefinition) -> tuple[str, ...]:
+        """Composites of the same signature whose program differs in names only."""
+        return self._same.get(_keys_of(definition)[1], ())
+
+    def with_definitions(self, definitions: Iterable[ToolDefinition]) -> ToolIndex:
+        """An index that also holds ``definitions``; one of the same name is replaced."""
+        changed = ToolIndex()
+        changed._alike, changed._same = dict(self._alike), dict(self._same)
+        changed._keys = dict(self._keys)
+        for definition in definitions:
+            changed._put(definition.name, _keys_of(definition))
+        return changed
+
+    def _put(self, name: str, keys: tuple[str, str]) -> None:
+        earlier = self._keys.get(name, ("", ""))
+        self._keys[name] = keys
+        for groups, before, after in zip((self._alike, self._same), earlier, keys, strict=True):
+            if before == after:
+                continue
+            if before:
+                groups[before] = tuple(other for other in groups[before] if other != name)
+            if after:
+                groups[after] = (*groups.get(after, ()), name)
+
+
+def _keys_of(definition: ToolDefinition) -> tuple[str, str]:
+    """Signature, and signature with program; the second is empty for a primitive."""
+    signature = signature_key(definition.signature)
+    if definition.body is None:
+        return signature, ""
+    return signature, f"{signature} {normal_form(definition.body).text}"

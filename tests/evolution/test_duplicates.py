@@ -1,0 +1,167 @@
+"""What counts as the same tool, and what does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit import tool
+from agentkit.evolution import Added, InsertPolicy, Merged, ModelJudge
+from agentkit.testing import ScriptedModel
+from agentkit.tools.definition import Effects
+
+
+def source(name, body, *, words="Total price of an order.", parameters="price: float, count: int",
+           examples=(((2.5, 4), 11.0),), **given):  # fmt: skip
+    """The text of a composite."""
+    names = [parameter.split(":")[0].strip() for parameter in parameters.split(",")]
+    worked = [
+        {"arguments": dict(zip(names, values, strict=True)), "result": result}
+        for values, result in examples
+    ]
+    options = ", ".join(f"{key}={value!r}" for key, value in given.items())
+    return (
+        f"@composite(examples={worked!r}, {options})\n"
+        f'def {name}({parameters}) -> float:\n    """{words}"""\n    {body}\n'
+    )
+
+
+TOTAL = source("order_total", "return add(mul(price, count), 1)")
+
+
+def test_the_same_program_under_other_names_is_merged(manager):
+    """Names of the function, its parameters and variables make no difference, nor their words."""
+    manager.insert(
+        TOTAL.replace("return add(mul", "whole = mul(price, count)\n    return add(whole, 1) #")
+    )
+    renamed = source(
+        "bill",
+        "both = mul(each, number)\n    return add(both, 1)",
+        parameters="each: float, number: int",
+        words="Something else entirely.",
+        examples=[((3.0, 2), 7.0)],
+    )
+    outcome = manager.insert(renamed)
+    assert isinstance(outcome, Merged)
+    assert outcome.reason == "it is the same program"
+    assert outcome.parameters == {"each": "price", "number": "count"}
+    assert outcome.examples_moved == 1
+
+
+def test_swapped_parameters_of_one_type_are_told_apart(manager):
+    """Which parameter means which is found by behaviour, not by order."""
+    manager.insert(source("gap", "return mul(sub(a, b), 2)", parameters="a: float, b: float",
+                          words="Twice the difference.", examples=[((5.0, 2.0), 6.0)]))  # fmt: skip
+    outcome = manager.insert(
+        source("twice_gap", "return add(sub(y, x), sub(y, x))", parameters="x: float, y: float",
+               words="The difference twice.", examples=[((1.0, 4.0), 6.0)])
+    )  # fmt: skip
+    assert isinstance(outcome, Merged)
+    assert outcome.parameters == {"x": "b", "y": "a"}
+
+
+@pytest.mark.parametrize(
+    ("body", "given"),
+    [
+        ("return add(mul(price, count), 2)", {"examples": (((2.5, 4), 12.0),)}),
+        (
+            "return add(mul(price, count), 1)",
+            {"pre": ["price > 0"], "examples": (((9.0, 1), 10.0),)},
+        ),
+    ],
+)
+def test_another_behaviour_or_contract_makes_another_tool(manager, body, given):
+    """Other results on one probe keep two tools apart, or an own contract in other words."""
+    manager.insert(TOTAL)
+    other = source("order_sum", body, **given)
+    outcome = manager.insert(other)
+    assert isinstance(outcome, Added if "pre" not in given else Merged)
+
+
+def test_equal_behaviour_under_unlike_words_needs_a_judge(make_manager):
+    """Without a judge both stay; a judge that says MERGE merges, one that hesitates does not."""
+    unlike = source("fortnight", "return add(1, mul(count, price))", words="Zebra crossing.")
+    for answer, kind in ((None, Added), ("DISTINCT", Added), ("I would MERGE or DISTINCT", Added)):
+        judge = None if answer is None else ModelJudge(ScriptedModel([answer]))
+        manager = make_manager(judge=judge)
+        assert isinstance(manager.insert(TOTAL), Added | Merged)
+        assert isinstance(manager.preview(unlike), kind)
+    merging = make_manager(judge=ModelJudge(ScriptedModel(["MERGE"])))
+    assert isinstance(merging.insert(unlike), Merged)
+
+
+def test_a_wrapper_around_one_tool_is_that_tool(make_manager):
+    """Passing arguments on adds nothing, even where the tool can not be run."""
+
+    @tool(effects=Effects(reads=True, writes=False),
+          examples=[{"arguments": {"city": "Oslo"}, "result": 7.5}])  # fmt: skip
+    def temperature(city: str) -> float:
+        """Temperature in a city."""
+        raise AssertionError(city)
+
+    manager = make_manager(temperature)
+    outcome = manager.insert('''
+@composite(examples=[{"arguments": {"place": "Oslo"}, "result": 7.5}])
+def how_warm(place: str) -> float:
+    """How warm it is."""
+    return temperature(city=place)
+''')
+    assert isinstance(outcome, Merged)
+    assert outcome.into == "temperature"
+    assert outcome.examples_moved == 0
+
+
+def test_recorded_answers_make_no_duplicates(make_manager):
+    """Two tools that read the world are not the same because two recorded answers are."""
+
+    @tool(effects=Effects(reads=True, writes=False),
+          examples=[{"arguments": {"city": c}, "result": r} for c, r in (("A", 1.0), ("B", 2.0))])  # fmt: skip
+    def now(city: str) -> float:
+        """Temperature in a city now."""
+        raise AssertionError(city)
+
+    text = '''
+@composite(examples=[{"arguments": {"city": "A"}, "result": 2.0}, {"arguments": {"city": "B"}, "result": 3.0}])
+def warmer(city: str) -> float:
+    """Temperature in a city now, one more."""
+    return add(now(city), 1)
+'''
+    manager = make_manager(now, policy=InsertPolicy(least_agreements=1))
+    assert isinstance(manager.insert(text), Added)
+    other = text.replace("def warmer", "def warmer_still").replace(
+        "add(now(city), 1)", "sub(now(city), -1)"
+    )
+    assert isinstance(manager.insert(other), Added)
+
+
+def test_examples_move_without_repeats_and_up_to_a_bound(make_manager):
+    """A worked call that the tool has already is not moved; nor more than the policy keeps."""
+    manager = make_manager(policy=InsertPolicy(most_examples=3))
+    manager.insert(TOTAL)
+    again = source("bill", "return add(mul(price, count), 1)",
+                   examples=[((2.5, 4), 11.0), ((1.0, 1), 2.0), ((1.0, 2), 3.0), ((1.0, 3), 4.0)])  # fmt: skip
+    outcome = manager.insert(again)
+    assert isinstance(outcome, Merged)
+    assert outcome.examples_moved == 2
+    assert [e.result for e in outcome.definition.examples] == [11.0, 2.0, 3.0]
+    assert manager.insert(again.replace("4), 11.0", "4), 11.0")).examples_moved == 0
+
+
+def test_what_stands_above_a_merged_tool_is_pinned_anew(manager, store):
+    """New examples change a digest; the composites above follow in the same library version."""
+    manager.insert(TOTAL)
+    manager.insert(
+        source("two_orders", "return add(order_total(price, count), order_total(price, count))",
+               words="Two equal orders.", examples=[((2.5, 4), 22.0)])
+    )  # fmt: skip
+    before = len(store.versions())
+    outcome = manager.insert(source("bill", "return add(mul(price, count), 1)",
+                                    examples=[((1.0, 1), 2.0)]))  # fmt: skip
+    assert isinstance(outcome, Merged)
+    assert outcome.repinned == ("two_orders",)
+    assert len(store.versions()) == before + 1
+    held = store.load()
+    (pin,) = [
+        c for c in held["two_orders"].definition.signature.children if c.name == "order_total"
+    ]
+    assert pin.digest == held["order_total"].definition.digest
+    assert manager.library["two_orders"](price=2.5, count=4) == 22.0
