@@ -132,7 +132,7 @@ class _Composer:
     ) -> None:
         self._parsed = parsed
         self._surface = surface
-        self._tools = {tool.name: tool for tool in tools.values()}
+        self._children = _children(parsed.program, tools)
         self._text = text
         self._faults = [*surface.faults]
 
@@ -186,22 +186,23 @@ class _Composer:
     def _signature(self, read: Signature) -> Signature:
         """The declared contract, with what the children tell about the undeclared parts."""
         program = self._parsed.program
-        inferred = parameter_schemas(program, self._tools)
+        children = self._children
         annotated = self._surface.annotations
+        undeclared = read.properties.keys() - annotated.keys()
+        inferred = parameter_schemas(program, undeclared, children)
         properties = {
-            name: schema if name in annotated else {**inferred.get(name, {}), **schema}
-            for name, schema in read.properties.items()
+            name: {**inferred.get(name, {}), **schema} for name, schema in read.properties.items()
         }
         parameters = {**read.parameters, "properties": properties}
-        checked = type_faults(program, parameters, self._tools, result=read.result)
+        checked = type_faults(program, parameters, children, result=read.result)
         self._faults += checked.faults
-        called = [self._tools[name] for name in dict.fromkeys(c.child for c in ir.calls(program))]
         return Signature(
             parameters=parameters,
             result=read.result if "return" in annotated else checked.result,
-            effects=join_effects(child.definition.signature.effects for child in called),
+            effects=join_effects(c.definition.signature.effects for c in children.values()),
             children=tuple(
-                ChildReference(name=child.name, digest=child.definition.digest) for child in called
+                ChildReference(name=name, digest=child.definition.digest)
+                for name, child in children.items()
             ),
         )
 
@@ -210,6 +211,18 @@ class _Composer:
             positions = self._parsed.positions
             problems = placed(self._faults, lambda node: _place(node, self._text, positions))
             raise refusal(self._parsed.name, problems)
+
+
+def _children(program: ir.Program, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """The tools that a program calls, by library name, in the order of first call."""
+    called = dict.fromkeys(call.child for call in ir.calls(program))
+    found: dict[str, Tool] = {}
+    for name in called:
+        tool = tools.get(name)
+        if tool is None or tool.name != name:  # the text calls it by another name
+            tool = next(tool for tool in tools.values() if tool.name == name)
+        found[name] = tool
+    return found
 
 
 def _surface(function: Function, given: Given | None, limits: CompositeLimits) -> _Surface:

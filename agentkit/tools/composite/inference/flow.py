@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from agentkit.tools.composite import ir
@@ -13,7 +13,7 @@ _NOT_ABOUT_VALUES = {"default", "description", "examples", "title"}
 
 
 def parameter_schemas(
-    program: ir.Program, tools: Mapping[str, Tool]
+    program: ir.Program, undeclared: Collection[str], tools: Mapping[str, Tool]
 ) -> Mapping[str, dict[str, Any]]:
     """What the children demand of the parameters that reach them unchanged.
 
@@ -22,9 +22,12 @@ def parameter_schemas(
 
     Args:
         program: The program.
+        undeclared: The parameters without an annotation.
         tools: Its children by their name in the library.
     """
-    fixed = {parameter.name: parameter for parameter in program.parameters}
+    fixed = {p.name: p for p in program.parameters if p.name in undeclared}
+    if not fixed:
+        return {}
     for node in ir.walk(program):
         for name in _targets(node):
             fixed.pop(name, None)
