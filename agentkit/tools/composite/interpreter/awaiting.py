@@ -147,6 +147,7 @@ class AwaitingLowering(ExpressionLowering):
                     ir.Call: self._call,
                     ir.Boolean: self._boolean,
                     ir.Conditional: self._conditional,
+                    ir.Method: self._method,
                 }
                 return ways.get(type(node), self._operation)
 
@@ -196,6 +197,25 @@ class AwaitingLowering(ExpressionLowering):
         async def run(frame: Frame) -> Any:
             await fill(frame)
             return finish(frame)
+
+        return run
+
+    def _method(self, node: ir.Method) -> AwaitValue:
+        receiver = self.part(node.receiver)
+        arguments = [self.part(argument) for argument in node.arguments]
+        fill = filling(arguments, together=self.floats(node))
+
+        async def run(frame: Frame) -> Any:
+            value = await receiver.value(frame)
+            try:
+                method = method_of(value, node.method)  # before the arguments, as Python does
+            except FAILURES as error:
+                fail(frame, node, error)
+            await fill(frame)
+            try:
+                return method(frame[METER], value, *(frame[part.place] for part in arguments))
+            except FAILURES as error:
+                fail(frame, node, error)
 
         return run
 

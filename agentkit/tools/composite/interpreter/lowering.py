@@ -441,18 +441,22 @@ def with_keywords(
     return run
 
 
-def call_method(name: str) -> Callable[..., Any]:
-    """The method of that name of whatever it is called on."""
+def _method(lowering: ExpressionLowering, node: ir.Method) -> Evaluate:
+    receiver, arguments = lowering.lower(node.receiver), lowering.all(node.arguments)
 
-    def run(meter: Any, receiver: Any, *arguments: Any) -> Any:
-        return method_of(receiver, name)(meter, receiver, *arguments)
+    def run(frame: Frame) -> Any:
+        value = receiver(frame)
+        try:
+            method = method_of(value, node.method)  # before the arguments, as Python does
+        except FAILURES as error:
+            fail(frame, node, error)
+        values = [argument(frame) for argument in arguments]
+        try:
+            return method(frame[METER], value, *values)
+        except FAILURES as error:
+            fail(frame, node, error)
 
     return run
-
-
-def _method(lowering: ExpressionLowering, node: ir.Method) -> Evaluate:
-    operands = lowering.all((node.receiver, *node.arguments))
-    return applied(node, call_method(node.method), operands)
 
 
 def _format(lowering: ExpressionLowering, node: ir.Format) -> Evaluate:
