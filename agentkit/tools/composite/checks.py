@@ -13,7 +13,7 @@ from agentkit.errors import SourceProblem
 from agentkit.tools.composite import ir
 from agentkit.tools.composite.checking.flow import Flow
 from agentkit.tools.composite.checking.liveness import dead_calls
-from agentkit.tools.composite.checking.names import child_clash, parameter_faults, variables_of
+from agentkit.tools.composite.checking.names import clash_faults, parameter_faults, variables_of
 from agentkit.tools.composite.checking.sizes import size_faults
 from agentkit.tools.composite.checking.visitor import Visitor
 from agentkit.tools.composite.faults import Fault, Place, placed
@@ -88,8 +88,7 @@ def find_faults(
         flow.bind(parameter, (parameter.name,))
     if flow.block(program.body):
         visitor.faults.append(_missing_return(program))
-    clashes = (child_clash(name, node, visitor.called) for name, node in variables.items())
-    visitor.faults.extend(clash for clash in clashes if clash is not None)
+    visitor.faults.extend(clash_faults(variables, visitor.called))
     if children:
         visitor.faults.extend(dead_calls(program, flow.uses, children))
     return visitor.faults

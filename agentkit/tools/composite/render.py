@@ -115,12 +115,13 @@ def _parameter(parameter: ir.Parameter, annotation: str) -> str:
 
 def _docstring(text: str) -> Iterator[str]:
     safe = text.strip().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    first, *others = f'"""{safe}'.split("\n")
-    lines = [first, *others]
-    if others or safe.endswith('"'):
+    if safe.endswith('"') and not safe.endswith('\\"'):
+        safe = f'{safe[:-1]}\\"'
+    lines = f'"""{safe}'.split("\n")
+    if len(lines) > 1:
         lines.append('"""')
     else:
-        lines[-1] += '"""'
+        lines[0] += '"""'
     yield from (f"{_INDENT}{line}".rstrip() for line in lines)
 
 

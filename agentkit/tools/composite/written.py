@@ -19,11 +19,19 @@ def written(name: str) -> str:
         >>> written("get user"), written("3d-plot"), written("from"), written("weather_now")
         ('get_user', '_3d_plot', 'from_', 'weather_now')
     """
+    if is_plain(name):
+        return name
     plain = normalize("NFKC", name)
     if not plain.isidentifier():
         plain = "".join(char if f"_{char}".isidentifier() else "_" for char in plain)
         plain = plain if plain.isidentifier() else f"_{plain}"
     return f"{plain}_" if iskeyword(plain) or plain in RESERVED else plain
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name is an ASCII identifier that means nothing else in the language."""
+    is_free = name not in RESERVED and not iskeyword(name)
+    return is_free and name.isascii() and name.isidentifier()
 
 
 def is_identifier(name: str) -> bool:
@@ -33,8 +41,10 @@ def is_identifier(name: str) -> bool:
 
 def is_dotted(name: str) -> bool:
     """Whether a name is two or more identifiers with dots between, such as ``weather.now``."""
+    if "." not in name:
+        return False
     head, *rest = name.split(".")
-    return bool(rest) and written(head) == head and all(map(is_identifier, rest))
+    return written(head) == head and all(map(is_identifier, rest))
 
 
 def spelled(text: str, names: Iterable[str]) -> tuple[str, ...]:

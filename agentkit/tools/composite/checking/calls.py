@@ -79,6 +79,8 @@ def _repeated(arguments: tuple[ir.Argument, ...], name: str) -> Iterator[Fault]:
 
 def child_faults(node: ir.Call, children: Mapping[str, Tool] | None, own: str) -> Iterator[Fault]:
     """What is wrong with a call of a child."""
+    if children is not None and _fits(node, children.get(node.child), own):
+        return
     if node.child == own:
         yield recursive_call(node, own)
         return
@@ -91,6 +93,19 @@ def child_faults(node: ir.Call, children: Mapping[str, Tool] | None, own: str) -
         yield Fault(node, "missing_child", message, did_you_mean(node.child, children))
     else:
         yield from _argument_faults(node, tool.definition.signature)
+
+
+def _fits(node: ir.Call, tool: Tool | None, own: str) -> bool:
+    """Whether a call is right, told quickly."""
+    if tool is None or node.child == own:
+        return False
+    names = {argument.name for argument in node.arguments}
+    signature = tool.definition.signature
+    return (
+        len(names) == len(node.arguments)
+        and names <= signature.properties.keys()
+        and names.issuperset(signature.required)
+    )
 
 
 def recursive_call(node: object, own: str) -> Fault:

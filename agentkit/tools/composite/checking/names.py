@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from agentkit.tools.composite import ir
 from agentkit.tools.composite.faults import Fault
@@ -56,15 +56,11 @@ def parameter_faults(program: ir.Program) -> Iterator[Fault]:
         seen.add(parameter.name)
 
 
-def child_clash(name: str, node: ir.Node, children: dict[str, str]) -> Fault | None:
-    """What is wrong with a variable that has the name of a child that the program calls."""
-    child = children.get(name)
-    if child is None:
-        return None
-    message = f"`{name}` is a variable, and the tool {child!r} is called by that name"
-    return Fault(node, "name_shadowing", message, f"Rename the variable, such as `{name}_result`.")
-
-
-def called_by(child: str) -> str:
-    """The name that a call of ``child`` starts with in the text."""
-    return child.partition(".")[0] if is_dotted(child) else written(child)
+def clash_faults(variables: Mapping[str, ir.Node], called: Iterable[str]) -> Iterator[Fault]:
+    """Variables that have the name of a child that the program calls."""
+    for child in called:
+        name = child.partition(".")[0] if is_dotted(child) else written(child)
+        if name in variables:
+            message = f"`{name}` is a variable, and the tool {child!r} is called by that name"
+            advice = f"Rename the variable, such as `{name}_result`."
+            yield Fault(variables[name], "name_shadowing", message, advice)

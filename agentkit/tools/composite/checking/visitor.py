@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from agentkit.tools.composite import ir
 from agentkit.tools.composite.checking.calls import builtin_faults, child_faults, method_faults
 from agentkit.tools.composite.checking.constants import truth
-from agentkit.tools.composite.checking.names import called_by, name_fault
+from agentkit.tools.composite.checking.names import name_fault
 from agentkit.tools.composite.faults import HOLE, Fault
 from agentkit.tools.composite.language import BUILTINS, CONSUMERS, ITERATORS, VIEWS
 from agentkit.tools.composite.nearest import did_you_mean
@@ -38,7 +38,7 @@ class Visitor:
         bound: Names that are set on every path to where the walk stands.
         reads: Names that the statement at hand reads.
         calls: Child calls of the statement at hand.
-        called: The names that children are called by in the text, with their own.
+        called: The children that are called.
         targets: Loop variables of the comprehensions around.
     """
 
@@ -53,7 +53,7 @@ class Visitor:
         self.bound: set[str] = set()
         self.reads: set[str] = set()
         self.calls: list[ir.Call] = []
-        self.called: dict[str, str] = {}
+        self.called: set[str] = set()
         self.children = children
         self.own = own
         self.targets: tuple[str, ...] = ()
@@ -177,7 +177,7 @@ def _nothing(visitor: Visitor, node: ir.Constant, taker: Taker) -> None:
 
 def _call(visitor: Visitor, node: ir.Call, _: Taker) -> None:
     visitor.calls.append(node)
-    visitor.called[called_by(node.child)] = node.child
+    visitor.called.add(node.child)
     for argument in node.arguments:
         visitor.visit(argument.value)
     visitor.faults.extend(child_faults(node, visitor.children, visitor.own))

@@ -5,17 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from keyword import iskeyword
 from typing import Any, TypeAlias
 
 from agentkit.tools.composite import ir
 from agentkit.tools.composite.checking.sizes import too_deep
 from agentkit.tools.composite.faults import HOLE, Fault, Place
-from agentkit.tools.composite.language import BUILTINS, RESERVED
+from agentkit.tools.composite.language import BUILTINS
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.composite.nearest import did_you_mean
 from agentkit.tools.composite.problems import SourceCode
-from agentkit.tools.composite.written import written
+from agentkit.tools.composite.written import is_plain, written
 from agentkit.tools.tool import Tool
 
 ReadExpression: TypeAlias = "Callable[[Reading, Any], ir.Expression]"
@@ -111,7 +110,7 @@ class Reading:
         """Keys of tools that the text writes in another way, by that way."""
         found: dict[str, tuple[str, ...]] = {}
         for key in self.tools:
-            if not (key.isascii() and key.isidentifier()) or key in RESERVED or iskeyword(key):
+            if not is_plain(key):
                 text = written(key)
                 found[text] = (*found.get(text, ()), key)
         return found
