@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agentkit.library.library import Library
     from agentkit.library.opening import open_store
     from agentkit.models.resolve import resolve_model
+    from agentkit.tools.composite.decorator import composite
     from agentkit.tools.decorator import tool
     from agentkit.tools.definition import Effects, ToolDefinition
     from agentkit.tools.tool import Tool
@@ -35,6 +36,7 @@ __all__ = [
     "ToolDefinition",
     "ToolFailed",
     "__version__",
+    "composite",
     "open_store",
     "resolve_model",
     "tool",
@@ -51,6 +53,7 @@ _MODULES = {
     "Tool": "agentkit.tools.tool",
     "ToolDefinition": "agentkit.tools.definition",
     "ToolFailed": "agentkit.errors",
+    "composite": "agentkit.tools.composite.decorator",
     "open_store": "agentkit.library.opening",
     "resolve_model": "agentkit.models.resolve",
     "tool": "agentkit.tools.decorator",
