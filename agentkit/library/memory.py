@@ -60,7 +60,9 @@ class MemoryStore:
             steps = self._log[:version]
         tools: dict[str, ToolDefinition] = {}
         for step in steps:
-            _apply(step.change, tools, version=version)
+            for name in step.change.removals:
+                del tools[name]
+            tools |= {definition.name: definition for definition in step.change.upserts}
         return Library(tools.values(), version=version)
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
@@ -73,9 +75,7 @@ class MemoryStore:
             actual = len(self._log)
             if actual != expected_version:
                 raise StaleVersionError(expected=expected_version, actual=actual)
-            tools = {tool.name: tool.definition for tool in self._newest}
-            _apply(change, tools, version=actual)
-            self._newest = Library(tools.values(), version=actual + 1)
+            self._newest = _applied(change, self._newest).at_version(actual + 1)
             self._log.append(_Applied(change=change, created_at=now()))
             self._made_by[change.proposal_id] = actual + 1
             return actual + 1
@@ -127,13 +127,14 @@ class MemoryStore:
             raise StoreError("this memory store is closed; open a new one with open_store")
 
 
-def _apply(change: LibraryChange, tools: dict[str, ToolDefinition], *, version: int) -> None:
+def _applied(change: LibraryChange, library: Library) -> Library:
+    """The library after a change; a known name keeps its place in the order."""
     for name in change.removals:
-        if name not in tools:
-            raise ToolNotFoundError(name, nearest=nearest_names(name, tools), version=version)
-        del tools[name]
-    for definition in change.upserts:
-        tools[definition.name] = definition  # a known name keeps its place in the order
+        if name not in library:
+            near = nearest_names(name, library.tools)
+            raise ToolNotFoundError(name, nearest=near, version=library.version)
+    rest = library.without(change.removals) if change.removals else library
+    return rest.with_tools(change.upserts)
 
 
 def _revision(tool_name: str, step: _Applied, version: int) -> ToolRevision | None:
