@@ -12,7 +12,8 @@ from typing import Literal
 from agentkit.errors import LibraryError
 from agentkit.library.graph import cycle_among, in_order, reachable, shown
 from agentkit.library.library import Library
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.composite.effects import join_effects
+from agentkit.tools.definition import ChildReference, ToolDefinition
 
 PinCode = Literal["missing_child", "changed_child", "unpinned_call", "uncalled_pin"]
 """What can be wrong with a pin: the child is not in the library; it has another digest; the
@@ -111,7 +112,8 @@ def _unpinned(composite: str, child: str) -> PinFault:
         child=child,
         code="unpinned_call",
         message=f"the program of {composite!r} calls {child!r}, but its signature does not pin it",
-        advice=f"compose {composite!r} anew; pins are made from the calls in its text",
+        advice=f"compose {composite!r} anew, or make its pins from its calls "
+        "('agentkit tools check --repin')",
     )
 
 
@@ -121,7 +123,8 @@ def _uncalled(composite: str, child: str) -> PinFault:
         child=child,
         code="uncalled_pin",
         message=f"the signature of {composite!r} pins {child!r}, but its program never calls it",
-        advice=f"compose {composite!r} anew; pins are made from the calls in its text",
+        advice=f"compose {composite!r} anew, or make its pins from its calls "
+        "('agentkit tools check --repin')",
     )
 
 
@@ -129,8 +132,8 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
     """Changed definitions, and everything made of them with its pins moved along.
 
     A digest covers the pins, so a change moves the digests of all composites above it, as in a
-    Merkle tree. Nothing is validated here: whether those composites still do what they should is
-    for the Tool Manager to find out.
+    Merkle tree. Their effects are joined anew as well. Nothing is validated here: whether those
+    composites still do what they should is for the Tool Manager to find out.
 
     Args:
         library: The library before the change.
@@ -138,7 +141,7 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
 
     Returns:
         ``changed``, with pins on each other moved, and each composite above that pins one of
-        them; children before parents, as they can be committed in one ``LibraryChange``.
+        them; children before parents, fit for the upserts of one ``LibraryChange``.
 
     Raises:
         LibraryError: A composite above is in a cycle: its digest would have to contain itself.
@@ -158,17 +161,63 @@ def repinned(library: Library, changed: Iterable[ToolDefinition]) -> tuple[ToolD
     moved: dict[str, ToolDefinition] = {}
     for name in order:
         before = given.get(name) or library[name].definition
-        after = _with_pins(before, moved)
+        after = _with_pins(before, library, moved)
         if name in given or after is not before:
             moved[name] = after
     return tuple(moved.values())
 
 
-def _with_pins(definition: ToolDefinition, moved: Mapping[str, ToolDefinition]) -> ToolDefinition:
+def with_current_pins(library: Library, definition: ToolDefinition) -> ToolDefinition:
+    """A composite pinned to what its program calls, as the library has it now.
+
+    Its effects are joined anew from those of its children. Nothing is validated. A child that is
+    missing keeps the pin that it had.
+
+    Args:
+        library: The library.
+        definition: A composite of it.
+
+    Cost: the digests of the children.
+    """
+    before = {pin.name: pin for pin in definition.signature.children}
+    pins = []
+    for child in library.dag.children[definition.name]:
+        tool = library.get(child)
+        if tool is not None:
+            pins.append(ChildReference(name=child, digest=tool.definition.digest))
+        elif child in before:
+            pins.append(before[child])
+    return _pinned(definition, tuple(pins), library, {})
+
+
+def _with_pins(
+    definition: ToolDefinition, library: Library, moved: Mapping[str, ToolDefinition]
+) -> ToolDefinition:
     pins = tuple(
         replace(pin, digest=moved[pin.name].digest) if pin.name in moved else pin
         for pin in definition.signature.children
     )
     if pins == definition.signature.children:
         return definition
-    return replace(definition, signature=replace(definition.signature, children=pins))
+    return _pinned(definition, pins, library, moved)
+
+
+def _pinned(
+    definition: ToolDefinition,
+    pins: tuple[ChildReference, ...],
+    library: Library,
+    moved: Mapping[str, ToolDefinition],
+) -> ToolDefinition:
+    """With other pins, and effects joined from those children: a child may do more than before."""
+    signature = replace(definition.signature, children=pins)
+    children = [moved.get(pin.name) or _definition(library, pin.name) for pin in pins]
+    known = [child for child in children if child is not None]
+    if len(known) == len(children):
+        effects = join_effects(child.signature.effects for child in known)
+        signature = replace(signature, effects=effects)
+    return replace(definition, signature=signature)
+
+
+def _definition(library: Library, name: str) -> ToolDefinition | None:
+    tool = library.get(name)
+    return None if tool is None else tool.definition
