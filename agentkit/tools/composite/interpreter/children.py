@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from types import CoroutineType
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from agentkit.errors import DefinitionError, ToolSignal
 from agentkit.messages import JsonObject
@@ -43,6 +43,7 @@ from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
 
 Place = tuple[int, ...]
+Gather = Callable[[Frame], dict[str, Any]]
 Invoke = Callable[[Frame, JsonObject, Place], Any]
 
 
@@ -75,6 +76,7 @@ class Child:
         composite: Its function, when that is a composite that shares the run.
         needs_event_loop: Whether it can only be called by waiting for it.
         is_read_only: Whether it is known to change nothing.
+        function: What is called with the arguments as keywords.
         always_validated: Whether its arguments are checked against its schema in every run.
     """
 
@@ -90,17 +92,19 @@ class Child:
         )
         self.is_read_only = effects.is_read_only
         self.always_validated = composite is None and touches_world(effects)
+        self.function: Callable[..., Any] = tool.function or tool  # which says that it has none
         self._validator = ArgumentValidator(tool.definition)
         self._conditions = Conditions(tool.definition)
 
     def lower(self, node: ir.Call, arguments: Sequence[Evaluate]) -> Evaluate:
         """A closure that calls the child and gives its result."""
+        gather = gathering([argument.name for argument in node.arguments], arguments)
+        if self.composite is None and not self.always_validated and not self.tool.converts:
+            return self._plain_call(node, gather)
         invoke = self._invocation(node)
-        names = tuple(argument.name for argument in node.arguments)
-        named = tuple(zip(names, arguments, strict=True))
 
         def run(frame: Frame) -> Any:
-            given = {name: argument(frame) for name, argument in named}
+            given = gather(frame)
             begin_call(frame, node, given)
             if frame[ACTIVATION].watched:
                 return self._watched(frame, node, given, invoke)
@@ -108,31 +112,47 @@ class Child:
 
         return run
 
+    def _plain_call(self, node: ir.Call, gather: Gather) -> Evaluate:
+        """The usual case, spelled out: a function of values, in this process."""
+        function, invoke = self.function, self._invocation(node)
+
+        def run(frame: Frame) -> Any:
+            given = gather(frame)
+            meter = frame[METER]
+            meter.calls -= 1
+            if meter.calls < 0 or monotonic() > meter.ends_at:
+                refuse_call(frame, node)
+            for value in given.values():
+                if type(value) not in SCALARS:
+                    hand_over(frame, node, value)
+            if frame[ACTIVATION].watched:
+                return self._watched(frame, node, given, invoke)
+            try:
+                result = function(**given)
+            except (Exception, SystemExit) as error:
+                raise child_error(frame, node, error) from error
+            return result if type(result) in SCALARS else adopted(frame, node, result)
+
+        return run
+
     def _invocation(self, node: ir.Call) -> Invoke:
-        composite, convert = self.composite, self.tool.convert
-        function: Callable[..., Any] = self.tool  # which calls its function
-        if self.tool.function is not None:
-            function = self.tool.function
+        function, composite, convert = self.function, self.composite, self.tool.convert
 
         def enter(frame: Frame, arguments: JsonObject, place: Place) -> Any:
             assert composite is not None
             return composite.enter(arguments, frame[METER], frame[ACTIVATION], place)
 
         def call(frame: Frame, arguments: JsonObject, _place: Place) -> Any:
+            if self.always_validated:
+                self.validate(frame, node, arguments)
+            arguments = converted(frame, node, convert, arguments)
             try:
                 result = function(**arguments)
             except (Exception, SystemExit) as error:
                 raise child_error(frame, node, error) from error
             return result if type(result) in SCALARS else adopted(frame, node, result)
 
-        def call_with_care(frame: Frame, arguments: JsonObject, place: Place) -> Any:
-            if self.always_validated:
-                self.validate(frame, node, arguments)
-            return call(frame, converted(frame, node, convert, arguments), place)
-
-        if composite is not None:
-            return enter
-        return call_with_care if self.always_validated or self.tool.converts else call
+        return call if composite is None else enter
 
     def validate(self, frame: Frame, node: ir.Call, arguments: JsonObject) -> None:
         """Refuse arguments that break the child's schema."""
@@ -172,6 +192,18 @@ class Child:
         )
         if violation is not None:
             raise violation
+
+
+def gathering(names: Sequence[str], arguments: Sequence[Evaluate]) -> Gather:
+    """A closure that evaluates the arguments of a call in order, by name."""
+    if len(names) == 1:
+        (name,), (value,) = names, arguments
+        return lambda frame: {name: value(frame)}
+    if len(names) == 2:
+        (name, other_name), (value, other) = names, arguments
+        return lambda frame: {name: value(frame), other_name: other(frame)}
+    named = tuple(zip(names, arguments, strict=True))
+    return lambda frame: {name: argument(frame) for name, argument in named}
 
 
 class Watch:
@@ -222,12 +254,24 @@ def begin_call(frame: Frame, node: ir.Call, arguments: JsonObject) -> None:
     """Count a call, look at the clock, and pay for arguments that have contents."""
     meter = frame[METER]
     meter.calls -= 1
+    if meter.calls < 0 or monotonic() > meter.ends_at:
+        refuse_call(frame, node)
+    for value in arguments.values():
+        if type(value) not in SCALARS:
+            hand_over(frame, node, value)
+
+
+def refuse_call(frame: Frame, node: ir.Call) -> NoReturn:
+    """Say why there can be no further call: there were too many, or it is too late."""
+    meter = frame[METER]
+    error = meter.too_many_calls() if meter.calls < 0 else meter.too_late()
+    raise located(child_path(frame, node), node, error) from error
+
+
+def hand_over(frame: Frame, node: ir.Call, value: Any) -> None:
+    """Pay for an argument that has contents."""
     try:
-        if meter.calls < 0 or monotonic() > meter.ends_at:
-            meter.refuse_call()
-        for value in arguments.values():
-            if type(value) not in SCALARS:
-                meter.cross(value)
+        frame[METER].cross(value)
     except FAILURES as error:
         raise located(child_path(frame, node), node, error) from error
 

@@ -80,14 +80,10 @@ class Meter:
         if self.fuel < 0:
             raise out_of_fuel(self)
 
-    def refuse_call(self) -> None:
-        """Say why there can be no further call: there were too many, or it is too late."""
-        if self.calls < 0:
-            most = self.limits.child_calls
-            raise Guard(
-                "child_calls", f"more than {most} calls of children; at most {most} are made"
-            )
-        raise self.too_late()
+    def too_many_calls(self) -> Guard:
+        """What is raised for one call more than the limit."""
+        most = self.limits.child_calls
+        return Guard("child_calls", f"more than {most} calls of children; at most {most} are made")
 
     def too_late(self) -> Guard:
         """What is raised when the deadline has passed."""

@@ -35,26 +35,29 @@ def weigh(value: Any, budget: int, depth: int = 0) -> int:
         Guard: It is more than ``budget``, nested too deeply, or holds what is no JSON data.
     """
     kind = type(value)
-    if kind in ATOMS:
-        return 1
-    if kind is str:
-        return 1 + (len(value) >> 3)
-    if kind is int:
-        bits: int = value.bit_length()
-        return 1 + (bits >> 6)
     if kind is dict:
-        keys = _weigh_items(value, budget, depth)
-        return keys + _weigh_items(value.values(), budget - keys, depth)
+        total = _weigh_items(value, budget, depth)
+        return total + _weigh_items(value.values(), budget - total, depth)
     if kind is list or kind is tuple:
         return _weigh_items(value, budget, depth)
-    raise Guard("opaque_value", f"a {kind.__name__} is no JSON data")
+    if kind not in SCALARS:
+        raise Guard("opaque_value", f"a {kind.__name__} is no JSON data")
+    return 1 + _weigh_scalar(value)
+
+
+def _weigh_scalar(value: Any) -> int:
+    """The words of a number or text beyond the first."""
+    kind = type(value)
+    if kind is str:
+        return len(value) >> 3
+    return int.bit_length(value) >> 6 if kind is int else 0
 
 
 def _weigh_items(items: Collection[Any], budget: int, depth: int) -> int:
     total = 1 + len(items)
     if total > budget:
-        raise Guard("fuel", "the value is too large for the work that is left")
-    if len(items) >= _WORTH_A_LOOK:
+        raise _too_heavy()
+    if total > _WORTH_A_LOOK:
         kinds = set(map(type, items))
         if kinds <= ATOMS:
             return total
@@ -62,11 +65,24 @@ def _weigh_items(items: Collection[Any], budget: int, depth: int) -> int:
             return total + (sum(map(int.bit_length, items)) >> 6)
         if kinds == {str}:
             return total + (sum(map(len, items)) >> 3)
-    if depth >= DEEPEST_VALUE:
-        raise Guard("nesting", f"the value is nested more than {DEEPEST_VALUE} levels deep")
+    return _weigh_each(items, total, budget, depth)
+
+
+def _weigh_each(items: Collection[Any], total: int, budget: int, depth: int) -> int:
     for item in items:
-        if type(item) not in ATOMS:  # those are counted by the length
+        kind = type(item)
+        if kind is str:
+            total += len(item) >> 3
+        elif kind is int:
+            total += item.bit_length() >> 6
+        elif kind not in ATOMS:  # those are counted by the length
+            if depth >= DEEPEST_VALUE:
+                raise Guard("nesting", f"the value is nested over {DEEPEST_VALUE} levels deep")
             total += weigh(item, budget - total, depth + 1) - 1
-            if total > budget:
-                raise Guard("fuel", "the value is too large for the work that is left")
+    if total > budget:
+        raise _too_heavy()
     return total
+
+
+def _too_heavy() -> Guard:
+    return Guard("fuel", "the value is too large for the work that is left")
