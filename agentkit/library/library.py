@@ -110,14 +110,15 @@ class Library:
 
     def at_version(self, version: int) -> Library:
         """The same tools under the version that a store gave them."""
-        library = self._with(dict(self._tools), version)
+        library = Library(version=version)
+        library._tools = self._tools
         if "dag" in self.__dict__:
             library.__dict__["dag"] = self.dag
         return library
 
-    def _with(self, tools: dict[str, Tool], version: int | None = None) -> Library:
-        """A library of ``tools``, known to be well-formed, at the same version by default."""
-        library = Library(version=self._version if version is None else version)
+    def _with(self, tools: dict[str, Tool]) -> Library:
+        """A library of ``tools``, which are known to be well-formed, at the same version."""
+        library = Library(version=self._version)
         library._tools = MappingProxyType(tools)
         return library
 
