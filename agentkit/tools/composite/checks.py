@@ -6,7 +6,7 @@ meaning is found here, on the program, so that a program that came as data is he
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from agentkit.errors import SourceProblem
@@ -70,6 +70,7 @@ def find_faults(
     *,
     name: str = "",
     assumed: Iterable[str] = (),
+    tool_names: Collection[str] = (),
 ) -> list[Fault]:
     """What is wrong with a program that is not too large.
 
@@ -78,9 +79,12 @@ def find_faults(
         children: The tools that it may call, by their name in the library.
         name: The composite's own name.
         assumed: Further names that are set before the program starts.
+        tool_names: What else a tool may be called by, for messages.
     """
     variables: dict[str, ir.Node] = variables_of(program)
-    visitor = Visitor({**dict.fromkeys(assumed), **variables}, children, name)
+    visitor = Visitor(
+        {**dict.fromkeys(assumed), **variables}, children, name, tool_names or children or ()
+    )
     visitor.bound.update(assumed)
     visitor.faults.extend(parameter_faults(program))
     flow = Flow(visitor)

@@ -178,7 +178,13 @@ def _rules(reading: Reading, program: ir.Program) -> list[Fault]:
         faults = size_faults(program, reading.limits)
         if faults:
             return faults
-    faults = find_faults(program, reading.children, name=reading.name, assumed=reading.lost)
+    faults = find_faults(
+        program,
+        reading.children,
+        name=reading.name,
+        assumed=reading.lost,
+        tool_names=reading.tools,
+    )
     if reading.is_partial or reading.faults:
         unsure = FLOW_CODES if reading.is_partial else {"dead_call"}
         return [fault for fault in faults if fault.code not in unsure]

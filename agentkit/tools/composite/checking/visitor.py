@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from enum import IntEnum
 from typing import Any, TypeAlias
 
@@ -47,6 +47,7 @@ class Visitor:
         variables: Mapping[str, ir.Node | None],
         children: Mapping[str, Tool] | None,
         own: str,
+        tool_names: Collection[str] = (),
     ) -> None:
         self.faults: list[Fault] = []
         self.variables = variables
@@ -56,6 +57,7 @@ class Visitor:
         self.called: set[str] = set()
         self.children = children
         self.own = own
+        self._tool_names = tool_names
         self.targets: tuple[str, ...] = ()
         self._comprehensions = 0
 
@@ -83,6 +85,8 @@ class Visitor:
         """Look at a name that is read."""
         if name in self.bound:
             self.reads.add(name)
+        elif name == HOLE:
+            return
         elif name in self.variables:
             self.reads.add(name)
             self.fault(
@@ -91,7 +95,7 @@ class Visitor:
                 f"`{name}` is not set on every way to here",
                 "Set it before the if or the loop, for example to None, 0 or [].",
             )
-        elif name != HOLE:
+        else:
             self._unknown_name(name, node)
 
     def comprehension(self, node: ir.Comprehension, taker: Taker) -> None:
@@ -151,7 +155,7 @@ class Visitor:
         if name in BUILTINS:
             message = f"`{name}` is a function and can only be called"
             advice = f"Call it, `{name}(...)`; functions are no values here."
-        elif self.children and name in self.children:
+        elif name in self._tool_names:
             message = f"`{name}` is a tool and can only be called"
             advice = f"Call it, `{name}(...)`; tools are no values here."
         else:
@@ -189,8 +193,10 @@ def _builtin(visitor: Visitor, node: ir.Builtin, taker: Taker) -> None:
         visitor.iterator(node, f"`{node.function}(...)`", taker)
     for place, argument in enumerate(node.arguments):
         visitor.visit(argument, _taker(node, place, argument))
+    known = BUILTINS[node.function].keywords if node.keywords and node.function in BUILTINS else ()
     for keyword in node.keywords:
-        visitor.visit(keyword.value)
+        if keyword.name in known:
+            visitor.visit(keyword.value)
 
 
 def _taker(node: ir.Builtin, place: int, argument: ir.Expression) -> Taker:

@@ -46,7 +46,10 @@ def _await(reading: Reading, node: ast.Await) -> ir.Expression:
 
 def _builtin(reading: Reading, node: ast.Call, name: str) -> ir.Expression:
     arguments = reading.expressions(_positional(reading, node))
-    return ir.Builtin(function=name, arguments=arguments, keywords=_keywords(reading, node, ()))
+    keywords = _keywords(reading, node, ())
+    if _is_starred(node):  # how many arguments there are is not known
+        return reading.hole(node)
+    return ir.Builtin(function=name, arguments=arguments, keywords=keywords)
 
 
 def _method(reading: Reading, node: ast.Call, function: ast.Attribute, path: str) -> ir.Expression:
@@ -55,13 +58,15 @@ def _method(reading: Reading, node: ast.Call, function: ast.Attribute, path: str
         return _unknown_method(reading, node, function, path)
     receiver = reading.expression(function.value)
     arguments = reading.expressions(_positional(reading, node))
-    if node.keywords:
+    if node.keywords and not _is_starred(node):
         reading.refuse(
             node.keywords[0],
             "wrong_arity",
             f"the method `.{name}()` takes no keywords",
             "Give its arguments by position.",
         )
+    if _is_starred(node):
+        return reading.hole(node)
     return ir.Method(receiver=receiver, method=name, arguments=arguments)
 
 
@@ -120,6 +125,8 @@ def _child(reading: Reading, node: ast.Call, tool: Tool) -> ir.Expression:
         arguments = _bound(reading, node, tool, tuple(properties))
     if node.keywords:
         arguments += _keywords(reading, node, properties)
+    if _is_starred(node):
+        return reading.hole(node)
     return ir.Call(child=tool.name, arguments=arguments)
 
 
@@ -178,6 +185,13 @@ def _keywords(reading: Reading, node: ast.Call, known: Collection[str]) -> tuple
         reading.nodes[id(argument)] = keyword
         made.append(argument)
     return tuple(made)
+
+
+def _is_starred(node: ast.Call) -> bool:
+    for value in node.args:
+        if type(value) is ast.Starred:
+            return True
+    return any(keyword.arg is None for keyword in node.keywords)
 
 
 def _read_arguments(reading: Reading, node: ast.Call) -> None:

@@ -321,7 +321,10 @@ _TARGETS: Mapping[type[ast.expr], tuple[str, str]] = {
 
 
 def _attribute(reading: Reading, node: ast.Attribute) -> ir.Expression:
-    reading.expression(node.value)
+    root = node.value
+    while isinstance(root, ast.Attribute):  # one complaint for the whole walk
+        root = root.value
+    reading.expression(root)
     hint = advice.NAMES.get(dotted(node))
     return reading.refuse(
         node,

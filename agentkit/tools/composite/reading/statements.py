@@ -126,6 +126,8 @@ def _foreign(reading: Reading, node: ast.stmt) -> ir.Statement:
     reading.refuse(node, "unknown_construct", f"{what} not in the language", hint)
     reading.is_partial = True
     reading.lost.update(_names_set(node))
+    if isinstance(node, ast.While | ast.Match | ast.AsyncFor):
+        reading.expression(_head(node))
     test = reading.hole(node)
     if isinstance(node, _SCOPES):
         return ir.If(test=test, then=())
@@ -137,6 +139,12 @@ def _foreign(reading: Reading, node: ast.stmt) -> ir.Statement:
 
 _LOOPS = (ast.While, ast.AsyncFor)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def _head(node: ast.While | ast.Match | ast.AsyncFor) -> ast.expr:
+    if isinstance(node, ast.Match):
+        return node.subject
+    return node.test if isinstance(node, ast.While) else node.iter
 
 
 def _inside(node: ast.AST) -> Iterator[ast.stmt]:

@@ -82,6 +82,7 @@ def _syntax_problem(error: SyntaxError) -> SourceProblem:
         code, advice = "too_large", "Assign inner parts to variables first."
     elif "integer string conversion" in reason:
         code, advice = "literal", "Use a smaller number, or a float such as 1e300."
+        reason = reason.partition(";")[0]
     elif isinstance(error, IndentationError):
         advice = "Indent each block by four spaces, and start `def` at the left."
     line = (error.text or "").strip()

@@ -1,0 +1,356 @@
+"""What is outside the language is refused, with its place and with what to write instead."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+import pytest
+
+from agentkit.errors import SourceProblem
+
+Problems = Callable[[str], tuple[SourceProblem, ...]]
+
+BODIES = [
+    # statements
+    ("while x:\n  x = x - 1", "unknown_construct", (2, 3), "range(n)"),
+    ("try:\n  y = 1\nexcept ValueError as e:\n  y = 2", "unknown_construct", (2, 3), "Test for"),
+    ("try:\n  y = 1\nexcept* ValueError:\n  y = 2", "unknown_construct", (2, 3), "Test for"),
+    ("with x as y:\n  z = y", "unknown_construct", (2, 3), "Call a tool"),
+    ("async with x as y:\n  z = y", "unknown_construct", (2, 3), "Call a tool"),
+    ("async for y in x:\n  z = y", "unknown_construct", (2, 3), "plain `for`"),
+    ("import math", "unknown_construct", (2, 3), "tools are called"),
+    ("from math import pi as p", "unknown_construct", (2, 3), "tools are called"),
+    ("def g(y):\n  return y", "unknown_construct", (2, 3), "where it is used"),
+    ("async def g(y):\n  return y", "unknown_construct", (2, 3), "where it is used"),
+    ("class C:\n  y = 1", "unknown_construct", (2, 3), "dicts"),
+    ("global y", "unknown_construct", (2, 3), "local variables"),
+    ("nonlocal y", "unknown_construct", (2, 3), "local variables"),
+    ("del x", "unknown_construct", (2, 3), "Delete the line"),
+    ("assert x", "unknown_construct", (2, 3), "precondition"),
+    ("raise ValueError(x)", "unknown_construct", (2, 3), "Return a value"),
+    ("match x:\n  case [1, *rest]:\n    y = 1", "unknown_construct", (2, 3), "if and elif"),
+    ("for y in x:\n  pass\nelse:\n  z = 1", "unknown_construct", (5, 5), "before the loop"),
+    # assignments
+    ("y = z = 1", "unknown_construct", (2, 3), "one assignment a line"),
+    ("y: int", "unknown_construct", (2, 3), "Give it a value"),
+    ("x['k'] = 1", "unknown_construct", (2, 3), "in one go"),
+    ("x[0] += 1", "unknown_construct", (2, 3), "in one go"),
+    ("x.k = 1", "unknown_construct", (2, 3), "new dict"),
+    ("y, *z = x", "unknown_construct", (2, 6), "slice"),
+    ("y, (z, w) = x", "unknown_construct", (2, 6), "two steps"),
+    ("(y,) = x", "unknown_construct", (2, 3), "xs[0]"),
+    ("x |= 1", "unknown_construct", (2, 3), "`or`"),
+    ("x @= 1", "unknown_construct", (2, 3), "zip"),
+    # statements that are expressions
+    ("x + 1", "unknown_construct", (2, 3), "Assign it"),
+    ("y = x\n'a note'", "unknown_construct", (3, 3), "comment"),
+    ("len(x)", "unknown_construct", (2, 3), "Assign it"),
+    ("x.append(1)", "unknown_method", (2, 3), "xs + [x]"),
+    ("x.sort()", "unknown_method", (2, 3), "sorted"),
+    ("x.update({})", "unknown_method", (2, 3), "comprehension"),
+    ("print(x)", "unknown_tool", (2, 3), "return"),
+    ("...", "literal", (2, 3), "pass"),
+    ("yield x", "unknown_construct", (2, 3), "list"),
+    ("yield from x", "unknown_construct", (2, 3), "list"),
+    ("await x", "unknown_construct", (2, 3), "Drop the `await`"),
+    ("if x:\n  break", "syntax", (3, 5), "Delete it"),
+    ("if x:\n  continue", "syntax", (3, 5), "Delete it"),
+]
+
+VALUES = [
+    ("lambda: x", "unknown_construct", 10, "comprehension"),
+    ("(y := x)", "unknown_construct", 11, "line of its own"),
+    ("{x, 1}", "unknown_construct", 10, "list"),
+    ("{y for y in x}", "unknown_construct", 10, "square brackets"),
+    ("x.name", "unknown_construct", 10, "`x['name']`"),
+    ("x.__class__.__bases__", "unknown_construct", 10, "dict"),
+    ("math.pi", "unknown_construct", 10, "3.14159"),
+    ("[*x]", "unknown_construct", 11, "`+`"),
+    ("{**x}", "unknown_construct", 13, "one by one"),
+    ("max(*x)", "unknown_construct", 14, "one by one"),
+    ("add(**x)", "unknown_construct", 14, "by name"),
+    ("x[0:1, 2]", "unknown_construct", 12, "one slice"),
+    ("x is 1", "unknown_construct", 10, "`==`"),
+    ("x is not x", "unknown_construct", 10, "`!=`"),
+    ("x | 1", "unknown_construct", 10, "`or`"),
+    ("x & 1", "unknown_construct", 10, "`and`"),
+    ("x ^ 1", "unknown_construct", 10, "`!=`"),
+    ("x << 1", "unknown_construct", 10, "2 ** n"),
+    ("x >> 1", "unknown_construct", 10, "2 ** n"),
+    ("x @ x", "unknown_construct", 10, "zip"),
+    ("~x", "unknown_construct", 10, "not x"),
+    ("await len(x)", "unknown_construct", 10, "Drop"),
+    ("x[0](1)", "unknown_construct", 10, "by its name"),
+    ("(x or x)(1)", "unknown_construct", 10, "by its name"),
+    ("[y async for y in x]", "unknown_construct", 10, "plain `for`"),
+    ("[y for z in x for y in z]", "nested_comprehension", 10, "for statement"),
+    ("[[y for y in z] for z in x]", "nested_comprehension", 11, "variable first"),
+    ("[z for z in [y for y in x]]", "nested_comprehension", 22, "variable first"),
+    ("[z for z in x if [y for y in z]]", "nested_comprehension", 27, "variable first"),
+    ("f'{x:.2f}'", "format_specification", None, "round"),
+    ("f'{x!r}'", "format_specification", None, "round"),
+    ("f'{x=}'", "format_specification", None, "round"),
+    ("b'x'", "literal", 10, "text"),
+    ("1j", "literal", 10, "real"),
+    ("1e999", "literal", 10, "1.7e308"),
+    ("'\\ud800'", "literal", 10, "whole character"),
+    ("1" * 2_000, "literal", 10, "smaller"),
+    ("1" * 5_000, "literal", None, "smaller"),
+    ("print(x)", "unknown_tool", 10, "return"),
+    ("math.sqrt(x)", "unknown_tool", 10, "** 0.5"),
+    ("x()", "unknown_tool", 10, "by its name"),
+    ("addd(x, x)", "unknown_tool", 10, "`add`"),
+    ("set(x)", "unknown_tool", 10, "list"),
+    ("getattr(x, 'a')", "unknown_tool", 10, "row['key']"),
+    ("f(x)", "recursive_call", 10, "for loop"),
+    ("x.format(1)", "unknown_method", 10, "f-string"),
+    ("x.uper()", "unknown_method", 10, "`upper`"),
+    ("x.strip(chars=1)", "wrong_arity", 18, "by position"),
+    ("x.replace('a')", "wrong_arity", 10, "2 arguments"),
+    ("sorted(x, key=len)", "wrong_arity", 20, "tuples"),
+    ("sorted(x, x)", "wrong_arity", 10, "1 argument"),
+    ("max(x, x, default=1)", "wrong_arity", 10, "one list"),
+    ("list(zip(x))", "wrong_arity", 15, "2 or more"),
+    ("round(x, ndigits=2)", "wrong_arity", 19, "by position"),
+    ("add(x)", "missing_argument", 10, "takes a, b"),
+    ("add(x, x, x)", "wrong_arity", 20, "takes a, b"),
+    ("add(x, b=x, c=x)", "unknown_argument", 22, "takes a, b"),
+    ("look_up(ky=x, key=x)", "unknown_argument", 18, "`key`"),
+    ("add(x, x, a=1)", "repeated_argument", 20, "once"),
+    ("y", "unknown_name", 10, "'y'"),
+    ("len", "unknown_name", 10, "Call it"),
+    ("add", "unknown_name", 10, "Call it"),
+    ("range(3)", "iterator_escapes", 10, "list(...)"),
+    ("x.items()", "iterator_escapes", 10, "list(...)"),
+    ("[enumerate(x)]", "iterator_escapes", 11, "list(...)"),
+    ("(y for y in x)", "iterator_escapes", 10, "square brackets"),
+    ("sum((y for y in x), 1)", "iterator_escapes", 14, "square brackets"),
+    ("len(zip(x, x))", "iterator_escapes", 14, "list(...)"),
+    ("1 in range(x)", "iterator_escapes", 15, "list(...)"),
+    ("1 if True else x", "constant_condition", 15, "decide"),
+    ("[y for y in x if 1 > 2]", "constant_condition", 27, "decide"),
+    ("[x for x in [1]]", "name_shadowing", 10, "x_item"),
+    ("[len for len in x]", "name_shadowing", 10, "len_value"),
+    ("[_y for _y in x]", "underscore_name", 10, "plain name"),
+]
+
+
+@pytest.mark.parametrize(("body", "code", "place", "advice"), BODIES)
+def test_a_statement_outside_the_language(
+    body: str, code: str, place: tuple[int, int], advice: str, problems_of: Problems
+) -> None:
+    """It is the one problem found, where it stands, with an advice that names the way out."""
+    indented = body.replace("\n", "\n  ")
+    (problem,) = problems_of(f"async def f(x):\n  {indented}\n  return x\n")
+    assert (problem.code, problem.line, problem.column) == (code, *place)
+    assert advice in problem.advice
+
+
+@pytest.mark.parametrize(("value", "code", "column", "advice"), VALUES)
+def test_an_expression_outside_the_language(
+    value: str, code: str, column: int | None, advice: str, problems_of: Problems
+) -> None:
+    """It is the one problem found, where it stands, with an advice that names the way out."""
+    (problem,) = problems_of(f"def f(x):\n  return {value}\n")
+    assert (problem.code, problem.line) == (code, 2)
+    assert column is None or problem.column == column  # Python 3.11 misplaces parts of f-strings
+    assert advice in problem.advice
+
+
+@pytest.mark.parametrize(
+    ("header", "code", "column"),
+    [
+        ("def f(*xs)", "parameter", 8),
+        ("def f(**xs)", "parameter", 9),
+        ("def f(x, /)", "parameter", 7),
+        ("def f(x=[])", "parameter", 9),
+        ("def f(x=y)", "parameter", 9),
+        ("def f(x=-y)", "parameter", 9),
+        ("def f(x=1j)", "literal", 9),
+        ("def f(_x)", "parameter", 7),
+        ("def f(x, x)", "parameter", 10),
+        ("def f(sum)", "name_shadowing", 7),
+        ("def f(f)", "name_shadowing", 7),
+        ("def f(send)", "name_shadowing", 7),
+        ("def f(weather)", "name_shadowing", 7),
+    ],
+)
+def test_parameters_outside_the_language(
+    header: str, code: str, column: int, problems_of: Problems
+) -> None:
+    """Each is refused where it stands."""
+    source = f"{header}:\n  send(text=1)\n  a = weather.now(1)\n  return [a, get_user(1)]"
+    if header == "def f(weather)":  # then weather.now is a method of the parameter
+        source = source.replace("weather.now(1)", "weather_now(1)")
+    problems = problems_of(source)
+    assert [(p.code, p.line, p.column) for p in problems] == [(code, 1, column)]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        ("", "not_one_function", 1),
+        ("# nothing", "not_one_function", 1),
+        ("1 + 1", "not_one_function", 1),
+        ("f = lambda x: x", "not_one_function", 1),
+        ("import math\ndef f(): return 1", "unknown_construct", 1),
+        ("def f(): return 1\ndef g(): return 2", "not_one_function", 2),
+        ("def f(): return 1\nf()", "not_one_function", 2),
+        ("def f(: return 1", "syntax", 1),
+        ("def f():\n    return (1", "syntax", 2),
+        ("  def f(): return 1", "syntax", 1),
+        ("def f():\nreturn 1", "syntax", 2),
+        ("def f(): return 'a", "syntax", 1),
+        ("def f(a, a=1, b): return 1", "syntax", 1),
+        ("def f(): return add(1, a=2, 3)", "syntax", 1),
+        ("def f(): return '\0'", "syntax", 1),
+        ("def f():\n return '\ud800'", "syntax", 2),
+        ("def f(): return \u200bx", "syntax", 1),
+    ],
+)
+def test_texts_that_are_no_function(text: str, code: str, line: int, problems_of: Problems) -> None:
+    """A text that is not one function of Python is refused with the line."""
+    (problem,) = problems_of(text)
+    assert (problem.code, problem.line) == (code, line)
+    assert problem.advice
+
+
+def test_all_problems_are_reported_at_once(problems_of: Problems) -> None:
+    """Reading goes on behind what was refused, and inside it."""
+    problems = problems_of(
+        "import os\n"
+        "def f(x, *rest):\n"
+        "    while unknown(x):\n"
+        "        y = x.attribute\n"
+        "        break\n"
+        "    try:\n"
+        "        z = lambda: 1\n"
+        "    except ValueError as wrong:\n"
+        "        z = wrong.args\n"
+        "    return [y, z, absent, add(1), f'{x:>3}']\n"
+    )
+    assert [(problem.line, problem.code) for problem in problems] == [
+        (1, "unknown_construct"),
+        (2, "parameter"),
+        (3, "unknown_construct"),
+        (3, "unknown_tool"),
+        (4, "unknown_construct"),
+        (6, "unknown_construct"),
+        (7, "unknown_construct"),
+        (9, "unknown_construct"),
+        (10, "unknown_name"),
+        (10, "missing_argument"),
+        (10, "format_specification"),
+    ]
+
+
+def test_one_mistake_is_one_problem(problems_of: Problems) -> None:
+    """What follows from a refused statement, such as names that it would set, is not reported."""
+    source = (
+        "def f(x):\n"
+        "    with open_file(x) as handle:\n"
+        "        text = handle\n"
+        "    found = measure(x)\n"
+        "    return text\n"
+    )
+    assert [problem.code for problem in problems_of(source)] == ["unknown_construct"]
+
+
+def test_columns_count_characters(problems_of: Problems) -> None:
+    """A letter beyond ASCII is one column, whatever its bytes."""
+    (problem,) = problems_of("def f(größe, 日付):\n    return [größe, 日付, absent]\n")
+    assert (problem.line, problem.column) == (2, 24)
+
+
+def test_the_message_of_the_error_lists_the_problems(problems_of: Problems, tools) -> None:
+    """The text of the error is ready for a person or a repair prompt."""
+    (problem,) = problems_of("def f(x):\n    return x.size\n")
+    assert str(problem) == (
+        "line 2, column 12: `x.size` reads an attribute [unknown_construct]. "
+        "Read an entry of a dict: `x['size']`."
+    )
+
+
+# --- every node of Python's grammar ---------------------------------------------------------------
+
+SAMPLES = [body for body, *_ in BODIES]
+SAMPLES += [f"y = {value}" for value, *_ in VALUES if len(value) < 3_000]
+ACCEPTED = """
+async def f(a, b=1, *, c: int = -2) -> int:
+    'Words.'
+    d: float = a * 1.5 // 2 % 3 ** -b - +c
+    d += 1
+    for i, j in enumerate([1, 2], start=1):
+        if not i == j and (i != 1 or j < 2) and i <= 3 and j > 1 and i >= 1:
+            continue
+        elif i in (1, 2) and j not in [3] and a is None and b is not None:
+            break
+        else:
+            pass
+    await send(text=f'{d} {a}')
+    e = {k: v / 2 for k, v in {1: d}.items() if k}
+    return [e, [x for x in a[1:2]], sum(y for y in a), a if b else c, a[0], a.lower()]
+"""
+ABSTRACT = {
+    "AST", "mod", "stmt", "expr", "expr_context", "boolop", "operator", "unaryop", "cmpop",
+    "excepthandler", "pattern", "type_ignore", "type_param", "slice",
+}  # fmt: skip
+OTHER_ROOTS = {"Expression", "FunctionType", "Interactive", "TypeIgnore"}
+OLD = {"AugLoad", "AugStore", "ExtSlice", "Index", "Param", "Suite", "Bytes", "Ellipsis",
+       "NameConstant", "Num", "Str"}  # fmt: skip
+NEWER = {"TypeAlias", "TypeVar", "ParamSpec", "TypeVarTuple", "TemplateStr", "Interpolation"}
+"""From Python 3.12 and 3.14 on; read below where this Python knows them."""
+
+
+def kinds_in(text: str) -> set[str]:
+    """The kinds of syntax in a text."""
+    return {type(node).__name__ for node in ast.walk(ast.parse(text))}
+
+
+def test_every_kind_of_syntax_is_read_or_refused(problems_of: Problems) -> None:
+    """No kind of node of Python's grammar is unknown to the parser."""
+    assert problems_of(ACCEPTED) == ()
+    samples = [
+        *SAMPLES,
+        "match x:\n  case None:\n    y = 1",
+        "match x:\n  case 1 | 2 as y:\n    y = 1",
+        "match x:\n  case {'a': 1, **rest}:\n    y = 1",
+        "match x:\n  case int(real=1):\n    y = 1",
+    ]
+    seen = kinds_in(ACCEPTED)
+    for sample in samples:
+        indented = "async def f(x):\n" + "".join(f"  {line}\n" for line in sample.split("\n"))
+        assert problems_of(f"{indented}  return x"), indented
+        seen |= kinds_in(indented)
+    grammar = {name for name, kind in vars(ast).items() if _is_syntax(kind)}
+    assert grammar - seen - ABSTRACT - OTHER_ROOTS - OLD - NEWER == set()
+
+
+def _is_syntax(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, ast.AST)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("TypeAlias", "def f(x):\n  type y = int\n  return x"),
+        ("TypeVar", "def f[T](x: T):\n  return x"),
+        ("ParamSpec", "def f[**P](x):\n  return x"),
+        ("TypeVarTuple", "def f[*T](x):\n  return x"),
+        ("TemplateStr", "def f(x):\n  return t'{x}'"),
+    ],
+)
+def test_syntax_of_newer_pythons(kind: str, text: str, problems_of: Problems) -> None:
+    """Where Python knows it, it is refused by name; elsewhere it is no Python."""
+    codes = {problem.code for problem in problems_of(text)}
+    known = kind in vars(ast) and isinstance(_tree(text), ast.Module)
+    assert codes <= ({"unknown_construct", "parameter"} if known else {"syntax"})
+    assert codes
+
+
+def _tree(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except SyntaxError:
+        return None
