@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Literal, assert_type
+from typing import Annotated, Literal, assert_type
 
 from agentkit import (
     Agent,
@@ -26,6 +26,7 @@ from agentkit import (
 from agentkit.agent.approval import Approval
 from agentkit.agent.events import RunEvent, RunFinished, ToolCallFinished
 from agentkit.agent.limits import Limits
+from agentkit.errors import CompositeError, SourceProblem
 from agentkit.library.store import (
     EpisodeFilter,
     EpisodeStore,
@@ -45,6 +46,11 @@ from agentkit.models.base import (
 )
 from agentkit.retrieval.retriever import Retrieval, Retriever
 from agentkit.testing import FunctionModel, ScriptedModel
+from agentkit.tools.composite.binding import composite_tool
+from agentkit.tools.composite.decorator import composite
+from agentkit.tools.composite.expr import Expr
+from agentkit.tools.composite.limits import CompositeLimits
+from agentkit.tools.composite.source import compose
 
 
 @tool
@@ -61,6 +67,28 @@ async def delete(number: str) -> str:
     raise ToolFailed("the database is read-only")
 
 
+@composite
+def add_three(a: int, b: int, c: int) -> int:
+    """Add three numbers."""
+    total: int = add(add(a, b), c)
+    return total
+
+
+@composite(
+    tools=Library([add]),
+    pre=["a > 0"],
+    examples=[{"arguments": {"a": 1, "keep": "True"}, "result": 2}],
+    limits=CompositeLimits(child_calls=3),
+    contracts="always",
+)
+async def add_one(a: int, keep: Annotated[str, Expr("row -> bool")]) -> int:
+    """Add one."""
+    total: int = add(a, 1)
+    return total
+
+
+assert_type(add_three, Tool)
+assert_type(add_one, Tool)
 assert_type(add, Tool)
 assert_type(delete, Tool)
 assert_type(add.definition, ToolDefinition)
@@ -76,6 +104,17 @@ def libraries() -> Library:
     assert_type([entry for entry in library], list[Tool])  # noqa: C416 - the iteration is the point
     assert_type(library.definitions, tuple[ToolDefinition, ...])
     return library.with_tools([add]).without(["delete_car"])
+
+
+def composites(text: str, library: Library) -> Tool:
+    """Text becomes a definition; a definition and its children become a tool."""
+    definition = compose(text, library.tools, limits=CompositeLimits(nodes=100), reference="file")
+    assert_type(definition, ToolDefinition)
+    try:
+        return composite_tool(definition, library.tools, contracts="dry_run")
+    except CompositeError as error:
+        assert_type(error.problems, tuple[SourceProblem, ...])
+        raise
 
 
 def stores(url: str) -> int:
