@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agentkit.errors import CompositeRunError
 from agentkit.testing.random_programs import (
     ChildrenInUse,
     Outcome,
@@ -20,7 +21,10 @@ from agentkit.testing.random_programs import (
 )
 
 BATCH = 250
+MISTAKES = (0.002, 0.006, 0.006, 0.03)
+"""Some programs hardly ever fail, some soon do."""
 PREAMBLE = """
+from __future__ import annotations
 from math import isclose, isfinite
 
 def is_close(a, b, tolerance=1e-9):
@@ -50,7 +54,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def batch(request: pytest.FixtureRequest) -> Sequence[RandomProgram]:
     """The random programs of some seeds."""
-    return [random_program(seed) for seed in request.param]
+    return [random_program(seed, mistakes=MISTAKES[seed % len(MISTAKES)]) for seed in request.param]
 
 
 @pytest.fixture(scope="session")
@@ -72,35 +76,63 @@ def pytest_terminal_summary(
 
 @pytest.fixture
 def as_module(
-    batch: Sequence[RandomProgram], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[Mapping[str, Any]], Any]]:
-    """Writes the batch into a file and imports it, with the given names in it."""
-    name = f"random_programs_{batch[0].seed}"
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[Mapping[str, Any], Sequence[str]], Any]]:
+    """Writes texts into a file and imports it as a module, with the given names in it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    names: list[str] = []
 
-    def load(namespace: Mapping[str, Any]) -> Any:
-        text = PREAMBLE + "\n\n".join(program.source for program in batch)
+    def load(namespace: Mapping[str, Any], texts: Sequence[str]) -> Any:
+        name = f"{tmp_path.name}_{len(names)}"
+        names.append(name)
+        text = PREAMBLE + "\n\n".join(texts)
         (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
-        monkeypatch.syspath_prepend(tmp_path)
         importlib.invalidate_caches()
         module = importlib.import_module(name)
         vars(module).update(namespace)
         return module
 
     yield load
-    sys.modules.pop(name, None)
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+OutcomeOf = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="session")
-def outcome_of() -> Callable[[ChildrenInUse, Callable[[], Any]], Outcome]:
-    """Runs something over children, and tells what came of it in the codes of the language."""
+def outcome_of() -> OutcomeOf:
+    """Calls something over children, and tells what came of it in the codes of the language."""
 
-    def run(children: ChildrenInUse, call: Callable[[], Any]) -> Outcome:
+    def run(
+        children: ChildrenInUse, call: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Outcome:
         children.reset()
         try:
-            value = call()
-        except Exception as error:  # noqa: BLE001 - the outcome of a program
-            code = getattr(error, "code", None) or code_of(error)
-            return Outcome(code=code, log=tuple(children.log))
+            value = call(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - how a program ends is what is compared
+            return failure(children, error)
         return Outcome(value=value, log=tuple(children.log))
 
     return run
+
+
+@pytest.fixture(scope="session")
+def outcome_of_awaiting() -> Callable[..., Awaitable[Outcome]]:
+    """Awaits something over children, and tells what came of it."""
+
+    async def run(children: ChildrenInUse, call: Callable[..., Any], *args: Any) -> Outcome:
+        children.reset()
+        try:
+            value = await call(*args)
+        except Exception as error:  # noqa: BLE001 - how a program ends is what is compared
+            return failure(children, error)
+        return Outcome(value=value, log=tuple(children.log))
+
+    return run
+
+
+def failure(children: ChildrenInUse, error: Exception) -> Outcome:
+    """The outcome of a program that ended with an exception."""
+    code = error.code if isinstance(error, CompositeRunError) else code_of(error)
+    return Outcome(code=code, log=tuple(children.log))
