@@ -6,6 +6,7 @@ Edges are the call sites in the programs, not what a definition claims (that is 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -167,14 +168,16 @@ class Dag:
         gone: Iterable[str],
     ) -> None:
         """Bring ``parents`` in line with edges, as (child, parent), that went and that came."""
-        wanted = {name: set(self._parents[name]) for name in gone}
+        wanted = {name: list(self._parents[name]) for name in gone}
         for child, parent in before:
-            wanted.setdefault(child, set(self._parents.get(child, ()))).discard(parent)
+            parents = wanted.setdefault(child, list(self._parents.get(child, ())))
+            _take_out(parents, parent)
         for child, parent in after:
-            wanted.setdefault(child, set(self._parents.get(child, ()))).add(parent)
+            parents = wanted.setdefault(child, list(self._parents.get(child, ())))
+            _put_in(parents, parent)
         for child, parents in wanted.items():
             if parents or child in self._children:
-                self._parents[child] = tuple(sorted(parents))
+                self._parents[child] = tuple(parents)
             else:
                 del self._parents[child]
 
@@ -287,6 +290,20 @@ def reachable(start: Iterable[str], following: Mapping[str, tuple[str, ...]]) ->
         found.update(dict.fromkeys(fresh))
         waiting += fresh
     return found
+
+
+def _put_in(names: list[str], name: str) -> None:
+    """Add to names that are in alphabetical order; much called tools have thousands of parents."""
+    at = bisect_left(names, name)
+    if at == len(names) or names[at] != name:
+        names.insert(at, name)
+
+
+def _take_out(names: list[str], name: str) -> None:
+    """Remove from names that are in alphabetical order."""
+    at = bisect_left(names, name)
+    if at < len(names) and names[at] == name:
+        del names[at]
 
 
 def in_order(names: Collection[str], children: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
