@@ -7,7 +7,7 @@ still be meant for different things.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any, TypeAlias
@@ -63,10 +63,11 @@ async def find_duplicate(
         judge: Asked when two tools behave alike and their words differ.
     """
     definition = candidate.definition
-    found = _passed_on(definition, snapshot) or _same_program(definition, snapshot)
+    alike = snapshot.index.like(definition)
+    found = _passed_on(definition, snapshot) or _same_program(definition, alike.program, snapshot)
     if found is not None or not trial.is_pure(definition):
         return found  # one recorded answer says nothing about the next one
-    for known in _comparable(definition, snapshot, trial, policy):
+    for known in _comparable(definition, alike.signature, snapshot, trial, policy):
         found = await _same_behaviour(candidate, known, trial, policy)
         if found is not None and await _same_meaning(definition, known.definition, policy, judge):
             return found
@@ -86,11 +87,13 @@ def _passed_on(candidate: ToolDefinition, snapshot: Snapshot) -> Duplicate | Non
     return Duplicate(name=child, parameters=parameters, reason=reason)
 
 
-def _same_program(candidate: ToolDefinition, snapshot: Snapshot) -> Duplicate | None:
+def _same_program(
+    candidate: ToolDefinition, names: Sequence[str], snapshot: Snapshot
+) -> Duplicate | None:
     if candidate.body is None:
         return None
     ours = normal_form(candidate.body).parameters
-    for name in snapshot.index.of_same_program(candidate):
+    for name in names:
         known = snapshot.library[name].definition
         theirs = normal_form(known.body or {}).parameters
         pairs = dict(zip(ours, theirs, strict=True))
@@ -101,15 +104,22 @@ def _same_program(candidate: ToolDefinition, snapshot: Snapshot) -> Duplicate | 
 
 
 def _comparable(
-    candidate: ToolDefinition, snapshot: Snapshot, trial: DryRun, policy: InsertPolicy
+    candidate: ToolDefinition,
+    names: Sequence[str],
+    snapshot: Snapshot,
+    trial: DryRun,
+    policy: InsertPolicy,
 ) -> Iterator[Tool]:
     """Tools that may be run beside the candidate, those with the most alike words first."""
-    group = map(snapshot.library.__getitem__, snapshot.index.of_same_signature(candidate))
+    group = map(snapshot.library.__getitem__, names)
     runnable = [tool for tool in group if _has_code(tool) and trial.is_pure(tool.definition)]
     alike = nlargest(
         policy.compared, runnable, key=lambda tool: similarity(candidate, tool.definition)
     )
     for tool in alike:
+        worked = len(candidate.examples) + len(tool.definition.examples)
+        if worked + policy.probes < policy.least_agreements:
+            continue  # there is too little to compare
         try:
             yield trial.safe(tool.name)
         except CompositeError:

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from agentkit.evolution.bodies import normal_form
 from agentkit.evolution.signatures import signature_key
 from agentkit.tools.definition import ToolDefinition
 
 _Groups: TypeAlias = dict[str, tuple[str, ...]]
+
+
+class Alike(NamedTuple):
+    """Names of tools that are like one definition.
+
+    Attributes:
+        signature: Those whose parameters have the same types, whatever their names and order, and
+            whose results have the same type.
+        program: The composites among them whose program differs in names only.
+    """
+
+    signature: tuple[str, ...]
+    program: tuple[str, ...]
 
 
 class ToolIndex:
@@ -37,13 +50,10 @@ class ToolIndex:
         self._alike = {key: tuple(names) for key, names in alike.items()}
         self._same = {key: tuple(names) for key, names in same.items()}
 
-    def of_same_signature(self, definition: ToolDefinition) -> tuple[str, ...]:
-        """Tools whose parameters have the same types, whatever their names, and whose results."""
-        return self._alike.get(_keys_of(definition)[0], ())
-
-    def of_same_program(self, definition: ToolDefinition) -> tuple[str, ...]:
-        """Composites of the same signature whose program differs in names only."""
-        return self._same.get(_keys_of(definition)[1], ())
+    def like(self, definition: ToolDefinition) -> Alike:
+        """The tools that a candidate has to be compared with."""
+        signature, program = _keys_of(definition)
+        return Alike(signature=self._alike.get(signature, ()), program=self._same.get(program, ()))
 
     def with_definitions(self, definitions: Iterable[ToolDefinition]) -> ToolIndex:
         """An index that also holds ``definitions``; one of the same name is replaced."""

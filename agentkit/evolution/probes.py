@@ -36,6 +36,8 @@ def probes(
         calls: Arguments of worked calls, under the names of the signature.
         count: How many to give; fewer when the values do not make so many.
     """
+    if count <= 0:
+        return
     pools = {name: _pool(name, schema, calls) for name, schema in signature.properties.items()}
     if not all(pools.values()):
         return
