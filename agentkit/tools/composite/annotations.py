@@ -9,8 +9,11 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Optional, Union
 
 from agentkit.errors import UsageError
+from agentkit.tools.composite.authored import shown
 from agentkit.tools.composite.expr import Expr
 from agentkit.tools.composite.faults import Fault
+from agentkit.tools.composite.limits import CompositeLimits
+from agentkit.tools.composite.reading.text import syntax_tree
 
 _TYPES: Mapping[str, Any] = {
     "Any": Any,
@@ -64,7 +67,7 @@ def read_annotation(node: ast.expr, *, place: str) -> Any:
     try:
         return _read(node, 0)
     except _UnknownTypeError as refused:
-        message = f"{place} is annotated `{_text(node)}`, but {refused.why}"
+        message = f"{place} is annotated `{shown(node)}`, but {refused.why}"
         return Fault(refused.node, "annotation", message, _ADVICE)
 
 
@@ -84,17 +87,17 @@ def _read(node: ast.expr, nesting: int) -> Any:
             name = _name(node)
             if name in _TYPES:
                 return _TYPES[name]
-    raise _UnknownTypeError(node, f"{_text(node)} stands for no JSON type")
+    raise _UnknownTypeError(node, f"{shown(node)} stands for no JSON type")
 
 
 def _read_text(node: ast.Constant, text: str, nesting: int) -> Any:
     """An annotation in quotes; what is wrong inside is reported at the quotes."""
+    tree = syntax_tree(text.strip(), CompositeLimits())
+    statement = tree.body[0] if isinstance(tree, ast.Module) and len(tree.body) == 1 else None
+    if not isinstance(statement, ast.Expr):
+        raise _UnknownTypeError(node, f"{text[:80]!r} is no annotation")
     try:
-        inner = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-        raise _UnknownTypeError(node, f"{text[:80]!r} is no annotation") from error
-    try:
-        return _read(inner, nesting + 1)
+        return _read(statement.value, nesting + 1)
     except _UnknownTypeError as refused:
         raise _UnknownTypeError(node, refused.why) from refused
 
@@ -124,7 +127,7 @@ def _subscript(node: ast.Subscript, nesting: int) -> Any:
     items = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
     read = _FORMS.get(name)
     if read is None:
-        raise _UnknownTypeError(node, f"{_text(node)} stands for no JSON type")
+        raise _UnknownTypeError(node, f"{shown(node)} stands for no JSON type")
     return read(node, items, nesting + 1)
 
 
@@ -193,7 +196,7 @@ def _metadata(item: ast.expr) -> object:
             _name(callee) == "Expr"
         ):
             return _expr(item, form)
-    raise _UnknownTypeError(item, f"{_text(item)} is neither a text nor an Expr")
+    raise _UnknownTypeError(item, f"{shown(item)} is neither a text nor an Expr")
 
 
 def _expr_form(node: ast.Subscript, items: list[ast.expr], _nesting: int) -> Any:
@@ -215,13 +218,9 @@ def _name(node: ast.expr) -> str:
     match node:
         case ast.Name(id=name):
             return name
-        case ast.Attribute(value=module, attr=name) if ast.unparse(module) in _MODULES:
+        case ast.Attribute(value=module, attr=name) if shown(module) in _MODULES:
             return name
     return ""
-
-
-def _text(node: ast.expr) -> str:
-    return ast.unparse(node)[:120]
 
 
 _FORMS: Mapping[str, Callable[[ast.Subscript, list[ast.expr], int], Any]] = {

@@ -12,6 +12,7 @@ from agentkit.tools.composite.faults import Fault
 from agentkit.tools.composite.parser import Function
 
 DECORATOR = "composite"
+_SHOWN = 80
 
 LISTS = ("pre", "post", "text", "tags", "usage_rules")
 """Keywords that take a list of texts."""
@@ -81,7 +82,7 @@ class _NotWrittenOutError(Exception):
 
     def __init__(self, node: ast.expr) -> None:
         self.node = node
-        super().__init__(ast.unparse(node)[:80])
+        super().__init__(shown(node))
 
 
 def read_authored(function: Function, given: Given | None = None) -> Authored:
@@ -108,12 +109,21 @@ def _keywords(function: Function, name: str, faults: list[Fault]) -> Iterator[as
     for decorator in function.decorator_list:
         call = decorator if isinstance(decorator, ast.Call) else None
         if seen or name_of(decorator) != name or (call and call.args):
-            message = f"`@{ast.unparse(decorator)[:80]}` is not applied to a text"
+            message = f"`@{shown(decorator)}` is not applied to a text"
             advice = "Remove it; only one @composite(...), with keywords alone, may stand there."
             faults.append(Fault(decorator, "decorator", message, advice))
             continue
         seen = True
         yield from call.keywords if call else ()
+
+
+def shown(node: ast.expr) -> str:
+    """The start of a piece of syntax, for a message."""
+    try:
+        text = ast.unparse(node)
+    except RecursionError:  # a chain of a thousand operators
+        return "…"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def name_of(decorator: ast.expr) -> str:

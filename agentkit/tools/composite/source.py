@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentkit.errors import CompositeError, DefinitionError
+from agentkit.errors import CompositeError, DefinitionError, SourceProblem
 from agentkit.tools.composite import ir
 from agentkit.tools.composite.annotations import read_annotation
 from agentkit.tools.composite.authored import Authored, Given, read_authored
@@ -23,6 +23,8 @@ from agentkit.tools.composite.inference.flow import parameter_schemas
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.composite.parser import Function, ParsedSource, parse
 from agentkit.tools.composite.reading.context import place_of
+from agentkit.tools.composite.reading.header import only_function
+from agentkit.tools.composite.reading.text import syntax_tree
 from agentkit.tools.composite.type_check import type_faults
 from agentkit.tools.composite.worked_examples import read_examples
 from agentkit.tools.definition import ChildReference, Origin, Signature, ToolDefinition
@@ -151,7 +153,7 @@ class _Composer:
         )
         self._faults += examples.faults
         self._raise_faults()
-        return replace(
+        made = replace(
             read,
             signature=signature,
             specification=replace(
@@ -162,6 +164,18 @@ class _Composer:
             body=program_to_json(self._parsed.program),
             origin=Origin(kind="composite", reference=reference),
         )
+        self._check_digest(made)
+        return made
+
+    def _check_digest(self, made: ToolDefinition) -> None:
+        """Refuse words that JSON can not write; the digest is needed later in any case."""
+        try:
+            _ = made.digest
+        except ValueError as error:
+            advice = "Remove half characters such as '\\ud800' from its words and examples."
+            message = f"the definition can not be written as JSON ({error})"
+            self._faults.append(Fault(self._parsed.function, "literal", message, advice))
+            self._raise_faults()
 
     def _read(self, reference: str) -> ToolDefinition:
         """What a function with this head and this docstring would say."""
@@ -251,14 +265,13 @@ def _with_surface(
     error: CompositeError, text: str, given: Given | None, limits: CompositeLimits
 ) -> CompositeError:
     """The same error with what is wrong around the body, so that one round of repair does."""
-    if any(
-        problem.code in {"syntax", "too_large", "not_one_function"} for problem in error.problems
-    ):
+    tree = syntax_tree(text, limits)
+    found = tree if isinstance(tree, SourceProblem) else only_function(tree)
+    if isinstance(found, SourceProblem):
         return error
-    function = next(n for n in ast.parse(text).body if isinstance(n, Function))
-    faults = _surface(function, given, limits).faults
-    further = placed(faults, lambda node: _place(node, text, {}))
-    both = sorted({*error.problems, *further}, key=lambda found: (found.line, found.column))
+    function, _ = found
+    further = placed(_surface(function, given, limits).faults, lambda node: _place(node, text, {}))
+    both = sorted({*error.problems, *further}, key=lambda problem: (problem.line, problem.column))
     return refusal(function.name, tuple(both)) if further else error
 
 
@@ -312,13 +325,10 @@ def _docstring_place(function: Function) -> Place:
 
 def _without_imports(source: str, limits: CompositeLimits) -> str:
     """The text with friendly imports blanked out, so that lines keep their numbers."""
-    if len(source) > limits.source_bytes or not any(
-        line.startswith(("from ", "import ")) for line in source.splitlines()
-    ):
+    if not any(line.startswith(("from ", "import ")) for line in source.splitlines()):
         return source
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    tree = syntax_tree(source, limits)
+    if isinstance(tree, SourceProblem):
         return source  # the parser says what is wrong with it
     lines = source.split("\n")
     for node in _friendly_imports(tree):

@@ -60,7 +60,7 @@ def read_docstring(
 
     try:
         parsed = docstring_parser.parse(clean)
-    except docstring_parser.ParseError:  # unusual text is still text
+    except (docstring_parser.ParseError, LookupError, ValueError):  # unusual text is still text
         return DocstringText(summary=clean)
     blocks = ["\n".join(filter(None, (e.snippet, e.description))) for e in parsed.examples]
     prose, inline = _split_examples(parsed.long_description or "", function_name, parameters)

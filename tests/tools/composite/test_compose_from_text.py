@@ -365,6 +365,37 @@ def test_limits_hold_for_the_text() -> None:
     assert caught.value.problems[0].code == "too_large"
 
 
+BODY = "    return add(a, 1)\n"
+HOSTILE = {
+    "a chain of types": f"def f(a: {'int|' * 1500}int):\n{BODY}",
+    "deep types": f"def f(a: {'Optional[' * 100}int{']' * 100}):\n{BODY}",
+    "deep quotes": f"def f(a: '{'(' * 5000}'):\n{BODY}",
+    "a sum as type": f"def f(a: {'1+' * 900}1):\n{BODY}",
+    "many keywords": f"@composite({','.join(f'k{i}=1' for i in range(500))})\ndef f(a):\n{BODY}",
+    "deep examples": f"@composite(examples={'[' * 150}{']' * 150})\ndef f(a):\n{BODY}",
+    "a long condition": f"@composite(pre=['{'1+' * 3000}1'])\ndef f(a):\n{BODY}",
+    "a deep worked call": f"def f(a):\n    '>>> f({'[' * 5000})'\n{BODY}",
+    "a deep worked result": f"def f(a):\n    '''>>> f(1)\n    {'-' * 5000}1\n    '''\n{BODY}",
+    "a chain of names": f"@{'a.' * 3000}b\ndef f(a):\n{BODY}",
+    "half a character in words": f"def f(a):\n    'D \\ud800'\n{BODY}",
+    "half a character in tags": f"@composite(tags=['\\ud800'])\ndef f(a):\n{BODY}",
+    "half a character in a type": f"def f(a: '\\ud800'):\n{BODY}",
+    "a null in a condition": f"@composite(pre=['\\0'])\ndef f(a):\n{BODY}",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_texts_are_refused(text: str) -> None:
+    """Depth, length and half characters end as problems, whatever part of the text holds them."""
+    assert problems_of(text)
+
+
+def test_a_docstring_may_hold_backslashes() -> None:
+    """What Python warns of is no problem of a text."""
+    text = "import typing\ndef f(a):\n    'Matches \\d.'\n    return add(a, 1)\n"
+    assert compose(text, TOOLS).text == r"Matches \d."
+
+
 VALUES = st.sampled_from(["None", "True", "3", "-1", "2.5", "'a'", "''"])
 TYPES = st.sampled_from(
     ["int", "float", "str", "bool", "Any", "list[int]", "dict[str, float]", "int | None",

@@ -146,3 +146,17 @@ def test_an_example_of_the_decorator_is_checked(example: str, why: str) -> None:
 def test_an_example_may_leave_the_result_open() -> None:
     """Without a value below the prompt the result is not known, which is no misfit."""
     assert composed("Add.\n\n>>> f(1)\n").examples[0].result is None
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "D.\n\n::\n    : x\n@return\nNote:\nYields:\n===\n    1",
+        "D.\n\nArgs:\n  : foo\n  (x): y\nReturns:\nRaises:\n    : x",
+        "D.\n\nParameters\n----------\n: int\na, b : int, optional",
+        ":param:\n:raises:\n:returns",
+    ],
+)
+def test_an_unusual_docstring_is_still_text(docstring: str) -> None:
+    """Words that look like sections and are none never stop a composite."""
+    assert composed(docstring).name == "f"
