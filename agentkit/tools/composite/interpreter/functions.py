@@ -130,7 +130,7 @@ def _sum(meter: Meter, items: Any, start: Any = 0) -> Any:
 def _list(meter: Meter, items: Any) -> list[Any]:
     if type(items) in VALUES:
         items = iterable(items)
-        meter.make_items(len(items))
+        meter.copy_items(len(items))
         return list(items)
     made: list[Any] = consume(meter, FOLDS["list"](meter), iterable(items))
     return made

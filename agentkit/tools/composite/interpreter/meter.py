@@ -23,9 +23,11 @@ _WORD = (1 << _WORD_BITS) - 1
 class Meter:
     """Fuel, child calls and the deadline of one run.
 
-    What is built is charged by its own size: a unit for each item of a container, and for eight
-    characters of a text. What is looked through is charged by its weight, with its contents. What
-    crosses the border to a child or to the caller is charged an eighth of its weight.
+    Every node that is evaluated costs a unit, which pays for a number or for an item of a
+    container. A text costs a unit for eight characters. Items that are copied from one container to
+    another, as by ``+`` or a slice, cost an eighth each. A value that is looked through, as by
+    ``==`` or ``str``, costs its weight, contents included; one that crosses the border to a child
+    or to the caller costs an eighth of it.
 
     Attributes:
         limits: What the run was given.
@@ -106,11 +108,11 @@ class Meter:
             )
         self.spend(characters >> 3)
 
-    def make_items(self, count: int) -> None:
-        """Pay for a container before it is built."""
+    def copy_items(self, count: int) -> None:
+        """Pay for a container of items that exist, before it is built."""
         if count > self.limits.collection_items:
             raise self.too_many_items()
-        self.spend(count)
+        self.spend(count >> 3)
 
     def too_many_items(self) -> Guard:
         """What is raised when a container grows beyond the limit."""

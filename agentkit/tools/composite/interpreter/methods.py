@@ -60,7 +60,7 @@ def _split(method: Callable[..., list[str]]) -> Method:
     def run(meter: Meter, text: str, *separator: Any) -> list[str]:
         meter.spend(len(text) >> 3)
         parts = method(text, *separator)
-        meter.make_items(len(parts))
+        meter.copy_items(len(parts))
         return parts
 
     return run

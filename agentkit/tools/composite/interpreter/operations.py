@@ -207,4 +207,4 @@ def _make(meter: Meter, kind: type, size: int) -> None:
     if kind is str:
         meter.make_text(size)
     else:
-        meter.make_items(size)
+        meter.copy_items(size)

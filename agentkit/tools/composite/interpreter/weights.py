@@ -7,7 +7,7 @@ prints it or hands it on asks for its weight first, and the weighing itself stop
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from types import NoneType
 from typing import Any
 
@@ -24,65 +24,63 @@ DEEPEST_VALUE = 100
 """Levels of containers in containers that are looked through; Python's own limit is near 1,000
 and depends on the caller."""
 
+_CONTAINER = 3
+"""What a container weighs beside its items: opening one takes as long as many items do."""
+
 _WORTH_A_LOOK = 16
 """From this length on, asking for the set of types first is quicker than item by item."""
 
 
-def weigh(value: Any, budget: int, depth: int = 0) -> int:
+def weigh(value: Any, budget: int) -> int:
     """About the number of eight-byte words of a value, contents counted with multiplicity.
 
     Raises:
         Guard: It is more than ``budget``, nested too deeply, or holds what is no JSON data.
     """
-    kind = type(value)
-    if kind is dict:
-        total = _weigh_items(value, budget, depth)
-        return total + _weigh_items(value.values(), budget - total, depth)
-    if kind is list or kind is tuple:
-        return _weigh_items(value, budget, depth)
-    if kind not in SCALARS:
-        raise Guard("opaque_value", f"a {kind.__name__} is no JSON data")
-    return 1 + _weigh_scalar(value)
+    if type(value) not in CONTAINERS:
+        words, _ = _weigh_level((value,))
+        return 1 + words
+    total = 1
+    containers: Sequence[Any] = (value,)
+    for _ in range(DEEPEST_VALUE):
+        items: list[Any] = []
+        for container in containers:
+            total += _CONTAINER + len(container)
+            if total > budget:
+                break
+            items.extend(container)
+            if type(container) is dict:
+                items.extend(container.values())
+                total += len(container)
+        words, containers = _weigh_level(items)
+        total += words
+        if total > budget:
+            raise Guard("fuel", "the value is too large for the work that is left")
+        if not containers:
+            return total
+    raise Guard("nesting", f"the value is nested more than {DEEPEST_VALUE} levels deep")
 
 
-def _weigh_scalar(value: Any) -> int:
-    """The words of a number or text beyond the first."""
-    kind = type(value)
-    if kind is str:
-        return len(value) >> 3
-    return int.bit_length(value) >> 6 if kind is int else 0
-
-
-def _weigh_items(items: Collection[Any], budget: int, depth: int) -> int:
-    total = 1 + len(items)
-    if total > budget:
-        raise _too_heavy()
-    if total > _WORTH_A_LOOK:
+def _weigh_level(items: Sequence[Any]) -> tuple[int, Sequence[Any]]:
+    """The words of texts and numbers beyond the first of each, and the containers."""
+    if len(items) > _WORTH_A_LOOK:
         kinds = set(map(type, items))
         if kinds <= ATOMS:
-            return total
+            return 0, []
         if kinds == {int}:
-            return total + (sum(map(int.bit_length, items)) >> 6)
-        if kinds == {str}:
-            return total + (sum(map(len, items)) >> 3)
-    return _weigh_each(items, total, budget, depth)
-
-
-def _weigh_each(items: Collection[Any], total: int, budget: int, depth: int) -> int:
+            return sum(map(int.bit_length, items)) >> 6, []
+        if kinds <= CONTAINERS:
+            return 0, items
+    words = 0
+    containers: list[Any] = []
     for item in items:
         kind = type(item)
         if kind is str:
-            total += len(item) >> 3
+            words += len(item) >> 3
         elif kind is int:
-            total += item.bit_length() >> 6
-        elif kind not in ATOMS:  # those are counted by the length
-            if depth >= DEEPEST_VALUE:
-                raise Guard("nesting", f"the value is nested over {DEEPEST_VALUE} levels deep")
-            total += weigh(item, budget - total, depth + 1) - 1
-    if total > budget:
-        raise _too_heavy()
-    return total
-
-
-def _too_heavy() -> Guard:
-    return Guard("fuel", "the value is too large for the work that is left")
+            words += item.bit_length() >> 6
+        elif kind in CONTAINERS:
+            containers.append(item)
+        elif kind not in ATOMS:
+            raise Guard("opaque_value", f"a {kind.__name__} is no JSON data")
+    return words, containers
