@@ -21,6 +21,7 @@ RejectionCode = Literal[
     "unbound_child",  # a child has no code in this process, nor a recorded answer
     "broken_child",  # a child is part of a cycle, or is made of a tool that is missing
     "children_mismatch",  # the declared children are not those that the program calls
+    "effects_mismatch",  # declares other effects than its children have together
     "childless",  # calls no tool
     "cycle",  # calls itself, directly or through its children
     "name_taken",  # the name stands for another tool

@@ -9,13 +9,11 @@ from typing import TypeAlias
 
 from agentkit.errors import CompositeError
 from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.refusal import Refused, refuse, refuse_source
+from agentkit.evolution.refusal import REJECTION_OF_FAULT, Refused, refuse, refuse_source
 from agentkit.library.library import Library
-from agentkit.tools.composite import ir
-from agentkit.tools.composite.checks import check_program
+from agentkit.library.soundness import library_faults
 from agentkit.tools.composite.codec import program_from_json
 from agentkit.tools.composite.limits import CompositeLimits
-from agentkit.tools.composite.parser import parse_expression
 from agentkit.tools.composite.source import compose
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
@@ -78,48 +76,20 @@ def check_composite(definition: ToolDefinition, library: Library, limits: Compos
     """What ``compose`` guarantees for text, for a definition that came as data.
 
     Raises:
-        Refused: Its program is outside the language or does not fit its children.
+        Refused: Its program is outside the language or does not fit its children, or its
+            signature is not what follows from them.
     """
     name = definition.name
     try:
-        program = program_from_json(definition.body or {})
-        _check_children(definition, program, library)
-        problems = check_program(program, library.tools, name=name, limits=limits)
-        if problems:
-            raise refuse_source(name, problems)
+        program_from_json(definition.body or {}, name=name, limits=limits)
     except CompositeError as error:
         raise refuse_source(name, error.problems) from error
-    _check_parameters(definition, program)
-    check_contract(definition, limits)
-
-
-def _check_children(definition: ToolDefinition, program: ir.Program, library: Library) -> None:
-    name = definition.name
-    called = list(dict.fromkeys(call.child for call in ir.calls(program)))
-    if not called:
+    with_candidate = library.with_tools([definition])
+    if not with_candidate.dag.children[name]:
         raise _without_children(name)
-    if name in called:
-        advice = "write it with a loop, or call another tool"
-        raise refuse("cycle", name, f"{name!r} calls itself", advice)
-    pinned = {child.name: child.digest for child in definition.signature.children}
-    if set(called) != set(pinned):
-        explanation = f"{name!r} calls {_listed(called)}, but declares {_listed(pinned)}"
-        advice = "declare exactly the tools that the program calls, or hand in its text"
-        raise refuse("children_mismatch", name, explanation, advice)
-    for child in called:
-        known = library.get(child)
-        if known is None:
-            explanation = f"{name!r} calls {child!r}, which the library does not hold"
-            nearest = library.nearest(child)
-            advice = f"nearest names: {_listed(nearest)}" if nearest else "add that tool first"
-            raise refuse("unknown_child", name, explanation, advice)
-        if known.definition.digest != pinned[child]:
-            explanation = (
-                f"{name!r} is pinned to {child!r} {pinned[child][:12]}, but the library holds "
-                f"{known.definition.digest[:12]}"
-            )
-            advice = "compose it again from its text against this library"
-            raise refuse("changed_child", name, explanation, advice)
+    for fault in library_faults(with_candidate, [name]):
+        code = REJECTION_OF_FAULT.get(fault.code, "outside_language")
+        raise refuse(code, name, fault.message, f"{fault.advice}; or hand in its text")
 
 
 def _check_grounded(definition: ToolDefinition, library: Library) -> None:
@@ -129,40 +99,3 @@ def _check_grounded(definition: ToolDefinition, library: Library) -> None:
             explanation = library.dag.why_unknown(child.name)
             advice = "repair the library first; agentkit tools check lists what is wrong"
             raise refuse("broken_child", definition.name, explanation, advice)
-
-
-def _check_parameters(definition: ToolDefinition, program: ir.Program) -> None:
-    declared, taken = set(definition.signature.properties), {p.name for p in program.parameters}
-    if declared != taken:
-        explanation = (
-            f"the signature of {definition.name!r} has the parameters {_listed(declared)}, its "
-            f"program takes {_listed(taken)}"
-        )
-        advice = "give both the same parameters, or hand in its text"
-        raise refuse("type_mismatch", definition.name, explanation, advice)
-
-
-def check_contract(definition: ToolDefinition, limits: CompositeLimits) -> None:
-    """Every condition is an expression over the parameters, and ``result`` afterwards.
-
-    Raises:
-        Refused: One is not.
-    """
-    names = tuple(definition.signature.properties)
-    conditions = definition.specification
-    spoken = [(text, names) for text in conditions.pre]
-    spoken += [(text, (*names, "result")) for text in conditions.post]
-    for text, known in spoken:
-        try:
-            parse_expression(text, known, limits=limits)
-        except CompositeError as error:
-            first = error.problems[0]
-            explanation = f"the condition {text!r} of {definition.name!r}: {first.message}"
-            raise refuse(
-                "bad_contract", definition.name, explanation, first.advice, problems=error.problems
-            ) from error
-
-
-def _listed(names: object) -> str:
-    found = sorted(map(str, names)) if isinstance(names, set | dict) else list(map(str, names))  # type: ignore[call-overload]
-    return ", ".join(map(repr, found)) or "none"

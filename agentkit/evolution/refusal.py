@@ -45,14 +45,14 @@ def refuse(
 def refuse_source(name: str, problems: Iterable[SourceProblem]) -> Refused:
     """The signal for a text or a program that the language or the children do not allow."""
     found = tuple(problems)
-    codes = {_CODES.get(problem.code, "outside_language") for problem in found}
+    codes = {REJECTION_OF_FAULT.get(problem.code, "outside_language") for problem in found}
     code = codes.pop() if len(codes) == 1 else "outside_language"
     first = found[0]
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     return refuse(code, name, f"{first.message}{more}", first.advice, problems=found)
 
 
-_CODES: Mapping[str, RejectionCode] = {
+REJECTION_OF_FAULT: Mapping[str, RejectionCode] = {
     "unknown_tool": "unknown_child",
     "missing_child": "unknown_child",
     "changed_child": "changed_child",
@@ -63,5 +63,11 @@ _CODES: Mapping[str, RejectionCode] = {
     "result_type": "type_mismatch",
     "annotation": "type_mismatch",
     "example": "bad_example",
+    "unpinned_call": "children_mismatch",
+    "uncalled_pin": "children_mismatch",
+    "effects": "effects_mismatch",
+    "parameters": "type_mismatch",
+    "condition": "bad_contract",
+    "cycle": "cycle",
 }
-"""Codes of problems in the source that have a rejection of their own."""
+"""By code of ``SourceProblem`` or ``LibraryFault``; any other is ``outside_language``."""

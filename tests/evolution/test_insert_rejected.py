@@ -158,6 +158,16 @@ def children_mismatch(make_manager, _store):
     )
 
 
+def effects_mismatch(make_manager, _store):
+    """A definition that hides that its child writes."""
+    manager = make_manager(send, policy=InsertPolicy(allow_without_examples=True))
+    definition = composed(
+        manager, TEXTS["no_stub"].replace("str(a)", "'Ann'").replace("'result': 2", "'result': 14")
+    )
+    signature = replace(definition.signature, effects=PURE)
+    return manager.insert(replace(definition, examples=(), signature=signature))
+
+
 def broken_child(make_manager, store):
     """A child whose own child was taken out of the library by another writer."""
     manager = make_manager()
@@ -226,6 +236,7 @@ CASES = {
         changed_child,
         unbound_child,
         children_mismatch,
+        effects_mismatch,
         broken_child,
         breaks_parent,
         budget,

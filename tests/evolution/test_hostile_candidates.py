@@ -1,0 +1,155 @@
+"""A hostile candidate is refused or stopped, and never reaches the world or the library."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentkit import tool
+from agentkit.evolution import Added, InsertPolicy, Rejected
+from agentkit.tools.definition import Effects, Example
+
+
+def with_body(body, *, result="float", example='{"arguments": {"x": 1}, "result": 1}'):
+    """A candidate with that body."""
+    return (
+        f"@composite(examples=[{example}])\ndef candidate(x: float) -> {result}:\n"
+        f'    """A candidate."""\n    {body}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return add(x, (1).__class__.__mro__[1])",
+        "return add(x, __import__('os').system('true'))",
+        "import os\n    return add(x, 1)",
+        "while True:\n        x = add(x, 1)",
+        "return add(x, eval('1'))",
+        "return add(x, [len([j for j in range(9)]) for i in range(9)][0])",
+        "return add(x, f'{x.__class__}')",
+        "add = mul\n    return add(x, x)",
+        "return candidate(add(x, 1))",
+        "return add(x, (lambda: 1)())",
+    ],
+)
+def test_what_the_language_does_not_have_is_refused(manager, body):
+    """Attribute walks, imports, endless loops, shadowing and recursion end at their line."""
+    outcome = manager.insert(with_body(body))
+    assert isinstance(outcome, Rejected)
+    assert outcome.problems
+    assert min(problem.line for problem in outcome.problems) >= 4
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return add(x, 9 ** int(x * 99999))",
+        "return add(x, len('a' * int(x * 10 ** 9)))",
+        "total = 0\n    for i in range(10 ** 9):\n        total += i\n    return add(x, total)",
+        "for i in range(10 ** 6):\n        x = add(x, 1)\n    return x",
+        "return add(x, len([[0] * 9999 for i in range(9999)]))",
+    ],
+)
+def test_a_program_that_never_ends_is_stopped(manager, body):
+    """Huge powers, repeats and loops stop at the limits of one run, whatever they try."""
+    outcome = manager.insert(with_body(body))
+    assert isinstance(outcome, Rejected)
+    assert outcome.code == "run_failed"
+
+
+def test_many_costly_examples_stop_at_the_budget(make_manager):
+    """Runs that each stay within the limits are bounded together."""
+    manager = make_manager(policy=InsertPolicy(child_calls=500))
+    body = "for i in range(100):\n        x = add(x, 0)\n    return x"
+    examples = ", ".join(f'{{"arguments": {{"x": {i}}}, "result": {i}}}' for i in range(20))
+    outcome = manager.insert(with_body(body, example=examples))
+    assert outcome.code == "budget"
+
+
+def test_time_is_bounded_as_well(make_manager):
+    """A policy of no time stops before the first run is over."""
+    manager = make_manager(policy=InsertPolicy(seconds=1e-9))
+    assert manager.insert(with_body("return add(x, 0)")).code == "budget"
+
+
+def test_a_tool_below_a_composite_is_not_run_either(make_manager):
+    """What touches the world answers from its records at any depth, through any composite."""
+
+    @tool(
+        effects=Effects(writes=True),
+        examples=[{"arguments": {"to": "Ann"}, "result": "sent"}],
+    )
+    def send(to: str) -> str:
+        """Send a message."""
+        raise AssertionError("validation never runs an effectful tool")
+
+    manager = make_manager(send)
+    inner = '''
+@composite(examples=[{"arguments": {"name": "Ann"}, "result": "sent!"}])
+def greet(name: str) -> str:
+    """Greet somebody."""
+    return send(name) + "!"
+'''
+    outer = '''
+@composite(examples=[{"arguments": {"name": "Ann"}, "result": "sent!sent!"}])
+def greet_twice(name: str) -> str:
+    """Greet somebody twice."""
+    return greet(name) + greet(name)
+'''
+    assert isinstance(manager.insert(inner), Added)
+    assert isinstance(manager.insert(outer), Added)
+    unknown = outer.replace("greet_twice", "greet_bob").replace("greet(name) +", 'greet("Bob") +')
+    outcome = manager.insert(unknown)
+    assert (outcome.code, outcome.witness.tool) == ("no_stub", "send")
+    assert outcome.witness.arguments == {"to": "Bob"}
+
+
+def test_a_child_that_fails_is_told_with_the_way_to_it(make_manager):
+    """An error inside a child names the child and keeps its words."""
+
+    @tool(effects=Effects(reads=False, writes=False))
+    def picky(x: float) -> float:
+        """Likes nothing."""
+        raise ValueError(f"not {x}")
+
+    outcome = make_manager(picky).insert(with_body("return picky(x) + 1"))
+    assert outcome.code == "run_failed"
+    assert "picky" in outcome.explanation
+    assert "not 1" in outcome.explanation
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        {},
+        {"format": 99},
+        {"kind": "Program", "parameters": "x", "body": [1]},
+        {"format": 1, "kind": "Program", "parameters": [], "body": [{"kind": "Exec"}]},
+    ],
+)
+def test_data_that_is_no_program_is_refused(manager, body):
+    """A definition with a broken body is a rejection, not an error."""
+    sound = manager.preview(with_body("return add(x, sub(x, 1))")).definition
+    outcome = manager.insert(replace(sound, body=body))
+    assert isinstance(outcome, Rejected)
+    assert outcome.code in {"outside_language", "childless"}
+
+
+def test_examples_of_data_are_checked_against_the_parameters(manager):
+    """A worked call that does not fit is told before anything runs."""
+    sound = manager.preview(with_body("return add(x, sub(x, 1))")).definition
+    broken = replace(sound, examples=(Example(arguments={"y": 1}, result=1),))
+    outcome = manager.insert(broken)
+    assert outcome.code == "bad_example"
+    assert outcome.witness.arguments == {"y": 1}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\x00", "def", "1 + 1", "(" * 5000, "def f(): return " + "-" * 9000 + "1"]
+)
+def test_any_text_is_a_value(manager, text):
+    """Whatever is handed in as text, the answer is a rejection."""
+    assert isinstance(manager.insert(text), Rejected)
