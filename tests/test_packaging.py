@@ -12,7 +12,7 @@ import pytest
 
 import agentkit
 
-EXTRAS = {"anthropic", "dev", "docs", "fast", "litellm", "mcp", "openai", "otel"}
+EXTRAS = {"anthropic", "dev", "docs", "fast", "graph", "litellm", "mcp", "openai", "otel"}
 TOP_LEVEL = {
     ".ci",
     ".gitignore",

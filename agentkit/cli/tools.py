@@ -7,8 +7,8 @@ from typing import Any, TextIO
 
 import click
 
-from agentkit.cli.compose import compose
 from agentkit.cli.importing import ConflictPolicy, ImportPlan, plan_import
+from agentkit.cli.lazy import LazyCommands
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say, stdout
@@ -34,7 +34,15 @@ conflict_option = click.option(
 reason_option = click.option("--reason", default="", help="Why, for the tool's history.")
 
 
-@click.group()
+@click.group(
+    cls=LazyCommands,
+    places={
+        "check": "agentkit.cli.check:check",
+        "compose": "agentkit.cli.compose:compose",
+        "graph": "agentkit.cli.graph:graph",
+        "mine": "agentkit.cli.mine:mine_command",
+    },
+)
 def tools() -> None:
     """Look at the tool library, and change it.
 
@@ -306,6 +314,3 @@ def rollback(name: str, to: int, store_url: str, as_json: bool) -> None:
         print_json({"name": name, "restored_from": to, "library_version": version})
     else:
         click.echo(f"{name} is as it was at version {to}; library version {version}")
-
-
-tools.add_command(compose)
