@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import pytest
 from hypothesis import strategies as st
@@ -139,17 +140,17 @@ def operations(inner: SearchStrategy[ir.Expression]) -> SearchStrategy[ir.Expres
 
 def _calls(inner: SearchStrategy[ir.Expression]) -> SearchStrategy[ir.Expression]:
     parameters = {"add": ("b", "a"), "weather.now": ("city",), "get user": ("from", "user-id")}
-    return st.sampled_from(sorted(parameters)).flatmap(
-        lambda child: st.builds(
-            ir.Call,
-            child=st.just(child),
-            arguments=st.tuples(
-                *(
-                    st.builds(ir.Argument, name=st.just(name), value=inner)
-                    for name in parameters[child]
-                )
-            ),
-        )
+    return st.one_of(
+        [
+            st.builds(
+                ir.Call,
+                child=st.just(child),
+                arguments=st.tuples(
+                    *(st.builds(ir.Argument, name=st.just(name), value=inner) for name in names)
+                ),
+            )
+            for child, names in parameters.items()
+        ]
     )
 
 
@@ -178,6 +179,7 @@ def comprehensions(
     )
 
 
+@cache
 def expressions(*known: str) -> SearchStrategy[ir.Expression]:
     """Expressions over the variables that are set."""
     simple = names(*known) | constants(PLAIN)
@@ -190,8 +192,8 @@ def expressions(*known: str) -> SearchStrategy[ir.Expression]:
     return st.recursive(leaves, operations, max_leaves=6)
 
 
-@st.composite
-def blocks(draw: st.DrawFn, depth: int) -> ir.Block:
+@cache
+def blocks(depth: int) -> SearchStrategy[ir.Block]:
     """A few statements that may be anywhere."""
     value = expressions(*NAMES)
     kinds = [
@@ -214,11 +216,11 @@ def blocks(draw: st.DrawFn, depth: int) -> ir.Block:
             ir.Compare, operators=st.just(("<",)), operands=st.tuples(names("a"), value)
         )
         kinds.append(st.builds(ir.If, test=test, then=inside, otherwise=inside))
-        end = st.just(()) | st.builds(ir.Break).map(lambda one: (one,))
+        end = st.sampled_from([(), (ir.Break(),), (ir.Continue(),)])
         body = st.tuples(inside, end).map(lambda pair: (*pair[0], *pair[1]))
         targets = st.sampled_from([("a",), ("a", "b")])
         kinds.append(st.builds(ir.For, targets=targets, source=value, body=body))
-    return tuple(draw(st.lists(st.one_of(kinds), max_size=3)))
+    return st.lists(st.one_of(kinds), max_size=2).map(tuple)
 
 
 @pytest.fixture(scope="session")

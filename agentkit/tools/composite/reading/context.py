@@ -21,7 +21,7 @@ ReadExpression: TypeAlias = "Callable[[Reading, Any], ir.Expression]"
 Located: TypeAlias = ast.expr | ast.stmt | ast.arg | ast.keyword
 """Syntax that has a place in the text."""
 
-_HINTS = 5
+_HINTS = 3
 """For how many unknown names similar tools are looked for, among any number of tools."""
 
 _QUOTED = 60
@@ -93,6 +93,7 @@ class Reading:
         self._readers = readers
         self._depth = 0
         self._hints = 0
+        self._is_too_deep = False
 
     @cached_property
     def variables(self) -> frozenset[str]:
@@ -165,8 +166,10 @@ class Reading:
         return isinstance(made, ir.Name) and made.name == HOLE
 
     def too_deep(self, node: Located) -> ir.Name:
-        """Refuse what is nested beyond the limit."""
-        self.faults.append(too_deep(node, self.limits))
+        """Refuse what is nested beyond the limit, once; what is in it stays unknown."""
+        if not self._is_too_deep:
+            self.faults.append(too_deep(node, self.limits))
+        self._is_too_deep = self.is_partial = True
         return self.hole(node)
 
     def enter(self, node: Located) -> bool:
