@@ -9,7 +9,7 @@ from math import isclose, isfinite
 from typing import Any, Literal, TypedDict
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentkit.errors import CompositeError
@@ -370,7 +370,7 @@ EXPRESSIONS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=400)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_what_cpython_accepts_is_not_refused(data: st.DataObject) -> None:
     """A call that goes well in Python, on values of the declared types, is no problem."""

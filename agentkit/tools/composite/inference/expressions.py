@@ -14,6 +14,7 @@ from agentkit.tools.composite.inference.known import (
     builtin_shape,
     element_of,
     looked_up,
+    may_have_none,
     method_shape,
     signed,
     unpacked,
@@ -220,7 +221,7 @@ def _comprehension(reader: Expressions, node: ir.Comprehension, names: Names) ->
         if inside is not None:
             reader.shape(node.key, inside)
         return Shape(kinds=frozenset({"object"}), others=element)
-    return array_of(element, may_be_empty=bool(node.conditions) or source.may_be_empty)
+    return array_of(element, may_be_empty=bool(node.conditions) or may_have_none(source))
 
 
 def bound(targets: tuple[str, ...], item: Shape) -> dict[str, Shape]:

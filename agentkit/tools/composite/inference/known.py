@@ -42,6 +42,11 @@ def element_of(shape: Shape) -> Shape:
     return join(found)
 
 
+def may_have_none(shape: Shape) -> bool:
+    """Whether a loop over a value may have no turn; a declared list is taken to have items."""
+    return shape.may_be_empty or shape.kinds != {"array"}
+
+
 def unpacked(shape: Shape, count: int) -> tuple[Shape, ...]:
     """What each of several targets gets from a value."""
     if shape.elements is not None and shape.kinds == {"array"} and len(shape.elements) == count:
@@ -109,7 +114,7 @@ def builtin_shape(name: str, arguments: Shapes, keywords: Mapping[str, Shape]) -
 
 
 def _elements(arguments: Shapes) -> Shape:
-    return array_of(element_of(arguments[0]), may_be_empty=arguments[0].may_be_empty)
+    return array_of(element_of(arguments[0]), may_be_empty=may_have_none(arguments[0]))
 
 
 def _extreme(arguments: Shapes, default: Shapes) -> Shape:

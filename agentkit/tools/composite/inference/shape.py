@@ -25,7 +25,8 @@ class Shape:
         kinds: Their JSON types; none at all for a value that never comes to be.
         items: Items of an array; None for anything.
         elements: Each item of an array of known length; None when the length is not known.
-        may_be_empty: Whether an array was written so that it may have no items.
+        may_be_empty: Whether an array is made so that it may have no items. One that is declared
+            is taken to have some: a program that only works on empty lists does not work.
         properties: Known keys of an object.
         required: Keys that an object certainly has.
         others: What further keys of an object hold; None for anything.
