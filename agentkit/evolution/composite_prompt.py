@@ -28,7 +28,7 @@ Rules of a good function:
 - Its name says what it does, not which task it came from. Its docstring is one or two sentences \
 for somebody who has not seen this task, and describes each parameter under "Args:".
 - Parameters and result have type annotations: bool, int, float, str, list[...], dict[str, ...], \
-or X | None.
+X | None, or Expr["row -> bool"] for a condition that is passed on as text.
 - It is decorated with @composite(pre=[...], post=[...], examples=[...]). pre and post hold \
 expressions, as strings, that are true of the parameters before, and of the parameters and \
 `result` after a call; a tool that requires something (see "requires") must never be called \
@@ -146,7 +146,9 @@ def python_type(schema: Any) -> str:
     branches = schema.get("anyOf") or schema.get("oneOf")
     if branches:
         return " | ".join(dict.fromkeys(map(python_type, branches)))
-    kind = schema.get("type")
+    kind, form = schema.get("type"), str(schema.get("format", ""))
+    if kind == "string" and form.startswith("Expr["):
+        return f'Expr["{form[5:-1]}"]'
     if isinstance(kind, list):
         return " | ".join(python_type({**schema, "type": one}) for one in kind)
     if kind == "array":

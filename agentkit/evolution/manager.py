@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ class ToolManager:
     """Decides what enters a library, and writes it: the only writer (CoCoDA, Algorithm 3).
 
     It holds the newest snapshot, bound and linked. When another writer was faster, the candidate
-    is judged again on what that writer made. Several managers may share one store.
+    is judged again on what that writer made. Several managers may share one store, and several
+    threads or tasks one manager. A commit blocks its thread for as long as the store takes.
 
     Args:
         store: Where the library is kept.
@@ -77,13 +79,15 @@ class ToolManager:
         self._author = author
         self._snapshot = Snapshot.of(store.load(), self._code)
         self._linked: Library | None = None
+        self._lock = threading.RLock()  # guards the two above, never a run or a commit
 
     @property
     def library(self) -> Library:
         """The newest snapshot that this manager has seen, bound and linked."""
-        if self._linked is None:
-            self._linked = link(self._snapshot.library, limits=self._procedure.limits)
-        return self._linked
+        with self._lock:
+            if self._linked is None:
+                self._linked = link(self._snapshot.library, limits=self._procedure.limits)
+            return self._linked
 
     def refresh(self) -> Library:
         """Take up what other writers made."""
@@ -203,9 +207,10 @@ class ToolManager:
         return outcome if isinstance(outcome, Rejected) else None
 
     def _reload(self) -> Library:
-        self._snapshot = Snapshot.of(self._store.load(), self._code)
-        self._linked = None
-        return self._snapshot.library
+        loaded = Snapshot.of(self._store.load(), self._code)
+        with self._lock:
+            self._snapshot, self._linked = loaded, None
+        return loaded.library
 
     def _carry_out(
         self, decision: Addition | Merger, snapshot: Snapshot, proposal: _Proposal
@@ -220,15 +225,18 @@ class ToolManager:
             return self._repeated(changed[0], proposal, version)
         if isinstance(decision, Addition) and decision.tool.is_bound:
             self._code[decision.tool.name] = decision.tool
-        self._adopt(snapshot.after(decision, version), changed)
-        return told(decision, self._snapshot.library)
+        after = snapshot.after(decision, version)
+        with self._lock:
+            if version > self._snapshot.library.version:  # another thread may be ahead
+                self._adopt(after, changed)
+        return told(decision, after.library)
 
     def _adopt(self, snapshot: Snapshot, changed: Iterable[ToolDefinition]) -> None:
         """Go on with a snapshot that differs from the last one in ``changed`` only."""
-        self._snapshot = snapshot
-        if self._linked is None:
-            return
         linked, limits = self._linked, self._procedure.limits
+        before, self._snapshot, self._linked = self._snapshot, snapshot, None
+        if linked is None or before.library.version != snapshot.library.version - 1:
+            return
         for definition in changed:  # children before parents
             tool = snapshot.library[definition.name]
             if definition.is_composite:

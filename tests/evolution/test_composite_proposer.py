@@ -211,6 +211,7 @@ def test_code_is_found_in_an_answer(answer, blocks):
     [
         ({"type": "integer"}, "int"),
         ({"type": "array"}, "list"),
+        ({"type": "string", "format": "Expr[row -> bool]"}, 'Expr["row -> bool"]'),
         ({"type": ["string", "null"]}, "str | None"),
         ({"anyOf": [{"type": "number"}, {"type": "number", "minimum": 1}]}, "float"),
         ({"type": "object"}, "dict"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Barrier
 
 import pytest
@@ -11,6 +12,7 @@ from agentkit import open_store
 from agentkit.errors import StoreError
 from agentkit.evolution import Added, InsertPolicy, Merged, Rejected, ToolManager
 from agentkit.testing import primitive_library
+from agentkit.tools.definition import Specification
 
 
 def numbered(number, *, offset=None):
@@ -162,3 +164,64 @@ def twice(x: float) -> float:
     assert list(carried.tools) == list(loaded.tools)
     assert carried.dag == loaded.dag
     assert [t.is_bound for t in carried] == [t.is_bound for t in loaded]
+
+
+def test_threads_share_a_manager(url):
+    """Candidates from several threads all arrive, and the manager ends at the newest version."""
+    policy = InsertPolicy(attempts=100)
+    manager = ToolManager(open_store(url), tools=primitive_library(), policy=policy)
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = list(pool.map(lambda n: manager.insert(numbered(n)), range(2, 10)))
+    assert all(isinstance(outcome, Added) for outcome in outcomes), outcomes
+    assert manager.library.version == 9
+    assert manager.library["plus_7"](x=1) == 14
+
+
+def test_a_revision_replaces_and_what_stands_above_follows(url):
+    """A revision that keeps what others rely on is taken, and its parents pin it anew."""
+    manager = ToolManager(
+        open_store(url), tools=primitive_library(), policy=InsertPolicy(allow_revisions=True)
+    )
+    manager.insert(numbered(2))
+    manager.insert('''
+@composite(examples=[{"arguments": {"x": 1}, "result": 8}])
+def twice(x: float) -> float:
+    """Two of them."""
+    return add(plus_2(x), plus_2(x))
+''')
+    revised = numbered(2).replace("add(mul(x, 2), 2)", "mul(add(x, 1), 2)")
+    outcome = manager.insert(revised)
+    assert isinstance(outcome, Added)
+    assert outcome.revised
+    assert outcome.repinned == ("twice",)
+    held = manager_at(url).library
+    (pin,) = [pin for pin in held["twice"].definition.signature.children if pin.name == "plus_2"]
+    assert pin.digest == outcome.definition.digest
+    assert manager.library["twice"](x=2) == held["twice"](x=2) == 12
+
+
+def test_a_person_may_revise_a_primitive(url):
+    """New code under an old name is tried like anything else, with what stands above it."""
+    policy = InsertPolicy(allow_revisions=True, allow_primitives=True)
+    manager = ToolManager(open_store(url), tools=primitive_library(), policy=policy)
+    manager.insert(numbered(2))
+    add = manager.library["add"]
+    words = replace(
+        add.definition, description=replace(add.definition.description, summary="Plus.")
+    )
+    outcome = manager.insert(add.with_definition(words))
+    assert isinstance(outcome, Added)
+    assert (outcome.depth, outcome.repinned) == (0, ("plus_2",))
+    assert manager.library["plus_2"](x=1) == 4
+    broken = replace(add.with_definition(words), function=lambda a, b: a - b)
+    worse = replace(
+        words, specification=Specification(), examples=(), description=add.definition.description
+    )
+    lax = ToolManager(
+        open_store(url),
+        tools=primitive_library(),
+        policy=replace(policy, allow_without_examples=True),
+    )
+    outcome = lax.insert(broken.with_definition(worse))
+    assert isinstance(outcome, Rejected)
+    assert outcome.code == "breaks_parent"
