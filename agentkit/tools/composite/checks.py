@@ -70,7 +70,7 @@ def find_faults(
     *,
     name: str = "",
     assumed: Iterable[str] = (),
-    tool_names: Collection[str] = (),
+    tool_names: Collection[str] | None = None,
 ) -> list[Fault]:
     """What is wrong with a program that is not too large.
 
@@ -82,9 +82,8 @@ def find_faults(
         tool_names: What else a tool may be called by, for messages.
     """
     variables: dict[str, ir.Node] = variables_of(program)
-    visitor = Visitor(
-        {**dict.fromkeys(assumed), **variables}, children, name, tool_names or children or ()
-    )
+    callable_names = (children or ()) if tool_names is None else tool_names
+    visitor = Visitor({**dict.fromkeys(assumed), **variables}, children, name, callable_names)
     visitor.bound.update(assumed)
     visitor.faults.extend(parameter_faults(program))
     flow = Flow(visitor)
