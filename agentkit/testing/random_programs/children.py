@@ -8,13 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
 from agentkit.testing.random_programs.kinds import Kind
+from agentkit.tools.composite.interpreter import Composite
+from agentkit.tools.composite.parser import parse
 from agentkit.tools.definition import Effects, Signature, ToolDefinition
 from agentkit.tools.tool import Tool
+
+RATIO = """
+def ratio(a, b=2):
+    note("ratio", value=a)
+    return add(a, b=1) / b
+"""
+"""A child that is a composite itself; only its own children are logged."""
 
 _ALWAYS_PLAIN = {"add", "peek", "numbers"}
 
@@ -90,6 +99,14 @@ CHILDREN: tuple[ChildSpec, ...] = (
         result="table",
     ),
     ChildSpec(spelling="echo", name="echo", parameters={"value": "any"}, required=1, result="any"),
+    ChildSpec(
+        spelling="ratio",
+        name="ratio",
+        parameters={"a": "int", "b": "int"},
+        required=1,
+        result="float",
+        writes=True,
+    ),
     ChildSpec(spelling="peek", name="peek", parameters={}, required=0, result="int"),
     ChildSpec(
         spelling="next_number",
@@ -140,9 +157,8 @@ class ChildrenInUse:
         self._count = 0
         bodies = self._bodies()
         self._functions = {spec.spelling: self._logged(spec, bodies) for spec in CHILDREN}
-        self.tools: Mapping[str, Tool] = {
-            spec.spelling: self._tool(spec, asynchronous=asynchronous) for spec in CHILDREN
-        }
+        tools = {spec.spelling: self._tool(spec, asynchronous=asynchronous) for spec in CHILDREN}
+        self.tools: Mapping[str, Tool] = tools | {"ratio": _composite(tools)}
 
     @property
     def by_name(self) -> Mapping[str, Tool]:
@@ -177,7 +193,11 @@ class ChildrenInUse:
         def note(topic: str, value: Any = None) -> None:
             self._count += len(topic) if value is None else 1
 
-        return {**_PURE, "peek": peek, "next_number": next_number, "note": note}
+        def ratio(a: Any, b: Any = 2) -> Any:
+            self._functions["note"]("ratio", value=a)
+            return self._functions["add"](a, b=1) / b
+
+        return {**_PURE, "peek": peek, "next_number": next_number, "note": note, "ratio": ratio}
 
     def _logged(
         self, spec: ChildSpec, bodies: Mapping[str, Callable[..., Any]]
@@ -186,6 +206,8 @@ class ChildrenInUse:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             given = dict(zip(names, args, strict=False)) | kwargs
+            if spec.name == "ratio":
+                return body(**given)
             self.log.append(LoggedCall(name=spec.name, arguments=given))
             try:
                 return body(**given)
@@ -218,6 +240,13 @@ class ChildrenInUse:
             function=call_async if awaited else plain,
             is_async=awaited,
         )
+
+
+def _composite(tools: Mapping[str, Tool]) -> Tool:
+    """``ratio``, over the tools that it calls."""
+    program = parse(RATIO, tools).program
+    composite = Composite(program, {name: tools[name] for name in ("note", "add")}, name="ratio")
+    return replace(tools["ratio"], function=composite, is_async=composite.needs_event_loop)
 
 
 def _add(a: Any, b: Any) -> Any:

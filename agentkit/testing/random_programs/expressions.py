@@ -89,6 +89,8 @@ class Expressions:
             return f"{self.make('table', depth)}.items()", ("str", "int")
         if choice < 0.78:
             return self.make("pairs", depth), ("str", "int")
+        if choice < 0.82 and not self._scope.in_comprehension:
+            return f"enumerate({self._generator('str', depth)})", ("int", "str")
         if choice < 0.88:
             kind = self._random.choice(tuple(ELEMENT))
             start = self._random.choice(("", "", ", 1", ", start=1"))

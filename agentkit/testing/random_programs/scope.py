@@ -60,8 +60,9 @@ class Scope:
         self._kinds[name] = kind if known == kind else "any"
 
     def new_name(self) -> str:
-        """A variable, which may be in use already."""
-        return self._random.choice(VARIABLES)
+        """A variable, which may be in use already; sometimes a parameter or loop variable."""
+        used = list(self._kinds)
+        return self._random.choice(used if used and self._random.random() < 0.15 else VARIABLES)
 
     def save(self) -> dict[str, Kind]:
         """What is assigned here."""
