@@ -87,7 +87,7 @@ def forced_mapping(
         The way; None when the types of a pair differ, or no way is left.
     """
     wanted, offered = parameter_keys(candidate), parameter_keys(known)
-    if any(wanted[ours] != offered[theirs] for ours, theirs in pairs.items()):
+    if any(wanted.get(ours) != offered.get(theirs, "") for ours, theirs in pairs.items()):
         return None
     left = [name for name in wanted if name not in pairs]
     free = {name: key for name, key in offered.items() if name not in set(pairs.values())}
