@@ -7,14 +7,13 @@ pattern in either order.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from agentkit.evolution.mining.ordering import IsReadOnly, Ordering, bits, ordering_of
-from agentkit.evolution.mining.trajectory import Flow, Trajectory
+from agentkit.evolution.mining.trajectory import Flow, Source, Step, Trajectory
 
 Link: TypeAlias = "Flow | None"
 """Where an argument comes from within a pattern; None for outside of it."""
@@ -49,7 +48,7 @@ class Pattern:
         return _key(self.steps)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, order=True)
 class Occurrence:
     """One place where a pattern was found.
 
@@ -64,10 +63,7 @@ class Occurrence:
     @property
     def group(self) -> int:
         """The positions as a set of bits."""
-        group = 0
-        for position in self.positions:
-            group |= 1 << position
-        return group
+        return _group(self.positions)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +87,46 @@ class SearchLimits:
     max_groups: int = 500
 
 
+class Shape:
+    """What trajectories with the same calls and flows have in common; worked out once for all.
+
+    Args:
+        trajectory: One of them.
+        is_read_only: Whether a tool is known to change nothing.
+    """
+
+    def __init__(self, trajectory: Trajectory, is_read_only: IsReadOnly) -> None:
+        self.ordering: Ordering = ordering_of(trajectory, is_read_only)
+        self._is_read_only = is_read_only
+        self._calls = [(step.tool, _links(step)) for step in trajectory.steps]
+        self._named: dict[int, tuple[Pattern, tuple[int, ...]]] = {}
+
+    def name(
+        self, group: int, known: dict[Pattern, tuple[Pattern, tuple[int, ...]]]
+    ) -> tuple[Pattern, tuple[int, ...]]:
+        """The pattern of a group of calls, and the positions in the pattern's order.
+
+        Args:
+            group: The calls.
+            known: For patterns whose calls are in the order of a trajectory, the canonical
+                pattern and order; new ones are added.
+        """
+        found = self._named.get(group)
+        if found is None:
+            positions = tuple(bits(group))
+            raw = Pattern(steps=self._steps(positions))
+            if raw not in known:
+                order = _canonical_order(raw.steps, self._is_read_only)
+                known[raw] = Pattern(steps=_reordered(raw.steps, order)), order
+            pattern, order = known[raw]
+            found = self._named[group] = pattern, tuple(positions[at] for at in order)
+        return found
+
+    def _steps(self, positions: Sequence[int]) -> tuple[PatternStep, ...]:
+        local = {position: at for at, position in enumerate(positions)}
+        return tuple(_within(*self._calls[position], local) for position in positions)
+
+
 class PatternSearch:
     """Finds connected groups of calls and names the pattern of each.
 
@@ -100,22 +136,23 @@ class PatternSearch:
 
     def __init__(self, is_read_only: IsReadOnly) -> None:
         self._is_read_only = is_read_only
-        self._known: dict[tuple[PatternStep, ...], tuple[Pattern, tuple[int, ...]]] = {}
+        self._shapes: dict[Hashable, Shape] = {}
+        self._known: dict[Pattern, tuple[Pattern, tuple[int, ...]]] = {}
+
+    def shape(self, trajectory: Trajectory) -> Shape:
+        """What ``trajectory`` has in common with those of the same calls and flows."""
+        key = tuple(
+            (step.tool, tuple((n, _place(source)) for n, source in step.sources.items()))
+            for step in trajectory.steps
+        )
+        found = self._shapes.get(key)
+        if found is None:
+            found = self._shapes[key] = Shape(trajectory, self._is_read_only)
+        return found
 
     def ordering(self, trajectory: Trajectory) -> Ordering:
         """The order that the calls of ``trajectory`` need."""
-        return ordering_of(trajectory, self._is_read_only)
-
-    def name(self, trajectory: Trajectory, group: int) -> tuple[Pattern, tuple[int, ...]]:
-        """The pattern of a group of calls, and the positions in the pattern's order."""
-        positions = tuple(bits(group))
-        steps = _raw_steps(trajectory, positions)
-        known = self._known.get(steps)
-        if known is None:
-            order = _canonical_order(steps, self._is_read_only)
-            known = self._known[steps] = (Pattern(steps=_reordered(steps, order)), order)
-        pattern, order = known
-        return pattern, tuple(positions[at] for at in order)
+        return self.shape(trajectory).ordering
 
     def frequent(
         self, trajectories: Sequence[Trajectory], limits: SearchLimits
@@ -126,20 +163,27 @@ class PatternSearch:
         be frequent when it holds a frequent one that is smaller by one call. Groups that can not
         become one call are grown from, but are no occurrences themselves.
         """
-        orderings = [self.ordering(trajectory) for trajectory in trajectories]
-        return {
-            pattern: occurrences
-            for level in self._levels(trajectories, orderings, limits)
-            for pattern, found in level.items()
-            if _support(occurrences := _whole(found, orderings)) >= limits.min_support
-        }
+        groups: dict[Shape, list[int]] = {}
+        for index, trajectory in enumerate(trajectories):
+            groups.setdefault(self.shape(trajectory), []).append(index)
+        found: dict[Pattern, list[Occurrence]] = {}
+        for level in self._levels(groups, limits):
+            for pattern, places in level.items():
+                whole = [(one, at) for one, at in places if one.ordering.is_whole(_group(at))]
+                if _support(whole, groups) >= limits.min_support:
+                    found[pattern] = sorted(
+                        Occurrence(trajectory=index, positions=at)
+                        for shape, at in whole
+                        for index in groups[shape]
+                    )
+        return found
 
     def matching(
         self, trajectory: Trajectory, patterns: Collection[Pattern]
     ) -> dict[Pattern, list[tuple[int, ...]]]:
         """Where some of ``patterns`` are in one trajectory: positions in the pattern's order."""
         wanted = {_tools(pattern.steps) for pattern in patterns}
-        ordering = self.ordering(trajectory)
+        shape = self.shape(trajectory)
         largest = max((len(pattern.steps) for pattern in patterns), default=0)
         found: dict[Pattern, list[tuple[int, ...]]] = {}
         groups = [1 << position for position in range(len(trajectory.steps))]
@@ -147,42 +191,56 @@ class PatternSearch:
         for _ in range(largest - 1):
             groups = [
                 group
-                for group in _grown(groups, ordering, limits)
+                for group in _grown(groups, shape.ordering, limits)
                 if _is_part(trajectory, group, wanted)
             ]
             for group in groups:
-                pattern, positions = self.name(trajectory, group)
-                if pattern in patterns and ordering.is_whole(group):
+                pattern, positions = shape.name(group, self._known)
+                if pattern in patterns and shape.ordering.is_whole(group):
                     found.setdefault(pattern, []).append(positions)
         return found
 
     def _levels(
-        self,
-        trajectories: Sequence[Trajectory],
-        orderings: Sequence[Ordering],
-        limits: SearchLimits,
-    ) -> Iterator[dict[Pattern, list[Occurrence]]]:
-        seeds: dict[int, list[int]] = {
-            index: [1 << position for position in range(min(len(one.steps), limits.max_steps))]
-            for index, one in enumerate(trajectories)
+        self, shapes: Mapping[Shape, Sequence[int]], limits: SearchLimits
+    ) -> Iterator[dict[Pattern, list[_Found]]]:
+        """Groups of two calls, of three, and so on, by pattern; those that are frequent."""
+        seeds: dict[Shape, list[int]] = {
+            one: [1 << at for at in range(min(len(one.ordering.before), limits.max_steps))]
+            for one in shapes
         }
         for _ in range(limits.max_calls - 1):
-            level: dict[Pattern, list[Occurrence]] = {}
-            for index, groups in seeds.items():
-                for group in _grown(groups, orderings[index], limits):
-                    pattern, positions = self.name(trajectories[index], group)
-                    found = Occurrence(trajectory=index, positions=positions)
-                    level.setdefault(pattern, []).append(found)
+            level: dict[Pattern, list[_Found]] = {}
+            for shape, groups in seeds.items():
+                for group in _grown(groups, shape.ordering, limits):
+                    pattern, positions = shape.name(group, self._known)
+                    level.setdefault(pattern, []).append((shape, positions))
             level = {
-                p: found for p, found in level.items() if _support(found) >= limits.min_support
+                pattern: found
+                for pattern, found in level.items()
+                if _support(found, shapes) >= limits.min_support
             }
             if not level:
                 return
             yield level
             seeds = {}
-            for occurrences in level.values():
-                for occurrence in occurrences:
-                    seeds.setdefault(occurrence.trajectory, []).append(occurrence.group)
+            for found in level.values():
+                for shape, positions in found:
+                    seeds.setdefault(shape, []).append(_group(positions))
+
+
+_Found: TypeAlias = tuple[Shape, tuple[int, ...]]
+
+
+def _support(found: Iterable[_Found], shapes: Mapping[Shape, Sequence[int]]) -> int:
+    """In how many trajectories the groups are."""
+    return sum(len(shapes[shape]) for shape in {shape for shape, _ in found})
+
+
+def _group(positions: Iterable[int]) -> int:
+    group = 0
+    for position in positions:
+        group |= 1 << position
+    return group
 
 
 def _grown(groups: Iterable[int], ordering: Ordering, limits: SearchLimits) -> list[int]:
@@ -215,28 +273,33 @@ def _is_part(
     )
 
 
-def _whole(found: Iterable[Occurrence], orderings: Sequence[Ordering]) -> list[Occurrence]:
-    return [one for one in found if orderings[one.trajectory].is_whole(one.group)]
+def _place(source: Source) -> Hashable:
+    """Where an argument comes from, whatever its value is."""
+    if isinstance(source, Flow):
+        return (source.step, source.path, source.cast)
+    return source.uses
 
 
-def _support(found: Iterable[Occurrence]) -> int:
-    return len({occurrence.trajectory for occurrence in found})
-
-
-def _raw_steps(trajectory: Trajectory, positions: Sequence[int]) -> tuple[PatternStep, ...]:
-    local = {position: at for at, position in enumerate(positions)}
-    return tuple(_raw_step(trajectory, position, local) for position in positions)
-
-
-def _raw_step(trajectory: Trajectory, position: int, local: Mapping[int, int]) -> PatternStep:
-    step = trajectory.steps[position]
-    links = {
-        name: replace(source, step=local[source.step])
-        if isinstance(source, Flow) and source.step in local
-        else None
+def _links(step: Step) -> tuple[tuple[str, Link], ...]:
+    return tuple(
+        (name, source if isinstance(source, Flow) else None)
         for name, source in sorted(step.sources.items())
-    }
-    return PatternStep(tool=step.tool, arguments=tuple(links.items()))
+    )
+
+
+def _within(
+    tool: str, links: tuple[tuple[str, Link], ...], local: Mapping[int, int]
+) -> PatternStep:
+    """A call as part of a group: flows from outside of the group are none."""
+    inside = tuple(
+        (name, None if link is None or link.step not in local else _moved(link, local[link.step]))
+        for name, link in links
+    )
+    return PatternStep(tool=tool, arguments=inside)
+
+
+def _moved(link: Flow, step: int) -> Flow:
+    return Flow(step=step, path=link.path, cast=link.cast)
 
 
 # --- canonical order ------------------------------------------------------------------------------
@@ -276,7 +339,7 @@ def _colours(steps: Sequence[PatternStep], needs: Sequence[int]) -> list[str]:
 
 def _local(step: PatternStep) -> str:
     links = [(name, link and (link.path, link.cast)) for name, link in step.arguments]
-    return json.dumps([step.tool, links])
+    return repr([step.tool, links])
 
 
 def _refined(
@@ -288,14 +351,14 @@ def _refined(
         if link is not None
     ]
     out = sorted(
-        json.dumps([name, colours[other], link.path])
+        repr([name, colours[other], link.path])
         for other, step in enumerate(steps)
         for name, link in step.arguments
         if link is not None and link.step == at
     )
     first = sorted(colours[other] for other in bits(needs[at]))
     then = sorted(colours[other] for other, need in enumerate(needs) if need >> at & 1)
-    return json.dumps([colours[at], into, out, first, then])
+    return repr([colours[at], into, out, first, then])
 
 
 def _orders(
@@ -319,7 +382,7 @@ def _reordered(steps: tuple[PatternStep, ...], order: Sequence[int]) -> tuple[Pa
         PatternStep(
             tool=steps[old].tool,
             arguments=tuple(
-                (name, None if link is None else replace(link, step=new[link.step]))
+                (name, None if link is None else _moved(link, new[link.step]))
                 for name, link in steps[old].arguments
             ),
         )
@@ -328,7 +391,7 @@ def _reordered(steps: tuple[PatternStep, ...], order: Sequence[int]) -> tuple[Pa
 
 
 def _key(steps: Iterable[PatternStep]) -> str:
-    return json.dumps(
+    return repr(
         [
             [step.tool, [[n, k and [k.step, k.path, k.cast]] for n, k in step.arguments]]
             for step in steps

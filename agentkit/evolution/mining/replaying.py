@@ -72,6 +72,7 @@ async def replay(
         original: The calls with their recorded results.
         rewritten: The same with composites.
         tools: Definitions of all tools that ``rewritten`` calls, of composites and what they call.
+            A call that was recorded several times is answered in the order of the records.
         limits: Caps on the composites' runs.
     """
     desk = _Desk(original, tools, limits)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations, permutations
 
 from hypothesis import event, given, settings
@@ -67,21 +68,31 @@ def shapes(draw):
     return shape
 
 
+def filled(name, shape, values):
+    """A trajectory of a shape: a call answers by its arguments and by what was changed before."""
+    steps, changes = [], 0
+    for position, (tool, sources) in enumerate(shape):
+        changes += tool == "omega"
+        made = {
+            key: source or Given(value=values[2 * position + at])
+            for at, (key, source) in enumerate(sources.items())
+        }
+        step = Step(tool=tool, sources=made)
+        known = Trajectory(trajectory_id=name, steps=(*steps, step)).arguments(position)
+        told = f"{name} {tool} {changes} {sorted(known.items())}"
+        steps.append(replace(step, result={"x": [f"x {told}"], "y": [f"y {told}"]}))
+    return Trajectory(trajectory_id=name, steps=tuple(steps))
+
+
 @st.composite
 def corpora(draw):
     """Short trajectories over four tools, one of which may change something; shapes recur."""
     known = draw(st.lists(shapes(), min_size=1, max_size=3))
     trajectories = []
     for number in range(draw(st.integers(1, 9))):
-        steps = []
-        for position, (tool, sources) in enumerate(draw(st.sampled_from(known))):
-            filled = {
-                name: source or Given(value=draw(st.sampled_from(["a", "b", 1])))
-                for name, source in sources.items()
-            }
-            result = {key: [f"{number}.{position}.{key}"] for key in "xy"}
-            steps.append(Step(tool=tool, sources=filled, result=result))
-        trajectories.append(Trajectory(trajectory_id=f"e{number}", steps=tuple(steps)))
+        shape = draw(st.sampled_from(known))
+        values = [draw(st.sampled_from(["a", "b", 1])) for _ in range(2 * len(shape))]
+        trajectories.append(filled(f"e{number}", shape, values))
     return trajectories
 
 
