@@ -59,15 +59,25 @@ class Decoder:
 
     def node(self, value: Any, path: Path, kinds: Mapping[str, type]) -> Any:
         """Read a node of one of ``kinds``."""
-        kind = value.get("kind") if isinstance(value, Mapping) else None
+        is_object = type(value) is dict or isinstance(value, Mapping)
+        kind = value.get("kind") if is_object else None
         node = kinds.get(kind) if isinstance(kind, str) else None
         if node is None:
             expected = next(iter(kinds)) if len(kinds) == 1 else f"one of {', '.join(kinds)}"
             self.refuse(path, f"expected an object with `kind` {expected}, got {shown(value)}")
         self._enter(path)
-        made = (
-            _constant(self, value, path) if node is ir.Constant else self._made(node, value, path)
-        )
+        if node is ir.Constant:
+            made: Any = _constant(self, value, path)
+        else:
+            shape = _SHAPES[node]
+            if len(value) != len(shape) + 1 or not shape.keys() <= value.keys():
+                self._refuse_fields(node, value, path)
+            fields = {}
+            for name, read in shape.items():  # a loop: a comprehension is one frame more a level
+                fields[name] = read(self, value[name], (path, name))
+            made = node(**_renamed(node, fields))
+            if node in _COUNTS and (complaint := _COUNTS[node](made)):
+                self.refuse(path, complaint)
         self._depth -= 1
         return made
 
@@ -76,7 +86,7 @@ class Decoder:
         if not is_text(value):
             self.refuse(path, f"expected a text, got {shown(value)}")
         text: str = value
-        self._bytes += len(text)
+        self._bytes += len(text) if text.isascii() else len(text.encode())
         if len(text) > most or self._bytes > self._limits.source_bytes:
             self.refuse(
                 path,
@@ -99,21 +109,6 @@ class Decoder:
         if self._depth > 2 * self._limits.nesting + 2:  # an argument lies between two expressions
             message = f"the program is nested more than {self._limits.nesting} deep"
             self.refuse(path, message, "too_large")
-
-    def _made(self, node: type, value: Mapping[str, Any], path: Path) -> Any:
-        shape = _SHAPES[node]
-        if len(value) != len(shape) + 1 or not shape.keys() <= value.keys():
-            self._refuse_fields(node, value, path)
-        made = node(
-            **{
-                FIELD_OF.get((node, name), name): read(self, value[name], (path, name))
-                for name, read in shape.items()
-            }
-        )
-        complaint = _COUNTS[node](made) if node in _COUNTS else ""
-        if complaint:
-            self.refuse(path, complaint)
-        return made
 
     def _refuse_fields(self, node: type, value: Mapping[str, Any], path: Path) -> NoReturn:
         shape = _SHAPES[node]
@@ -146,6 +141,12 @@ def shown(value: object) -> str:
     if isinstance(value, Mapping) and isinstance(kind := value.get("kind"), str):
         return f"an object with `kind` {kind[:40]!r}"
     return f"a value of type {type(value).__name__}"
+
+
+def _renamed(node: type, fields: dict[str, Any]) -> dict[str, Any]:
+    if node is ir.Comprehension:
+        return {FIELD_OF.get((node, name), name): value for name, value in fields.items()}
+    return fields
 
 
 def _written(path: Path) -> str:
@@ -250,7 +251,10 @@ def _many(read: Read, *, least: int = 0) -> Read:
             decoder.refuse(path, f"expected a list, got {shown(value)}")
         if len(value) < least:
             decoder.refuse(path, f"expected {least} or more items, got {len(value)}")
-        return tuple([read(decoder, item, (path, place)) for place, item in enumerate(value)])
+        made = []
+        for place, item in enumerate(value):
+            made.append(read(decoder, item, (path, place)))
+        return tuple(made)
 
     return read_all
 
