@@ -30,6 +30,8 @@ _LINE_SPACE = 14
 _SWEEPS = 8
 
 Point = tuple[float, float]
+Curve = tuple[Point, Point, Point, Point]
+"""A cubic Bézier curve: where it starts, two points that pull it, and where it ends."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,10 +48,10 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
-    """A call: the points that it passes, each but the first reached by a curve or straight on."""
+    """A call: curves, each of which starts where the one before ends."""
 
     edge: Edge
-    points: tuple[Point, ...]
+    curves: tuple[Curve, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,16 +89,15 @@ def lay_out(shown: Picture) -> Layout:
         _straighten(rows)
     tops = _tops(rows)
     left = min((p.x - p.width / 2 for row in rows for p in row), default=0) - MARGIN
-    right = max((p.x + p.width / 2 for row in rows for p in row), default=0) + MARGIN
     for row in rows:
         for place in row:
             place.x -= left
-    return Layout(
-        width=right - left,
-        height=tops[-1] - _GAP_Y + MARGIN,
-        boxes=tuple(_box(node, places[name], tops) for name, node in shown.nodes.items()),
-        lines=tuple(Line(edge=edge, points=_points(route, tops)) for edge, route in routes),
-    )
+    boxes = tuple(_box(node, places[name], tops) for name, node in shown.nodes.items())
+    lines = tuple(Line(edge=edge, curves=_curves(route, rows, tops)) for edge, route in routes)
+    edges = [box.x + box.width / 2 for box in boxes]
+    edges += [x for line in lines for curve in line.curves for x, _ in curve]
+    height = tops[-1] - _GAP_Y + MARGIN
+    return Layout(width=max(edges, default=0) + MARGIN, height=height, boxes=boxes, lines=lines)
 
 
 def text_width(text: str, size: float) -> float:
@@ -182,10 +183,10 @@ def _as_met(shown: Picture) -> Iterable[str]:
 def _route(start: _Place, end: _Place, rows: list[list[_Place]]) -> list[_Place]:
     """The places that a line passes, with a new one in each row between its ends."""
     if end.row <= start.row:
-        return [start, end]  # part of a circle: drawn straight
+        return [start, end]  # part of a circle: led around
     route = [start]
     for number in range(start.row + 1, end.row):
-        gap = _Place(width=_LINE_SPACE, row=number)
+        gap = _Place(width=0, row=number)
         rows[number].append(gap)
         route.append(gap)
     route.append(end)
@@ -217,10 +218,17 @@ def _order(rows: list[list[_Place]]) -> None:
 
 def _pack(row: Sequence[_Place]) -> None:
     """Side by side, around zero."""
-    x = -sum(place.width + _GAP_X for place in row) / 2
+    for left, right in pairwise(row):
+        right.x = left.x + _distance(left, right)
+    shift = (row[0].x + row[-1].x) / 2
     for place in row:
-        place.x = x + place.width / 2
-        x += place.width + _GAP_X
+        place.x -= shift
+
+
+def _distance(left: _Place, right: _Place) -> float:
+    """From middle to middle of neighbours; lines need less room than boxes."""
+    gap = _GAP_X if left.height and right.height else _LINE_SPACE
+    return (left.width + right.width) / 2 + gap
 
 
 def _straighten(rows: Sequence[Sequence[_Place]]) -> None:
@@ -239,7 +247,7 @@ def _move(row: Sequence[_Place], wished: Sequence[float]) -> None:
     """Least squares under a fixed order: neighbours that would overlap move as one block."""
     offsets = [0.0]
     for left, right in pairwise(row):
-        offsets.append(offsets[-1] + (left.width + right.width) / 2 + _GAP_X)
+        offsets.append(offsets[-1] + _distance(left, right))
     blocks: list[tuple[float, int]] = []
     for wish, offset in zip(wished, offsets, strict=True):
         mean, count = wish - offset, 1
@@ -261,8 +269,12 @@ def _tops(rows: Sequence[Sequence[_Place]]) -> list[float]:
     return tops
 
 
-def _points(route: Sequence[_Place], tops: Sequence[float]) -> tuple[Point, ...]:
-    """From the foot of the caller to the head of the called, up and down through each gap."""
+def _curves(
+    route: Sequence[_Place], rows: Sequence[Sequence[_Place]], tops: Sequence[float]
+) -> tuple[Curve, ...]:
+    """From the foot of the caller to the head of the called, upright through each gap between."""
+    if route[-1].row <= route[0].row:
+        return (_around(route[0], route[-1], rows, tops),)
     points: list[Point] = []
     for at, place in enumerate(route):
         top, bottom = tops[place.row], tops[place.row + 1] - _GAP_Y
@@ -271,4 +283,26 @@ def _points(route: Sequence[_Place], tops: Sequence[float]) -> tuple[Point, ...]
             points.append((place.x, middle - place.height / 2 if place.height else top))
         if at < len(route) - 1:
             points.append((place.x, middle + place.height / 2 if place.height else bottom))
-    return tuple(points)
+    return tuple(_upright(start, end) for start, end in pairwise(points))
+
+
+def _upright(start: Point, end: Point) -> Curve:
+    """Leaves and arrives straight down."""
+    middle = (start[1] + end[1]) / 2
+    return (start, (start[0], middle), (end[0], middle), end)
+
+
+def _around(
+    start: _Place, end: _Place, rows: Sequence[Sequence[_Place]], tops: Sequence[float]
+) -> Curve:
+    """Back up, as only a circle does: out at the right, past all that lies between, and in."""
+    passed = [place for row in rows[end.row : start.row + 1] for place in row]
+    beyond = max(place.x + place.width / 2 for place in passed) + _GAP_X
+    out = beyond if start.row - end.row > 1 else min(beyond, start.x + start.width / 2 + _GAP_X)
+    turn = out + (out - start.x) / 3
+    shift = 7 if start is end else 0
+    ends = [
+        (place.x + place.width / 2, (tops[place.row] + tops[place.row + 1] - _GAP_Y) / 2 + by)
+        for place, by in ((start, shift), (end, -shift))
+    ]
+    return (ends[0], (turn, ends[0][1] + shift), (turn, ends[1][1] - shift), ends[1])

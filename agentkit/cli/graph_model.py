@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from agentkit.cli.output import plural
 from agentkit.errors import CompositeError, LibraryError
 from agentkit.library import Library
 from agentkit.library.dag import rounded
@@ -44,9 +43,8 @@ class Node:
             return "depth unknown"
         if self.flat_size is None:
             return f"depth {self.depth}, no program"
-        saved = self.flat_size - 1
-        calls = plural(saved, "call") if saved < 10**12 else f"{rounded(saved)} calls"
-        return f"depth {self.depth}, saves {calls}"
+        calls = "call" if self.flat_size == 2 else "calls"
+        return f"depth {self.depth}, saves {rounded(self.flat_size - 1)} {calls}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,8 +8,8 @@ from itertools import pairwise
 from math import ceil, hypot
 from typing import TYPE_CHECKING
 
-from agentkit.cli.graph_layout import NAME_SIZE, Box, Layout, Line, Point
-from agentkit.cli.graph_svg import CORNER, text_lines
+from agentkit.cli.graph_layout import NAME_SIZE, Box, Curve, Layout, Line, Point
+from agentkit.cli.graph_svg import CORNER, is_straight, text_lines
 from agentkit.cli.graph_text import COLOURS, FAULT_COLOUR, LINE_COLOUR
 from agentkit.errors import MissingExtraError
 
@@ -71,7 +71,7 @@ class _Pen:
 
     def line(self, line: Line) -> None:
         colour = FAULT_COLOUR if line.edge.fault else LINE_COLOUR
-        points = list(_curve(line.points))
+        points = list(_traced(line.curves))
         width = round(1.4 * self._scale)
         for part in _dashes(points) if line.edge.fault else [points]:
             self._draw.line(self._at(*part), fill=colour, width=width, joint="curve")
@@ -123,17 +123,20 @@ def _face(size: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size)
 
 
-def _curve(points: Sequence[Point]) -> Iterator[Point]:
-    """The points of ``graph_svg``'s path, near enough to each other to look round."""
-    yield points[0]
-    for (x, y), (to_x, to_y) in pairwise(points):
-        middle = (y + to_y) / 2
+def _traced(curves: Sequence[Curve]) -> Iterator[Point]:
+    """Points along the curves, near enough to each other to look round."""
+    yield curves[0][0]
+    for curve in curves:
+        if is_straight(curve):
+            yield curve[3]
+            continue
         for step in range(1, _STEPS + 1):
             t = step / _STEPS
-            near, far = (1 - t) ** 2 * (1 + 2 * t), t**2 * (3 - 2 * t)
-            up, down = (1 - t) ** 3, t**3
-            between = 3 * t * (1 - t)
-            yield near * x + far * to_x, up * y + between * middle + down * to_y
+            weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+            yield (
+                sum(weight * x for weight, (x, _) in zip(weights, curve, strict=True)),
+                sum(weight * y for weight, (_, y) in zip(weights, curve, strict=True)),
+            )
 
 
 def _dashes(points: Sequence[Point]) -> Iterator[list[Point]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from agentkit.cli.graph_layout import LINE_HEIGHT, NAME_SIZE, NOTE_SIZE, Box, Layout, Line, Point
+from agentkit.cli.graph_layout import LINE_HEIGHT, NAME_SIZE, NOTE_SIZE, Box, Curve, Layout, Line
 from agentkit.cli.graph_text import COLOURS, FAULT_COLOUR, LINE_COLOUR
 
 CORNER = 9
@@ -46,23 +46,25 @@ def _path(line: Line) -> str:
     dashes = ' stroke-dasharray="6 4"' if line.edge.fault else ""
     told = line.edge.fault or f"{line.edge.parent} calls {line.edge.child}"
     return (
-        f'<path d="{_curve(line.points)}" fill="none" stroke="{colour}" stroke-width="1.4"{dashes} '
+        f'<path d="{_drawn(line.curves)}" fill="none" stroke="{colour}" stroke-width="1.4"{dashes} '
         f'marker-end="url(#{kind})"><title>{escape(told)}</title></path>'
     )
 
 
-def _curve(points: tuple[Point, ...]) -> str:
-    """Between two rows a curve that leaves and arrives upright; through a row, straight on."""
-    x, y = points[0]
+def _drawn(curves: tuple[Curve, ...]) -> str:
+    """The data of a path; a curve that hardly bends is a straight line."""
+    (x, y), *_ = curves[0]
     parts = [f"M{x:.1f} {y:.1f}"]
-    for to_x, to_y in points[1:]:
-        if to_x == x:
-            parts.append(f"L{to_x:.1f} {to_y:.1f}")
-        else:
-            middle = (y + to_y) / 2
-            parts.append(f"C{x:.1f} {middle:.1f} {to_x:.1f} {middle:.1f} {to_x:.1f} {to_y:.1f}")
-        x, y = to_x, to_y
+    for curve in curves:
+        points = curve[3:] if is_straight(curve) else curve[1:]
+        letter = "L" if is_straight(curve) else "C"
+        parts.append(letter + " ".join(f"{x:.1f} {y:.1f}" for x, y in points))
     return " ".join(parts)
+
+
+def is_straight(curve: Curve) -> bool:
+    """Whether all its points stand above each other, as near as can be seen."""
+    return max(x for x, _ in curve) - min(x for x, _ in curve) < 1
 
 
 def _box(box: Box) -> Iterator[str]:

@@ -79,10 +79,14 @@ def list_(match: str, at: int | None, limit: int | None, store_url: str, as_json
         return
     columns = [
         Column(title="tool", fit="fold"),
+        Column(title="made of"),
         Column(title="parameters", fit="cut"),
         Column(title="summary", fit="cut"),
     ]
-    print_table(columns, (_row(definition) for definition in shown))
+    rows = [_row(definition) for definition in shown]
+    if not any(definition.is_composite for definition in shown):
+        columns, rows = [columns[0], *columns[2:]], [(row[0], *row[2:]) for row in rows]
+    print_table(columns, rows)
     rest = f", {len(shown):,} shown (--limit 0 for all)" if len(shown) < len(found) else ""
     say(f"{plural(len(found), 'tool')} in library version {library.version}{rest}")
 
@@ -93,9 +97,11 @@ def _limit(limit: int | None, *, as_json: bool) -> int | None:
     return limit or None
 
 
-def _row(definition: ToolDefinition) -> tuple[str, str, str]:
+def _row(definition: ToolDefinition) -> tuple[str, ...]:
     summary = one_line(definition.description.summary)
-    return definition.name, signature_line(definition), summary
+    children = len(definition.signature.children)
+    made_of = plural(children, "tool") if definition.is_composite else ""
+    return definition.name, made_of, signature_line(definition), summary
 
 
 def _brief(definition: ToolDefinition) -> dict[str, Any]:
@@ -106,6 +112,7 @@ def _brief(definition: ToolDefinition) -> dict[str, Any]:
         "required": list(definition.signature.required),
         "digest": definition.digest,
         "origin": definition.origin.kind,
+        "children": [child.name for child in definition.signature.children],
     }
 
 
@@ -126,11 +133,16 @@ def show(name: str, at: int | None, store_url: str, as_json: bool) -> None:
     back.
     """
     with opened_to_read(store_url) as store:
-        definition = store.load(at)[name].definition
+        library = store.load(at)
+    definition = library[name].definition
     if as_json:
         print_json(definition.to_json())
-    else:
-        render_definition(definition)
+        return
+    render_definition(definition)
+    if definition.is_composite:
+        from agentkit.cli.composites import render_composite  # the language is slow to load
+
+        render_composite(library, definition)
 
 
 @tools.command(

@@ -46,8 +46,7 @@ def children_of(library: Library, name: str) -> tuple[str, ...]:
         name: A tool.
 
     Returns:
-        Each child once, in the order of the pins, which is that of the first calls; nothing for
-        a primitive.
+        Each child once, in the order in which the text names them; nothing for a primitive.
 
     Raises:
         ToolNotFoundError: The library has no such tool.

@@ -67,8 +67,8 @@ class Dag:
     def children(self) -> Mapping[str, tuple[str, ...]]:
         """For each tool the names that its program calls, each once.
 
-        In the order of the pins, which is that of the first calls; calls that are not pinned come
-        last. Empty for a primitive.
+        In the order of the pins, which is that of the text; calls that are not pinned come last.
+        Empty for a primitive.
         """
         return MappingProxyType(self._children)
 

@@ -19,6 +19,8 @@ from agentkit.tools.composite.parser import parse_expression
 from agentkit.tools.composite.type_check import type_check
 from agentkit.tools.definition import ToolDefinition
 
+_TOLD_BY_PINS = {"unknown_tool", "missing_child", "changed_child"}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LibraryFault:
@@ -115,10 +117,10 @@ def _of_source(name: str, problems: Iterable[SourceProblem]) -> Iterator[Library
 def _of_program(
     library: Library, definition: ToolDefinition, program: Program
 ) -> Iterator[LibraryFault]:
-    """The rules that need the children; a missing child is told by its pin already."""
+    """The rules that need the children."""
     name, signature = definition.name, definition.signature
     problems = check_program(program, library.tools, name=name, limits=READING_LIMITS)
-    yield from _of_source(name, (one for one in problems if one.code != "unknown_tool"))
+    yield from _of_source(name, (one for one in problems if one.code not in _TOLD_BY_PINS))
     declared, taken = set(signature.properties), {p.name for p in program.parameters}
     if declared != taken:
         yield LibraryFault(

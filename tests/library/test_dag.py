@@ -62,7 +62,7 @@ def library() -> Library:
 
 
 def test_edges_are_the_call_sites(library):
-    """Children come once, in the order of first calls; parents are the other way round."""
+    """Children come once, in the order of the pins; parents are the other way round."""
     assert children_of(library, "top") == ("mid", "a")
     assert children_of(library, "mid") == ("b", "a")
     assert children_of(library, "a") == ()
