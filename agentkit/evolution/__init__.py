@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from agentkit.evolution.composite_proposer import CompositeCandidate, propose_composites
     from agentkit.evolution.judge import ModelJudge
     from agentkit.evolution.manager import ToolManager
+    from agentkit.evolution.mining.candidates import MinedComposite
+    from agentkit.evolution.mining.miner import MiningResult, MiningRules, mine
+    from agentkit.evolution.mining.sources import trajectories_of
     from agentkit.evolution.outcome import (
         Added,
         InsertOutcome,
@@ -26,12 +29,17 @@ __all__ = [
     "InsertOutcome",
     "InsertPolicy",
     "Merged",
+    "MinedComposite",
+    "MiningResult",
+    "MiningRules",
     "ModelJudge",
     "Rejected",
     "RejectionCode",
     "ToolManager",
     "Witness",
+    "mine",
     "propose_composites",
+    "trajectories_of",
 ]
 
 _MODULES = {
@@ -40,12 +48,17 @@ _MODULES = {
     "InsertOutcome": "agentkit.evolution.outcome",
     "InsertPolicy": "agentkit.evolution.policy",
     "Merged": "agentkit.evolution.outcome",
+    "MinedComposite": "agentkit.evolution.mining.candidates",
+    "MiningResult": "agentkit.evolution.mining.miner",
+    "MiningRules": "agentkit.evolution.mining.miner",
     "ModelJudge": "agentkit.evolution.judge",
     "Rejected": "agentkit.evolution.outcome",
     "RejectionCode": "agentkit.evolution.outcome",
     "ToolManager": "agentkit.evolution.manager",
     "Witness": "agentkit.evolution.outcome",
+    "mine": "agentkit.evolution.mining.miner",
     "propose_composites": "agentkit.evolution.composite_proposer",
+    "trajectories_of": "agentkit.evolution.mining.sources",
 }
 
 __getattr__ = lazy_door(__name__, _MODULES)

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from agentkit.errors import CompositeRunError, ContractViolation
 from agentkit.evolution.budget import Budget, BudgetSpent
+from agentkit.evolution.loops import require_loop
 from agentkit.evolution.outcome import RejectionCode
 from agentkit.evolution.policy import InsertPolicy
 from agentkit.evolution.stubs import MissingStub, runs_live, stub
@@ -132,6 +133,8 @@ class DryRun:
             BudgetSpent: The candidate has cost as much as the policy allows.
         """
         self._budget.begin_run()
+        if tool.is_async:
+            require_loop()
         given = dict(arguments)
         try:
             if isinstance(tool.function, Composite):

@@ -16,10 +16,11 @@ from agentkit.errors import CompositeError
 from agentkit.evolution.agreement import agree
 from agentkit.evolution.bodies import normal_form, passed_on
 from agentkit.evolution.dry_run import DryRun, Failed
+from agentkit.evolution.loops import require_loop
 from agentkit.evolution.policy import InsertPolicy
 from agentkit.evolution.probes import probes
 from agentkit.evolution.signatures import forced_mapping, mappings, renamed, signature_key
-from agentkit.evolution.similarity import similarity
+from agentkit.evolution.similarity import similarity, similarity_to
 from agentkit.evolution.snapshot import Snapshot
 from agentkit.messages import JsonObject
 from agentkit.tools.composite.contracts import check_post, check_pre
@@ -111,15 +112,16 @@ def _comparable(
     policy: InsertPolicy,
 ) -> Iterator[Tool]:
     """Tools that may be run beside the candidate, those with the most alike words first."""
-    group = map(snapshot.library.__getitem__, names)
-    runnable = [tool for tool in group if _has_code(tool) and trial.is_pure(tool.definition)]
-    alike = nlargest(
-        policy.compared, runnable, key=lambda tool: similarity(candidate, tool.definition)
-    )
-    for tool in alike:
-        worked = len(candidate.examples) + len(tool.definition.examples)
-        if worked + policy.probes < policy.least_agreements:
-            continue  # there is too little to compare
+    least = policy.least_agreements - policy.probes - len(candidate.examples)
+    group = [
+        tool
+        for tool in map(snapshot.library.__getitem__, names)
+        if len(tool.definition.examples) >= least  # else there is too little to compare
+        and _has_code(tool)
+        and trial.is_pure(tool.definition)
+    ]
+    likeness = similarity_to(candidate)
+    for tool in nlargest(policy.compared, group, key=lambda tool: likeness(tool.definition)):
         try:
             yield trial.safe(tool.name)
         except CompositeError:
@@ -194,4 +196,7 @@ async def _same_meaning(
 ) -> bool:
     if similarity(candidate, known) >= policy.description_similarity:
         return True
-    return judge is not None and await judge(candidate, known)
+    if judge is None:
+        return False
+    require_loop()
+    return await judge(candidate, known)

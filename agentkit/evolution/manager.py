@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 from agentkit.errors import StaleVersionError, UsageError
 from agentkit.evolution.decision import Addition, Merger, told
 from agentkit.evolution.duplicates import Judge
 from agentkit.evolution.insert import Procedure, decide
+from agentkit.evolution.loops import from_sync
 from agentkit.evolution.outcome import InsertOutcome, Rejected
 from agentkit.evolution.policy import InsertPolicy
 from agentkit.evolution.reading import Candidate
@@ -23,8 +23,6 @@ from agentkit.tools.composite.binding import composite_tool
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
-
-T = TypeVar("T")
 
 
 class ToolManager:
@@ -158,7 +156,7 @@ class ToolManager:
             ModelError: The judge could not answer.
             UsageError: Called where an event loop runs; await ``insert_async`` there.
         """
-        return _from_sync(
+        return from_sync(
             lambda: self.insert_async(
                 candidate, evidence=evidence, reason=reason, proposal_id=proposal_id
             )
@@ -190,7 +188,7 @@ class ToolManager:
 
     def preview(self, candidate: Candidate) -> InsertOutcome:
         """What ``insert`` would do; nothing is written. The version is the next one."""
-        return _from_sync(lambda: self.preview_async(candidate))
+        return from_sync(lambda: self.preview_async(candidate))
 
     async def preview_async(self, candidate: Candidate) -> InsertOutcome:
         """As ``preview``, where an event loop runs."""
@@ -321,18 +319,4 @@ def _contended(decision: Addition | Merger) -> Rejected:
         name=name,
         explanation=f"other writers were faster every time {name!r} was to be written",
         advice="try again later, or raise InsertPolicy.attempts",
-    )
-
-
-def _from_sync(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine from code that has no event loop."""
-    import asyncio
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(begin())
-    raise UsageError(
-        "insert() and preview() were called where an event loop runs; await insert_async() and "
-        "preview_async() there"
     )

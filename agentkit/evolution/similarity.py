@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 
@@ -16,10 +18,18 @@ def similarity(one: ToolDefinition, other: ToolDefinition) -> float:
         >>> similarity(total, sum_)
         0.8
     """
-    ours, theirs = description_terms(one), description_terms(other)
-    if not ours or not theirs:
-        return 0.0
-    return 2 * len(ours & theirs) / (len(ours) + len(theirs))
+    return similarity_to(one)(other)
+
+
+def similarity_to(one: ToolDefinition) -> Callable[[ToolDefinition], float]:
+    """``similarity`` with one tool, for comparing it with many."""
+    ours = description_terms(one)
+
+    def likeness(other: ToolDefinition) -> float:
+        theirs = description_terms(other)
+        return 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours and theirs else 0.0
+
+    return likeness
 
 
 def description_terms(definition: ToolDefinition) -> frozenset[str]:
