@@ -7,7 +7,7 @@ post=...)`` L3, ``examples=`` and the docstring's worked calls L4. Nothing of th
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -256,9 +256,17 @@ def _surface(function: Function, given: Given | None, limits: CompositeLimits) -
         faults=(
             *(found for found in read.values() if isinstance(found, Fault)),
             *authored.faults,
+            *_instance_faults(arguments),
             *condition_faults(authored, names, limits),
         ),
     )
+
+
+def _instance_faults(arguments: Sequence[ast.arg]) -> Iterator[Fault]:
+    for argument in arguments[:1]:
+        if argument.arg in {"self", "cls"} and argument.annotation is None:
+            message = f"{argument.arg!r} would be asked of the model; a composite has no instance"
+            yield Fault(argument, "parameter", message, "Remove it, and use @staticmethod.")
 
 
 def _with_surface(

@@ -136,6 +136,7 @@ def test_defaults_stand_in_the_schema(text: str, default: Any) -> None:
         ("dict[str]", 10, "a type of key and a type of value"),
         ("list[int, str]", 10, "one type of item"),
         ("Optional[int, str]", 10, "takes one type"),
+        ("Literal[()]", 10, "at least one value"),
         ("Literal[1.5]", 18, "text, integers"),
         ("Literal[b'x']", 18, "text, integers"),
         ("Annotated[int]", 10, "a type and a text"),

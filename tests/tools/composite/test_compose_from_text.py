@@ -328,6 +328,14 @@ def test_a_condition_is_read_when_it_is_composed(
     assert column is None or found[0][2] == column
 
 
+@pytest.mark.parametrize("name", ["self", "cls"])
+def test_a_composite_is_no_method(name: str) -> None:
+    """A model can not give an instance; an annotated parameter of that name is one like others."""
+    text = f"def f({name}, a: float):\n    return add(a, 1)\n"
+    assert problems_of(text) == [("parameter", 1, 7)]
+    assert compose(text.replace(",", ": str,", 1), TOOLS).signature.required == (name, "a")
+
+
 def test_a_postcondition_knows_the_result() -> None:
     """``result`` is a name in postconditions, so no parameter may be called so beside one."""
     text = "@composite(post=['result > 0'])\ndef f({name}: float):\n    return add({name}, 1)\n"
