@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,16 @@ import click
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, plural, print_json, print_table, say
-from agentkit.cli.stores import author, commit, new_proposal_id, opened
+from agentkit.cli.stores import author, opened
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import BrokenLine, read_episodes
-from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mining.candidates import MinedComposite
+from agentkit.evolution.mining.inserting import insert_mined
 from agentkit.evolution.mining.miner import MiningResult, MiningRules, mine
 from agentkit.evolution.mining.patterns import SearchLimits
-from agentkit.evolution.mining.recording import pinned_to, with_recordings
 from agentkit.evolution.mining.sources import trajectories_of
 from agentkit.evolution.outcome import Added, InsertOutcome, Merged, Rejected
-from agentkit.library import Library, LibraryChange, Store
-from agentkit.tools.tool import Tool
+from agentkit.library import Store
 
 
 @click.command(
@@ -108,7 +106,10 @@ def mine_command(
         flow = trajectories_of(_episodes(store, file), failed_too=failed_too)
         tools = {definition.name: definition for definition in library.definitions}
         result = mine(flow.trajectories, tools, rules)
-        outcomes = _insert(store, result, load_tools(targets)) if insert else {}
+        outcomes: Mapping[str, InsertOutcome] = {}
+        if insert:
+            code = load_tools(targets)
+            outcomes = insert_mined(store, result.composites, tools=code, author=author())
     if output is not None:
         _write(output, result.composites)
     if as_json:
@@ -129,35 +130,6 @@ def _episodes(store: Store, file: Path | None) -> list[Episode]:
     return episodes
 
 
-def _insert(store: Store, result: MiningResult, code: Sequence[Tool]) -> dict[str, InsertOutcome]:
-    """Hand each proposal to the Tool Manager, children before those that call them."""
-    commit(store, lambda newest: _recordings(newest, result.composites))
-    manager = ToolManager(store, tools=code, author=author())
-    outcomes: dict[str, InsertOutcome] = {}
-    for composite in result.composites:
-        known = {definition.name: definition for definition in manager.library.definitions}
-        outcomes[composite.name] = manager.insert(
-            pinned_to(composite, known),
-            evidence=composite.evidence,
-            reason=f"mined: {composite.uses} uses in {composite.support} episodes",
-        )
-    return outcomes
-
-
-def _recordings(library: Library, composites: Sequence[MinedComposite]) -> LibraryChange | None:
-    upserts = with_recordings(library, composites)
-    if not upserts:
-        return None
-    evidence = dict.fromkeys(name for composite in composites for name in composite.evidence)
-    return LibraryChange(
-        proposal_id=new_proposal_id("recordings"),
-        upserts=upserts,
-        author=author(),
-        reason="recorded calls, to try mined composites on",
-        evidence=tuple(evidence),
-    )
-
-
 def _write(folder: Path, composites: Sequence[MinedComposite]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for composite in composites:
@@ -167,7 +139,7 @@ def _write(folder: Path, composites: Sequence[MinedComposite]) -> None:
     say(f"{plural(2 * len(composites), 'file')} written to {folder}")
 
 
-def _report(result: MiningResult, outcomes: dict[str, InsertOutcome]) -> None:
+def _report(result: MiningResult, outcomes: Mapping[str, InsertOutcome]) -> None:
     if result.composites:
         columns = [
             Column(title="composite", fit="fold"),
@@ -204,7 +176,7 @@ def _told(outcome: InsertOutcome) -> str:
             return f"rejected [{outcome.code}]: {outcome.explanation}"
 
 
-def _record(result: MiningResult, outcomes: dict[str, InsertOutcome]) -> dict[str, Any]:
+def _record(result: MiningResult, outcomes: Mapping[str, InsertOutcome]) -> dict[str, Any]:
     return {
         "episodes": result.trajectories,
         "calls": result.calls,

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from agentkit.evaluation.gsm8k import gsm8k_episodes, load_gsm8k, replay_solution
     from agentkit.evaluation.job import JobProgress, MainJob
     from agentkit.evaluation.main_job import run_main_job
+    from agentkit.evaluation.nestful import (
+        Nestful,
+        NestfulQuestion,
+        fetch_nestful,
+        load_nestful,
+    )
     from agentkit.evaluation.recall import measure_recall
     from agentkit.evaluation.report import (
         Answer,
@@ -33,15 +39,19 @@ __all__ = [
     "JobProgress",
     "MainJob",
     "MainJobReport",
+    "Nestful",
+    "NestfulQuestion",
     "NotScored",
     "RetrievalReport",
     "Score",
     "Task",
     "fetch_bfcl",
+    "fetch_nestful",
     "gsm8k_episodes",
     "import_catalogue",
     "load_bfcl",
     "load_gsm8k",
+    "load_nestful",
     "measure_recall",
     "replay_solution",
     "run_main_job",
@@ -57,15 +67,19 @@ _MODULES = {
     "JobProgress": "agentkit.evaluation.job",
     "MainJob": "agentkit.evaluation.job",
     "MainJobReport": "agentkit.evaluation.report",
+    "Nestful": "agentkit.evaluation.nestful",
+    "NestfulQuestion": "agentkit.evaluation.nestful",
     "NotScored": "agentkit.evaluation.report",
     "RetrievalReport": "agentkit.evaluation.report",
     "Score": "agentkit.evaluation.scoring",
     "Task": "agentkit.evaluation.task",
     "fetch_bfcl": "agentkit.evaluation.bfcl",
+    "fetch_nestful": "agentkit.evaluation.nestful",
     "gsm8k_episodes": "agentkit.evaluation.gsm8k",
     "import_catalogue": "agentkit.evaluation.catalogue",
     "load_bfcl": "agentkit.evaluation.bfcl",
     "load_gsm8k": "agentkit.evaluation.gsm8k",
+    "load_nestful": "agentkit.evaluation.nestful",
     "measure_recall": "agentkit.evaluation.recall",
     "replay_solution": "agentkit.evaluation.gsm8k",
     "run_main_job": "agentkit.evaluation.main_job",

@@ -16,6 +16,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,19 +118,19 @@ def load_nestful(folder: Path) -> Nestful:
         DatasetError: A file is not what NESTFUL holds, or there are no questions.
         DefinitionError: A tool definition is not usable.
     """
-    rows = list(_rows(folder))
-    if not rows:
+    try:
+        questions = tuple(_question(row) for row in _rows(folder))
+        definitions = tuple(_definitions(folder))
+    except (AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
+        raise DatasetError(
+            f"{folder} holds a record that is not NESTFUL's ({type(error).__name__}: {error})"
+        ) from error
+    if not questions:
         raise DatasetError(
             f"{folder} holds no NESTFUL questions (complexfuncbench/complexfuncbench-data.json and "
             "the like); give the folder that fetch_nestful() returns"
         )
-    try:
-        questions = tuple(_question(row) for row in rows)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise DatasetError(
-            f"{folder} holds a question that is not NESTFUL's ({type(error).__name__}: {error})"
-        ) from error
-    return Nestful(questions=questions, definitions=tuple(_definitions(folder)))
+    return Nestful(questions=questions, definitions=definitions)
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -155,14 +156,12 @@ def _rows(folder: Path) -> Iterator[_Row]:
         return
     for category, stem in SOURCES.items():
         for number, record in enumerate(_records(folder / f"{stem}-data.json")):
-            try:
-                request, calls = record["input"], record["output"]
-            except (KeyError, TypeError) as error:
-                raise DatasetError(
-                    f"{stem}-data.json, record {number}: no input and output; this is not NESTFUL"
-                ) from error
-            name = f"nestful:{category}:{number}"
-            yield _Row(question_id=name, category=category, request=request, calls=calls)
+            yield _Row(
+                question_id=f"nestful:{category}:{number}",
+                category=category,
+                request=record["input"],
+                calls=record["output"],
+            )
 
 
 def _definitions(folder: Path) -> Iterator[ToolDefinition]:
@@ -222,12 +221,11 @@ def _records(path: Path) -> list[Any]:
 
 
 def _lines(path: Path) -> Iterator[Any]:
-    with gzip.open(path, "rt", encoding="utf-8") as stream:
-        for number, line in enumerate(stream, start=1):
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise DatasetError(f"{path.name}, line {number}: not JSON: {error}") from error
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            yield from map(json.loads, stream)
+    except (EOFError, OSError) as error:
+        raise DatasetError(f"{path.name}: can not be unpacked: {error}") from error
 
 
 # --- questions ------------------------------------------------------------------------------------

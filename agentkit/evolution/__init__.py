@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from agentkit.evolution.judge import ModelJudge
     from agentkit.evolution.manager import ToolManager
     from agentkit.evolution.mining.candidates import MinedComposite
+    from agentkit.evolution.mining.inserting import insert_mined
     from agentkit.evolution.mining.miner import MiningResult, MiningRules, mine
     from agentkit.evolution.mining.sources import trajectories_of
     from agentkit.evolution.outcome import (
@@ -37,6 +38,7 @@ __all__ = [
     "RejectionCode",
     "ToolManager",
     "Witness",
+    "insert_mined",
     "mine",
     "propose_composites",
     "trajectories_of",
@@ -56,6 +58,7 @@ _MODULES = {
     "RejectionCode": "agentkit.evolution.outcome",
     "ToolManager": "agentkit.evolution.manager",
     "Witness": "agentkit.evolution.outcome",
+    "insert_mined": "agentkit.evolution.mining.inserting",
     "mine": "agentkit.evolution.mining.miner",
     "propose_composites": "agentkit.evolution.composite_proposer",
     "trajectories_of": "agentkit.evolution.mining.sources",

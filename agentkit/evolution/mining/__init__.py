@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         find_flows,
         trace_flows,
     )
+    from agentkit.evolution.mining.inserting import insert_mined
     from agentkit.evolution.mining.lifting import Lifting, LiftingRules
     from agentkit.evolution.mining.miner import MiningResult, MiningRules, apply, mine
     from agentkit.evolution.mining.patterns import Pattern, PatternSearch, SearchLimits
@@ -50,6 +51,7 @@ __all__ = [
     "Trajectory",
     "apply",
     "find_flows",
+    "insert_mined",
     "is_success",
     "mine",
     "replay",
@@ -78,6 +80,7 @@ _MODULES = {
     "Trajectory": "agentkit.evolution.mining.trajectory",
     "apply": "agentkit.evolution.mining.miner",
     "find_flows": "agentkit.evolution.mining.dataflow",
+    "insert_mined": "agentkit.evolution.mining.inserting",
     "is_success": "agentkit.evolution.mining.sources",
     "mine": "agentkit.evolution.mining.miner",
     "replay": "agentkit.evolution.mining.replaying",

@@ -75,10 +75,16 @@ def qualifiers(fed: Sequence[Collection[str]]) -> list[str]:
         >>> qualifiers([["originSkyId", "originEntityId"], ["destinationSkyId"]])
         ['origin', 'destination']
     """
-    shared = [_common_prefix(words(name) for name in names) for names in fed]
     found = []
-    for at, prefix in enumerate(shared):
-        others = {word for other, each in enumerate(shared) if other != at for word in each}
+    for at, names in enumerate(fed):
+        others = {
+            word
+            for other, each in enumerate(fed)
+            if other != at
+            for name in each
+            for word in words(name)
+        }
+        prefix = _common_prefix(words(name) for name in names)
         own = [word for word in prefix if word not in others]
         found.append("_".join(own[:2]))
     return [text if found.count(text) == 1 else "" for text in found]
