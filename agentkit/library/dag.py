@@ -76,7 +76,7 @@ def parents_of(library: Library, name: str) -> tuple[str, ...]:
 
 
 def depth(library: Library, name: str) -> int:
-    """How many layers of composites a tool is made of.
+    r"""How many layers of composites a tool is made of.
 
     0 for a primitive, 1 + the deepest child for a composite; a composite that calls nothing has
     depth 1.
@@ -91,9 +91,12 @@ def depth(library: Library, name: str) -> int:
             names the path.
 
     Example:
-        >>> from agentkit.testing import sample_composites
-        >>> depth(sample_composites(), "net_total")
-        2
+        >>> from agentkit.testing import primitive_library
+        >>> from agentkit.tools.composite.source import compose
+        >>> library = primitive_library()
+        >>> half = compose("def half(x: float) -> float:\n    return div(x, 2)", library.tools)
+        >>> depth(library, "div"), depth(library.with_tools([half]), "half")
+        (0, 1)
 
     Cost: a look-up.
     """
@@ -247,7 +250,7 @@ class PrimitiveCall:
 def expand(
     library: Library, name: str, *, limit: int = EXPANSION_LIMIT
 ) -> tuple[PrimitiveCall, ...]:
-    """The primitive calls that one call of a tool stands for, in program order.
+    r"""The primitive calls that one call of a tool stands for, in program order.
 
     Args:
         library: The library.
@@ -263,12 +266,19 @@ def expand(
         LibraryError: The trace is longer than ``limit``; or as for ``depth``.
 
     Example:
-        >>> from agentkit.testing import sample_composites
-        >>> for call in expand(sample_composites(), "net_total"):
+        >>> from agentkit.testing import primitive_library
+        >>> from agentkit.tools.composite.source import compose
+        >>> library = primitive_library()
+        >>> for text in (
+        ...     "def gross(net: float, rate: float) -> float:\n    return add(net, mul(net, rate))",
+        ...     "def pair(a: float, b: float) -> float:\n    return add(gross(a, 0.1), b)",
+        ... ):
+        ...     library = library.with_tools([compose(text, library.tools)])
+        >>> for call in expand(library, "pair"):
         ...     print(call.name, "in", " > ".join(call.path))
-        add in net_total > gross_total
-        multiply in net_total > gross_total
-        subtract in net_total
+        mul in pair > gross
+        add in pair > gross
+        add in pair
 
     Cost: the length of the trace, plus one reading of each composite below.
     """
@@ -306,8 +316,8 @@ def to_networkx(library: Library) -> nx.DiGraph[str]:
 
     Example:
         >>> import networkx as nx
-        >>> from agentkit.testing import sample_composites
-        >>> nx.is_directed_acyclic_graph(to_networkx(sample_composites()))
+        >>> from agentkit.testing import primitive_library
+        >>> nx.is_directed_acyclic_graph(to_networkx(primitive_library()))
         True
 
     Cost: one node a tool, one edge a pair of composite and child.

@@ -146,13 +146,6 @@ def test_dot_groups_tools_of_one_depth(invoke, shop):
     assert "n4 -> n3;" in dot
 
 
-def test_dot_is_what_a_parser_of_dot_reads(invoke, shop):
-    """pydot, where it is installed, finds the nodes and edges."""
-    pydot = pytest.importorskip("pydot")
-    (graph,) = pydot.graph_from_dot_data(invoke("tools", "graph", "--format", "dot").stdout)
-    assert len(graph.get_edges()) == 4
-
-
 def test_svg_is_drawn_in_layers_from_the_top(invoke, shop, tmp_path):
     """Boxes do not overlap, callers stand above what they call, and all lies in the picture."""
     result = invoke("tools", "graph", "--output", "shop.svg")

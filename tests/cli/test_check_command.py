@@ -1,0 +1,207 @@
+"""``agentkit tools check``: faults of composites, as a table, as JSON, and mended pins."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from agentkit import Library, ToolDefinition, open_store
+from agentkit.library import LibraryChange
+from agentkit.library.pins import pin_faults
+from agentkit.testing import primitive_library
+from agentkit.tools.composite.source import compose
+from agentkit.tools.definition import ChildReference, Description, Effects
+
+TEXTS = (
+    """@composite(examples=[{"arguments": {"net": 100, "rate": 0.5}, "result": 150}])
+def gross_total(net: float, rate: float) -> float:
+    "A net amount with tax."
+    return add(net, mul(net, rate))
+""",
+    """@composite(examples=[{"arguments": {"net": 100, "rate": 0.5, "rebate": 10}, "result": 140}])
+def bill(net: float, rate: float, rebate: float) -> float:
+    "What a customer pays."
+    return sub(gross_total(net, rate), rebate)
+""",
+)
+CODE = "agentkit.testing.primitives.arithmetic:ARITHMETIC"
+
+
+@pytest.fixture
+def keep(store_url):
+    """Puts definitions into the store in one version; ``removals`` take tools out."""
+
+    def put(*definitions, removals=()):
+        store = open_store(store_url)
+        version = len(store.versions())
+        change = LibraryChange(
+            proposal_id=f"p{version}", upserts=tuple(definitions), removals=tuple(removals)
+        )
+        store.commit(change, expected_version=version)
+        store.close()
+
+    return put
+
+
+@pytest.fixture
+def shop(keep):
+    """The tool bill over gross_total over three primitives, in the store and in memory."""
+    library = Library(primitive_library()[name] for name in ("add", "mul", "sub"))
+    for text in TEXTS:
+        library = library.with_tools([compose(text, library.tools)])
+    keep(*library.definitions)
+    return library
+
+
+def reworded(definition):
+    """The same tool with other words, so with another digest."""
+    return replace(definition, description=Description(summary="Other words."))
+
+
+def faults(invoke, *arguments):
+    """The codes that the command finds, as (tool, code)."""
+    result = invoke("tools", "check", *arguments, "--json")
+    found = json.loads(result.stdout)["faults"]
+    assert result.exit_code == (1 if found else 0)
+    return [(fault["tool"], fault["code"]) for fault in found]
+
+
+def test_a_sound_library_ends_with_zero(invoke, shop):
+    """Nothing on stdout, one line on stderr."""
+    result = invoke("tools", "check")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "2 composites of library version 1: no fault\n"
+
+
+def test_worked_calls_are_tried_with_code(invoke, shop):
+    """--tools brings the code; every worked call of a composite runs, conditions checked."""
+    result = invoke("tools", "check", "--tools", CODE)
+    assert result.exit_code == 0
+    assert result.stderr.endswith("no fault; 2 worked calls held\n")
+
+
+def test_a_worked_call_that_does_not_hold_is_a_fault(invoke, shop, keep):
+    """With what came out and what was said."""
+    gross = shop["gross_total"].definition
+    wrong = replace(gross, examples=(replace(gross.examples[0], result=151),))
+    keep(wrong)
+    assert faults(invoke, "gross_total") == []
+    assert faults(invoke, "gross_total", "--tools", CODE) == [("gross_total", "example")]
+    told = invoke("tools", "check", "gross_total", "--tools", CODE).stdout
+    assert "150" in told
+    assert "151" in told
+
+
+def test_a_worked_call_that_lacks_an_answer_is_not_tried(invoke, shop, tools_file):
+    """Code for other tools only: primitives answer from their worked calls, or not at all."""
+    result = invoke("tools", "check", "--tools", "desk.py:plain")
+    assert result.exit_code == 0
+    assert "not tried" in result.stderr
+
+
+def test_changed_and_missing_children_are_found(invoke, shop, keep):
+    """A line a fault with code and advice; status 1."""
+    keep(reworded(shop["mul"].definition), removals=["sub"])
+    assert faults(invoke) == [("gross_total", "changed_child"), ("bill", "missing_child")]
+    result = invoke("tools", "check")
+    assert result.exit_code == 1
+    assert "changed_child" in result.stdout
+    assert "tools history" in result.stdout
+    assert result.stderr == "2 composites of library version 2: 2 faults\n"
+    assert faults(invoke, "bill") == [("bill", "missing_child")]
+
+
+def test_repin_moves_pins_up_to_the_top(invoke, shop, keep, store_url):
+    """Composites above are pinned to the new digests in one version; then all is sound."""
+    keep(reworded(shop["mul"].definition))
+    result = invoke("tools", "check", "--repin")
+    assert result.exit_code == 0
+    assert "pinned anew: gross_total, bill; library version 3" in result.stderr
+    store = open_store(store_url)
+    assert pin_faults(store.load()) == ()
+    assert store.load().version == 3
+    store.close()
+    again = invoke("tools", "check", "--repin")
+    assert again.stderr == "2 composites of library version 3: no fault\n"
+    assert "pin gross_total, bill to" in invoke("tools", "history", "bill").stdout
+
+
+def test_repin_of_one_name_leaves_the_others(invoke, shop, keep):
+    """Only the composite named, and what is above it, are moved."""
+    double = compose('def double(x: float) -> float:\n    "D."\n    return mul(x, 2)', shop.tools)
+    keep(reworded(shop["mul"].definition), double)
+    assert faults(invoke, "gross_total", "--repin") == []
+    assert faults(invoke) == [("double", "changed_child")]
+
+
+def test_repin_joins_effects_anew(invoke, shop, keep, store_url):
+    """A child that turned destructive makes what is above it destructive."""
+    mul = shop["mul"].definition
+    keep(replace(mul, signature=replace(mul.signature, effects=Effects.of(["destructive"]))))
+    assert invoke("tools", "check", "--repin").exit_code == 0
+    store = open_store(store_url)
+    assert store.load()["bill"].definition.signature.effects.destructive is True
+    store.close()
+
+
+def test_a_missing_child_can_not_be_repinned(invoke, shop, keep):
+    """What repinning can not mend stays a fault."""
+    keep(removals=["sub"])
+    assert faults(invoke, "--repin") == [("bill", "missing_child")]
+
+
+def test_claims_that_differ_from_the_program_are_found(invoke, shop, keep):
+    """Pins, effects, parameters, conditions, types: each has its code."""
+    gross = shop["gross_total"].definition
+    signature = gross.signature
+    stray = ChildReference(name="sub", digest=shop["sub"].definition.digest)
+    keep(replace(gross, signature=replace(signature, children=(*signature.children[:1], stray))))
+    assert faults(invoke, "gross_total") == [
+        ("gross_total", "unpinned_call"),
+        ("gross_total", "uncalled_pin"),
+    ]
+    keep(replace(gross, signature=replace(signature, effects=Effects(writes=True))))
+    assert faults(invoke, "gross_total") == [("gross_total", "effects")]
+    renamed = {**signature.parameters, "properties": {"net": {}, "tax": {}}}
+    keep(replace(gross, signature=replace(signature, parameters=renamed)))
+    assert ("gross_total", "parameters") in faults(invoke, "gross_total")
+    text = {**signature.parameters, "properties": {"net": {"type": "string"}, "rate": {}}}
+    keep(replace(gross, signature=replace(signature, parameters=text)))
+    assert ("gross_total", "argument_type") in faults(invoke, "gross_total")
+    keep(replace(gross, specification=replace(gross.specification, pre=("net >",))))
+    assert ("gross_total", "condition") in faults(invoke, "gross_total")
+
+
+def test_a_body_that_is_no_program_is_found(invoke, keep):
+    """With the reader's own code; the other tools are still looked at."""
+    keep(ToolDefinition(name="x", body={"format": 1, "kind": "Nothing"}))
+    assert faults(invoke) == [("x", "malformed_program")]
+
+
+def test_circles_are_found_with_their_path(invoke, shop, keep):
+    """Each composite in the circle is told; those above are not at fault."""
+    gross, bill = shop["gross_total"].definition, shop["bill"].definition
+    circular = replace(gross, body=bill.body, signature=bill.signature)
+    keep(circular)
+    found = json.loads(invoke("tools", "check", "--json").stdout)["faults"]
+    assert [fault["tool"] for fault in found if fault["code"] == "cycle"] == ["gross_total"]
+    assert "gross_total -> gross_total" in found[0]["message"]
+    assert invoke("tools", "check", "--tools", CODE).exit_code == 1
+    assert invoke("tools", "check", "--repin").exit_code == 1
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(invoke, shop):
+    """As every command does."""
+    result = invoke("tools", "check", "bil")
+    assert result.exit_code == 1
+    assert "Did you mean 'bill'?" in result.stderr
+
+
+def test_json_counts_what_was_tried(invoke, as_json, shop):
+    """For programs: version, what was pinned anew, worked calls, faults."""
+    assert as_json("tools", "check", "--tools", CODE) == {
+        "library_version": 1,
+        "repinned": [],
+        "worked_calls": {"held": 2, "not_tried": 0},
+        "faults": [],
+    }
