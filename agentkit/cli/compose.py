@@ -107,6 +107,11 @@ def _added(outcome: Added, *, dry_run: bool) -> str:
 
 
 def _merged(outcome: Merged, *, dry_run: bool) -> str:
+    if not outcome.examples_moved:
+        return (
+            f"{outcome.into} does this already, {outcome.reason}; the library stays at version "
+            f"{outcome.version}"
+        )
     done = "would be merged" if dry_run else "merged"
     moved = plural(outcome.examples_moved, "worked call")
     renamed = ", ".join(f"{a} is {b}" for a, b in outcome.parameters.items() if a != b)

@@ -87,6 +87,18 @@ def test_a_function_that_exists_is_merged(invoke, primitives):
     )
 
 
+def test_the_same_file_again_changes_nothing(invoke, primitives):
+    """Composing a file twice is a success that leaves the library alone."""
+    arguments = ("tools", "compose", primitives(GOOD), "--tools", "calculator.py")
+    invoke(*arguments)
+    result = invoke(*arguments)
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "order_total does this already, it is the same tool, to the last example; the library "
+        "stays at version 2\n"
+    )
+
+
 def test_problems_of_the_text_are_shown_with_a_caret(invoke, primitives):
     """Each problem has its file, line, column, the line itself, and advice."""
     result = invoke(
