@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 from agentkit.evolution.agreement import agree
@@ -165,11 +164,6 @@ def _check_fit(definition: ToolDefinition, example: Example) -> None:
 def call_text(name: str, arguments: JsonObject) -> str:
     """A call as it is written in Python, cut when it is long."""
     return _cut(f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})")
-
-
-def union_of_calls(*tools: Iterable[Example]) -> list[JsonObject]:
-    """The arguments of all worked calls."""
-    return [example.arguments for examples in tools for example in examples]
 
 
 def _witness(tool: str, arguments: JsonObject, expected: Any, got: Any = None) -> Witness:

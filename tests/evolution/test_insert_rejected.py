@@ -317,3 +317,23 @@ def follows(x: int) -> int:
     assert "run_undeclared" in outcome.advice
     trusting = make_manager(undeclared, policy=InsertPolicy(run_undeclared=True))
     assert not isinstance(trusting.insert(source), Rejected)
+
+
+def test_a_rejection_has_a_json_form_and_one_line(make_manager):
+    """Code, reason, advice and witness are data; the text of a rejection names them."""
+    outcome = make_manager(*FURTHER).insert(TEXTS["child_precondition"])
+    record = outcome.to_json()
+    assert (record["outcome"], record["code"]) == ("rejected", "child_precondition")
+    assert record["witness"]["condition"] == "b != 0"
+    assert record["witness"]["path"] == ["candidate", "div"]
+    assert "expected" not in record["witness"]
+    assert str(outcome).startswith("candidate rejected [child_precondition]: candidate(a=6, b=0)")
+
+
+def test_a_child_that_can_not_run_its_own_worked_call_is_told(make_manager):
+    """A child whose worked call ends in an error fails the candidate, naming the child."""
+    broken = replace(fails.definition, examples=(Example(arguments={"x": 1}, result=1),))
+    outcome = make_manager(fails.with_definition(broken)).insert(text("return fails(int(a)) + b"))
+    assert outcome.code == "child_examples_failed"
+    assert "'fails'" in outcome.explanation
+    assert outcome.witness.tool == "fails"

@@ -8,8 +8,8 @@ from threading import Barrier
 
 import pytest
 
-from agentkit import open_store
-from agentkit.errors import StoreError
+from agentkit import open_store, tool
+from agentkit.errors import StoreError, UsageError
 from agentkit.evolution import Added, InsertPolicy, Merged, Rejected, ToolManager
 from agentkit.testing import primitive_library
 from agentkit.tools.definition import Specification
@@ -225,3 +225,36 @@ def test_a_person_may_revise_a_primitive(url):
     outcome = lax.insert(broken.with_definition(worse))
     assert isinstance(outcome, Rejected)
     assert outcome.code == "breaks_parent"
+
+
+def test_refresh_takes_up_what_others_made(url):
+    """A manager sees another one's work when it is told to look."""
+    one, other = manager_at(url), manager_at(url)
+    one.insert(numbered(2))
+    assert "plus_2" not in other.library
+    assert other.refresh().version == 2
+    assert other.library["plus_2"](x=1) == 4
+
+
+def test_registering_waits_its_turn(url):
+    """Primitives from a stale manager are added on top of what the other made."""
+
+    @tool
+    def fresh(x: int) -> int:
+        """Something new."""
+        return x
+
+    one, other = manager_at(url), manager_at(url)
+    one.insert(numbered(2))
+    assert other.register([fresh]) == 3
+    assert {"fresh", "plus_2"} <= set(other.library.tools)
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [{"runs": 0}, {"seconds": 0}, {"description_similarity": 2}, {"probes": -1}, {"attempts": -1}],
+)
+def test_a_policy_that_means_nothing_is_misuse(knobs):
+    """Bounds that would refuse everything, or nothing, are told when the policy is made."""
+    with pytest.raises(UsageError, match=f"InsertPolicy.{next(iter(knobs))}"):
+        InsertPolicy(**knobs)
