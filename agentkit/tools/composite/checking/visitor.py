@@ -232,9 +232,29 @@ def _binary(visitor: Visitor, node: ir.Binary, _: Taker) -> None:
     visitor.visit(node.right)
 
 
-def _operands(visitor: Visitor, node: ir.Compare | ir.Boolean, _: Taker) -> None:
+def _boolean(visitor: Visitor, node: ir.Boolean, _: Taker) -> None:
     for operand in node.operands:
         visitor.visit(operand)
+
+
+def _compare(visitor: Visitor, node: ir.Compare, _: Taker) -> None:
+    for place, operator in enumerate(node.operators):
+        if operator in {"is", "is not"} and not any(
+            map(_is_none, node.operands[place : place + 2])
+        ):
+            equal = "==" if operator == "is" else "!="
+            visitor.fault(
+                node,
+                "unknown_construct",
+                f"`{operator}` compares with None only",
+                f"Use `{equal}` to compare values.",
+            )
+    for operand in node.operands:
+        visitor.visit(operand)
+
+
+def _is_none(node: ir.Expression) -> bool:
+    return isinstance(node, ir.Constant) and node.value is None
 
 
 def _conditional(visitor: Visitor, node: ir.Conditional, _: Taker) -> None:
@@ -289,8 +309,8 @@ _VISITS: Mapping[type, Visit] = {
     ir.Method: _method,
     ir.Unary: _unary,
     ir.Binary: _binary,
-    ir.Compare: _operands,
-    ir.Boolean: _operands,
+    ir.Compare: _compare,
+    ir.Boolean: _boolean,
     ir.Conditional: _conditional,
     ir.ListLiteral: _items,
     ir.TupleLiteral: _items,

@@ -197,3 +197,18 @@ def test_data_that_holds_itself_is_refused() -> None:
     with pytest.raises(CompositeError) as refused:
         program_from_json(record)
     assert refused.value.problems[0].code in {"malformed_program", "too_large"}
+
+
+@pytest.mark.parametrize("operator", ["is", "is not"])
+def test_data_may_compare_identity_with_none_only(operator: ir.CompareOperator) -> None:
+    """Programs that came as data keep the rule that the reader of texts keeps."""
+    x, none = ir.Name(name="x"), ir.Constant(value=None)
+    call = ir.Call(child="echo", arguments=(ir.Argument(name="value", value=x),))
+
+    def problems(other: ir.Expression) -> list[str]:
+        value = ir.Compare(operators=(operator,), operands=(call, other))
+        program = ir.Program(parameters=(ir.Parameter(name="x"),), body=(ir.Return(value=value),))
+        return [problem.code for problem in check_program(program, ChildrenInUse().by_name)]
+
+    assert problems(x) == ["unknown_construct"]
+    assert problems(none) == []
