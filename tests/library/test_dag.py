@@ -84,6 +84,15 @@ def test_depth_and_sizes_follow_the_recurrences(library):
     assert [saved_calls(library, name) for name in library.tools] == [4, 1, 0, 0, 0]
 
 
+def test_depth_may_grow_with_every_tool():
+    """Corollary 5 of CoCoDA (depth at most log2 of the tools) does not hold once tools are shared."""
+    chain = [composite("c1", "a", "b")]
+    chain += [composite(f"c{n}", f"c{n - 1}", "a") for n in range(2, 9)]
+    library = Library([primitive("a"), primitive("b"), *chain])
+    assert depth(library, "c8") == 8 > len(library).bit_length()
+    assert all(len(children_of(library, f"c{n}")) == 2 for n in range(1, 9))
+
+
 def test_a_composite_without_calls_stands_for_one():
     """It has depth 1 and flat size 1, and is the leaf of its own expansion."""
     alone = Library([composite("c"), composite("d", "c", "c")])
