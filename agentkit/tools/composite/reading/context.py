@@ -91,6 +91,8 @@ class Reading:
         self.is_partial = False
         self._root = root
         self._readers = readers
+        self._foreign = readers[ast.expr]
+        self._nesting = limits.nesting
         self._depth = 0
         self._hints = 0
         self._is_too_deep = False
@@ -136,11 +138,10 @@ class Reading:
     def expression(self, node: ast.expr) -> ir.Expression:
         """Read one expression; a hole when it is refused."""
         depth = self._depth
-        if depth >= self.limits.nesting:
+        if depth >= self._nesting:
             return self.too_deep(node)
         self._depth = depth + 1
-        read = self._readers.get(type(node)) or self._readers[ast.expr]
-        made = read(self, node)
+        made = self._readers.get(type(node), self._foreign)(self, node)
         self._depth = depth
         self.nodes[id(made)] = node
         return made
@@ -174,7 +175,7 @@ class Reading:
 
     def enter(self, node: Located) -> bool:
         """Go one level down into a block; False, with a fault, when that is too deep."""
-        if self._depth >= self.limits.nesting:
+        if self._depth >= self._nesting:
             self.too_deep(node)
             return False
         self._depth += 1

@@ -79,14 +79,12 @@ def _literal_complaint(reading: Reading, value: object) -> tuple[str, str] | Non
         if not is_text(value):
             what = "a text with half of a surrogate pair is no JSON"
             return what, "Write the whole character."
-        return None
-    if isinstance(value, int):
-        what = f"an integer of {value.bit_length()} bits is larger than {limits.integer_bits}"
-        advised = "Use a smaller number, or a float such as 1e300."
-        return (what, advised) if value.bit_length() > limits.integer_bits else None
-    if isinstance(value, float):
-        what = "a number is beyond the range of floats"
-        return None if math.isfinite(value) else (what, "Use a number up to 1.7e308.")
+    elif isinstance(value, int):
+        if value.bit_length() > limits.integer_bits:
+            what = f"an integer of {value.bit_length()} bits is larger than {limits.integer_bits}"
+            return what, "Use a smaller number, or a float such as 1e300."
+    elif isinstance(value, float) and not math.isfinite(value):
+        return "a number is beyond the range of floats", "Use a number up to 1.7e308."
     return None
 
 
