@@ -6,13 +6,12 @@ the function itself is never run. Run it: python examples/07_composite_by_hand.p
 
 from __future__ import annotations
 
-from agentkit import Agent
+from agentkit import Agent, composite
 from agentkit.errors import ContractViolation
 from agentkit.library.dag import depth, flat_size, saved_calls
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel, primitive_library
 from agentkit.testing.primitives.arithmetic import add, div, mul, pow_int, round_to, sub
-from agentkit.tools.composite.decorator import composite
 
 
 @composite(

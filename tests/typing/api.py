@@ -19,6 +19,7 @@ from agentkit import (
     Tool,
     ToolDefinition,
     ToolFailed,
+    composite,
     open_store,
     resolve_model,
     tool,
@@ -47,7 +48,6 @@ from agentkit.models.base import (
 from agentkit.retrieval.retriever import Retrieval, Retriever
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools.composite.binding import composite_tool
-from agentkit.tools.composite.decorator import composite
 from agentkit.tools.composite.expr import Expr
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.composite.source import compose
