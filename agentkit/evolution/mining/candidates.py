@@ -12,7 +12,7 @@ from agentkit.evolution.mining.lifting import Lifting
 from agentkit.evolution.mining.patterns import Occurrence
 from agentkit.evolution.mining.program import Slot
 from agentkit.evolution.mining.selection import Choice
-from agentkit.evolution.mining.trajectory import Trajectory
+from agentkit.evolution.mining.trajectory import RecordedCall, Trajectory
 from agentkit.messages import JsonObject
 from agentkit.tools.composite.codec import program_to_json
 from agentkit.tools.composite.effects import join_effects
@@ -35,13 +35,28 @@ class ExampleRules:
 
     Attributes:
         most: Most worked calls of one composite; the shortest are taken.
+        spare: Further ones, to take when those contradict what is known of a child.
         longest: Longest worked call, in characters of JSON, with what its calls returned.
         looked_at: Occurrences to choose from.
     """
 
     most: int = 3
+    spare: int = 6
     longest: int = 16_000
     looked_at: int = 60
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkedCall:
+    """One occurrence as a worked call.
+
+    Attributes:
+        example: The call of the composite.
+        recorded: The calls of primitives behind it.
+    """
+
+    example: Example
+    recorded: tuple[RecordedCall, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,8 +70,8 @@ class MinedComposite:
         uses: Calls of it that would have been made, over all episodes.
         gain: Calls saved over all episodes, less the calls of the program and one.
         evidence: Ids of the episodes, bounded.
-        child_examples: For each child the recorded calls behind the worked calls, so that a child
-            that must not run can be answered from records.
+        worked: Occurrences that can be worked calls, the best first, with the recorded calls behind
+            each: on them it can be tried out although a child must not run.
         round: 1 for a composite of the tools that were called; more for one that calls composites
             mined before.
     """
@@ -67,7 +82,7 @@ class MinedComposite:
     uses: int
     gain: int
     evidence: tuple[str, ...]
-    child_examples: Mapping[str, tuple[Example, ...]]
+    worked: tuple[WorkedCall, ...]
     round: int = 1
 
     @property
@@ -116,16 +131,18 @@ def candidate_of(
         rules: Which occurrences become worked calls.
         mining_round: See ``MinedComposite.round``.
     """
-    shown = _worked(choice.lifting, choice.occurrences, trajectories, rules)
+    worked = _worked(choice.lifting, choice.occurrences, trajectories, rules)
     ids = dict.fromkeys(trajectories[o.trajectory].trajectory_id for o in choice.placed)
     return MinedComposite(
-        definition=_definition(choice.lifting, name, tools, [example for example, _ in shown]),
+        definition=_definition(
+            choice.lifting, name, tools, [one.example for one in worked[: rules.most]]
+        ),
         lifting=choice.lifting,
         support=choice.support,
         uses=len(choice.placed),
         gain=choice.gain,
         evidence=tuple(ids)[:MOST_EVIDENCE],
-        child_examples=_recorded([one for _, one in shown], trajectories),
+        worked=worked,
         round=mining_round,
     )
 
@@ -251,9 +268,9 @@ def _worked(
     occurrences: Sequence[Occurrence],
     trajectories: Sequence[Trajectory],
     rules: ExampleRules,
-) -> list[tuple[Example, Occurrence]]:
-    """Occurrences with distinct arguments whose calls were recorded whole, as worked calls."""
-    found: dict[str, tuple[int, Example, Occurrence]] = {}
+) -> tuple[WorkedCall, ...]:
+    """Occurrences with distinct arguments whose calls were recorded whole, the shortest first."""
+    found: dict[str, tuple[int, WorkedCall]] = {}
     for occurrence in occurrences[: rules.looked_at]:
         trajectory = trajectories[occurrence.trajectory]
         steps = [trajectory.steps[position] for position in occurrence.positions]
@@ -261,35 +278,20 @@ def _worked(
             continue
         try:
             calls = [trajectory.arguments(position) for position in occurrence.positions]
+            recorded = [one for at in occurrence.positions for one in trajectory.recorded(at)]
         except LookupError:  # an argument that the recording does not hold
             continue
         arguments = {p.name: _filled(calls, p.slots[0]) for p in lifting.parameters}
-        results = [step.result for step in steps]
         key = json.dumps(arguments, sort_keys=True)
-        length = len(key) + len(json.dumps(results))
+        length = len(key) + len(json.dumps([one.result for one in recorded]))
         if key not in found and length <= rules.longest:
-            example = Example(
-                arguments=arguments, result=lifting.result_of(results), query=trajectory.request
-            )
-            found[key] = (length, example, occurrence)
+            result = lifting.result_of([step.result for step in steps])
+            example = Example(arguments=arguments, result=result, query=trajectory.request)
+            found[key] = length, WorkedCall(example=example, recorded=tuple(recorded))
     shortest = sorted(found.items(), key=lambda item: (item[1][0], item[0]))
-    return [(example, where) for _, (_, example, where) in shortest[: rules.most]]
+    return tuple(worked for _, (_, worked) in shortest[: rules.most + rules.spare])
 
 
 def _filled(calls: Sequence[JsonObject], slot: Slot) -> Any:
     call, name = slot
     return calls[call][name]
-
-
-def _recorded(
-    occurrences: Sequence[Occurrence], trajectories: Sequence[Trajectory]
-) -> dict[str, tuple[Example, ...]]:
-    found: dict[str, dict[str, Example]] = {}
-    for occurrence in occurrences:
-        trajectory = trajectories[occurrence.trajectory]
-        for position in occurrence.positions:
-            step, arguments = trajectory.steps[position], trajectory.arguments(position)
-            example = Example(arguments=arguments, result=step.result, query=trajectory.request)
-            key = json.dumps(arguments, sort_keys=True)
-            found.setdefault(step.tool, {}).setdefault(key, example)
-    return {tool: tuple(examples.values()) for tool, examples in found.items()}

@@ -41,13 +41,12 @@ def insert_mined(
     Raises:
         StoreError: The store failed, or other writers were faster every time.
     """
-    _record(store, composites, policy, author)
+    ready = _record(store, composites, policy, author)
     manager = ToolManager(store, tools=tools, policy=policy, author=author)
     outcomes: dict[str, InsertOutcome] = {}
-    for composite in composites:
-        known = {definition.name: definition for definition in manager.library.definitions}
+    for composite in ready:
         outcomes[composite.name] = manager.insert(
-            pinned_to(composite, known),
+            pinned_to(composite, manager.library),
             evidence=composite.evidence,
             reason=f"mined: {composite.uses} uses in {composite.support} episodes",
         )
@@ -56,25 +55,26 @@ def insert_mined(
 
 def _record(
     store: ToolStore, composites: Sequence[MinedComposite], policy: InsertPolicy, author: str
-) -> None:
+) -> tuple[MinedComposite, ...]:
+    """Commit the records that the composites need; the composites with what agrees with them."""
     proposal_id = f"recordings-{uuid.uuid4().hex}"
     evidence = dict.fromkeys(name for composite in composites for name in composite.evidence)
     for attempt in range(1, policy.attempts + 1):
         library = store.load()
-        upserts = with_recordings(library, composites, policy=policy)
-        if not upserts:
-            return
+        recordings = with_recordings(library, composites, policy=policy)
         change = LibraryChange(
             proposal_id=proposal_id,
-            upserts=upserts,
+            upserts=recordings.definitions,
             author=author,
             reason="recorded calls, to try mined composites on",
             evidence=tuple(evidence),
         )
         try:
-            store.commit(change, expected_version=library.version)
+            if change.upserts:
+                store.commit(change, expected_version=library.version)
         except StaleVersionError:
             if attempt == policy.attempts:
                 raise
         else:
-            return
+            break
+    return recordings.composites

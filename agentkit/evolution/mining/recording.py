@@ -2,72 +2,134 @@
 
 A composite whose children touch the world can not be tried out by calling them. InsertTool
 answers them from their worked calls, so what the episodes recorded of them has to be there first.
+The world changes between episodes: the same question may have been answered differently. A tool
+keeps one answer to a question, and worked calls that rely on another one are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from agentkit.evolution.mining.candidates import MinedComposite
+from agentkit.evolution.mining.candidates import MinedComposite, WorkedCall
 from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.stubs import runs_live, same_call
+from agentkit.evolution.stubs import runs_live
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned
 from agentkit.tools.definition import ChildReference, Example, ToolDefinition
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recordings:
+    """What has to be known of the children before composites can be tried out.
+
+    Attributes:
+        definitions: Primitives with further worked calls, and the composites above them, pinned
+            to them; only what differs from the library, children before parents.
+        composites: The composites, with worked calls that agree with these records.
+    """
+
+    definitions: tuple[ToolDefinition, ...]
+    composites: tuple[MinedComposite, ...]
+
+
 def with_recordings(
     library: Library,
-    composites: Iterable[MinedComposite],
+    composites: Sequence[MinedComposite],
     *,
     policy: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
-) -> tuple[ToolDefinition, ...]:
-    """Definitions of primitives with the recorded calls that the composites' worked calls need.
+    most: int = 3,
+) -> Recordings:
+    """Choose worked calls for composites, and keep the recorded calls behind them.
 
-    Tools that may run while a candidate is tried out need none. Composites above a changed
-    definition come along, pinned to it.
+    Tools that may run while a candidate is tried out need no records.
 
     Args:
         library: The library that the composites are proposed for.
         composites: What mining found.
         policy: Which tools may run, and how many worked calls a tool keeps.
-
-    Returns:
-        Only what differs from the library; children before parents.
+        most: Most worked calls of one composite.
     """
-    wanted: dict[str, list[Example]] = {}
+    shelf = _Shelf(library, policy)
+    chosen = []
     for composite in composites:
-        for name, examples in composite.child_examples.items():
-            wanted.setdefault(name, []).extend(examples)
-    changed: list[ToolDefinition] = []
-    for name, recorded in wanted.items():
-        tool = library.get(name)
-        if tool is None or tool.definition.is_composite or runs_live(tool.definition, policy):
-            continue
-        definition = _extended(tool.definition, recorded, policy.most_examples)
-        if definition != tool.definition:
-            changed.append(definition)
-    return repinned(library, changed)
+        examples = [one.example for one in composite.worked if shelf.take(one, most)]
+        definition = replace(composite.definition, examples=tuple(examples[:most]))
+        chosen.append(replace(composite, definition=definition))
+        shelf.begin()
+    return Recordings(definitions=repinned(library, shelf.changed()), composites=tuple(chosen))
 
 
-def _extended(definition: ToolDefinition, examples: Iterable[Example], most: int) -> ToolDefinition:
-    known = list(definition.examples)
-    for example in examples:
-        if len(known) < most and not any(
-            same_call(definition, example.arguments, other.arguments) for other in known
-        ):
-            known.append(example)
-    return replace(definition, examples=tuple(known))
+class _Shelf:
+    """One answer for each question that a tool was asked."""
+
+    def __init__(self, library: Library, policy: InsertPolicy) -> None:
+        self._policy = policy
+        self._definitions = {
+            definition.name: definition
+            for definition in library.definitions
+            if not definition.is_composite and not runs_live(definition, policy)
+        }
+        self._known = {
+            name: {_text(one.arguments): one for one in definition.examples}
+            for name, definition in self._definitions.items()
+        }
+        self._taken = 0
+
+    def begin(self) -> None:
+        """The next composite."""
+        self._taken = 0
+
+    def take(self, worked: WorkedCall, most: int) -> bool:
+        """Keep the records behind a worked call, unless they contradict those that are kept."""
+        new: dict[tuple[str, str], Example] = {}
+        for call in worked.recorded:
+            if call.tool not in self._known:
+                continue
+            key = _text(call.arguments)
+            example = Example(
+                arguments=call.arguments, result=call.result, query=worked.example.query
+            )
+            known = self._known[call.tool].get(key) or new.setdefault((call.tool, key), example)
+            if _text(known.result) != _text(call.result):
+                return False
+        if self._taken == most or not self._has_room(new):
+            return False
+        for (tool, key), example in new.items():
+            self._known[tool][key] = example
+        self._taken += 1
+        return True
+
+    def _has_room(self, new: dict[tuple[str, str], Example]) -> bool:
+        return all(
+            len(self._known[tool]) + sum(other == tool for other, _ in new)
+            <= self._policy.most_examples
+            for tool, _ in new
+        )
+
+    def changed(self) -> list[ToolDefinition]:
+        found = []
+        for name, definition in self._definitions.items():
+            examples = tuple(self._known[name].values())
+            if len(examples) > len(definition.examples):
+                found.append(replace(definition, examples=examples))
+        return found
 
 
-def pinned_to(composite: MinedComposite, tools: Mapping[str, ToolDefinition]) -> ToolDefinition:
+def _text(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def pinned_to(composite: MinedComposite, library: Library) -> ToolDefinition:
     """The definition of a mined composite, pinned to its children as a library holds them now."""
     signature = composite.definition.signature
-    children = tuple(_pin(child, tools) for child in signature.children)
+    children = tuple(_pin(child, library) for child in signature.children)
     return replace(composite.definition, signature=replace(signature, children=children))
 
 
-def _pin(child: ChildReference, tools: Mapping[str, ToolDefinition]) -> ChildReference:
-    known = tools.get(child.name)
-    return child if known is None else ChildReference(name=child.name, digest=known.digest)
+def _pin(child: ChildReference, library: Library) -> ChildReference:
+    known = library.get(child.name)
+    if known is None:
+        return child
+    return ChildReference(name=child.name, digest=known.definition.digest)

@@ -21,7 +21,7 @@ from agentkit.tools.tool import Tool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RecordedCall:
+class MadeCall:
     """One call of a primitive.
 
     Attributes:
@@ -48,7 +48,7 @@ class Replay:
     """
 
     calls: int
-    made: tuple[RecordedCall, ...]
+    made: tuple[MadeCall, ...]
     same_calls: bool
     same_results: bool
     error: str = ""
@@ -88,16 +88,16 @@ async def replay(
     return Replay(
         calls=len(rewritten.steps),
         made=tuple(desk.made),
-        same_calls=sorted(map(_text, desk.made)) == sorted(map(_text, recorded_calls(original))),
+        same_calls=sorted(map(_text, desk.made)) == sorted(map(_text, calls_as_text(original))),
         same_results=_json(results) == _json(expected),
         error=error,
     )
 
 
-def recorded_calls(trajectory: Trajectory) -> tuple[RecordedCall, ...]:
+def calls_as_text(trajectory: Trajectory) -> tuple[MadeCall, ...]:
     """The calls of a trajectory with their answers."""
     return tuple(
-        RecordedCall(
+        MadeCall(
             tool=step.tool,
             arguments=_json(trajectory.arguments(position)),
             result=_json(step.result),
@@ -115,12 +115,12 @@ class _Desk:
         tools: Mapping[str, ToolDefinition],
         limits: CompositeLimits | None,
     ) -> None:
-        self.made: list[RecordedCall] = []
+        self.made: list[MadeCall] = []
         self._definitions = tools
         self._limits = limits
         self._tools: dict[str, Tool] = {}
         self._answers: dict[tuple[str, str], list[Any]] = {}
-        for call, step in zip(recorded_calls(original), original.steps, strict=True):
+        for call, step in zip(calls_as_text(original), original.steps, strict=True):
             self._answers.setdefault((call.tool, call.arguments), []).append(step.result)
 
     async def run(self, name: str, arguments: Mapping[str, Any]) -> Any:
@@ -147,7 +147,7 @@ class _Desk:
             if not waiting:
                 raise ToolFailed(f"no recorded answer of {name} for {key[1][:200]}")
             result = waiting.pop(0) if len(waiting) > 1 else waiting[0]
-            self.made.append(RecordedCall(tool=name, arguments=key[1], result=_json(result)))
+            self.made.append(MadeCall(tool=name, arguments=key[1], result=_json(result)))
             return result
 
         return answer
@@ -164,5 +164,5 @@ def _json(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _text(call: RecordedCall) -> tuple[str, str, str]:
+def _text(call: MadeCall) -> tuple[str, str, str]:
     return (call.tool, call.arguments, call.result)

@@ -9,7 +9,14 @@ from typing import Literal
 from agentkit.evolution.mining.lifting import Lifting, fingerprint, live_results
 from agentkit.evolution.mining.ordering import Grouping, Ordering, arrange, bits
 from agentkit.evolution.mining.patterns import Pattern, PatternSearch
-from agentkit.evolution.mining.trajectory import Given, Path, Source, Step, Trajectory
+from agentkit.evolution.mining.trajectory import (
+    Given,
+    Path,
+    RecordedCall,
+    Source,
+    Step,
+    Trajectory,
+)
 
 Misfit = Literal[
     "result_needed",  # a result that the composite keeps to itself is used outside
@@ -138,10 +145,23 @@ class _Moved:
     def single(self, position: int) -> Step:
         step = self._old.steps[position]
         sources = {name: self._source(source) for name, source in step.sources.items()}
-        return Step(tool=step.tool, sources=sources, result=step.result, is_whole=step.is_whole)
+        return Step(
+            tool=step.tool,
+            sources=sources,
+            result=step.result,
+            is_whole=step.is_whole,
+            inside=step.inside,
+        )
 
     def composite(self, placement: Placement) -> Step:
         steps = [self._old.steps[position] for position in placement.positions]
+        inside: list[RecordedCall] = []
+        is_whole = all(step.is_whole for step in steps)
+        for position in placement.positions:
+            try:
+                inside.extend(self._old.recorded(position))
+            except LookupError:  # an argument that the recording does not hold
+                is_whole = False
         sources: dict[str, Source] = {}
         for parameter in placement.lifting.parameters:
             call, name = parameter.slots[0]
@@ -150,7 +170,8 @@ class _Moved:
             tool=placement.name,
             sources=sources,
             result=placement.lifting.result_of([step.result for step in steps]),
-            is_whole=all(step.is_whole for step in steps),
+            is_whole=is_whole,
+            inside=tuple(inside),
         )
 
     def _source(self, source: Source) -> Source:

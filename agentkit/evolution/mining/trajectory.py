@@ -51,6 +51,21 @@ Source: TypeAlias = Given | Flow
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RecordedCall:
+    """What a primitive was asked, and what it answered.
+
+    Attributes:
+        tool: Its name.
+        arguments: As JSON data.
+        result: As JSON data.
+    """
+
+    tool: str
+    arguments: Mapping[str, Any]
+    result: Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
     """One call that succeeded.
 
@@ -59,12 +74,14 @@ class Step:
         sources: Where each argument came from, by name in the order of the call.
         result: What came back, as JSON data.
         is_whole: Whether ``result`` is all that came back; a recording may be cut short.
+        inside: For a call of a composite, the calls of primitives that it stands for.
     """
 
     tool: str
     sources: Mapping[str, Source] = field(default_factory=dict)
     result: Any = None
     is_whole: bool = True
+    inside: tuple[RecordedCall, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,6 +121,18 @@ class Trajectory:
         """
         sources = self.steps[position].sources
         return {name: self.value(source) for name, source in sources.items()}
+
+    def recorded(self, position: int) -> tuple[RecordedCall, ...]:
+        """The calls of primitives that the call at ``position`` stands for; itself, for one.
+
+        Raises:
+            LookupError: An argument can not be read.
+        """
+        step = self.steps[position]
+        if step.inside:
+            return step.inside
+        arguments = self.arguments(position)
+        return (RecordedCall(tool=step.tool, arguments=arguments, result=step.result),)
 
 
 def at_path(value: Any, path: Path) -> Any:

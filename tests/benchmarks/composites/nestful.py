@@ -20,6 +20,10 @@ Three ways to split the source whose responses are recorded (ComplexFuncBench, 1
 The other three sources have no recorded responses; their calls are replayed on made-up ones that
 hold a distinct text wherever a later call refers to (``made up``). Sources share no tool, so
 composites of one source never fit another.
+
+``inserted`` counts only the composites that the Tool Manager takes into a library, tried on the
+recorded responses; composites whose recordings are longer than a bound have no worked call, and
+are rejected.
 """
 
 from __future__ import annotations
@@ -38,16 +42,20 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from agentkit import Library, ToolDefinition
+from agentkit import Library, ToolDefinition, open_store
 from agentkit.evaluation.nestful import Nestful, fetch_nestful, load_nestful
+from agentkit.evolution import Added, ToolManager
 from agentkit.evolution.mining import (
+    ExampleRules,
     Flow,
     Given,
+    MinedComposite,
     MiningResult,
     MiningRules,
     Trajectory,
     apply,
     find_flows,
+    insert_mined,
     mine,
     replay,
     trace_flows,
@@ -111,6 +119,7 @@ def measure(
     *,
     find: bool = True,
     limit: int = MOST,
+    longest: int | None = None,
 ) -> Row:
     """Mine from one half, replay the other.
 
@@ -121,13 +130,20 @@ def measure(
         tools: Definitions by name.
         find: Whether to look for flows by value, beside those that are known.
         limit: Most composites.
+        longest: When given, only composites that enter a library count, and worked calls are at
+            most so many characters long.
     """
     start = time.perf_counter()
     if find:
         found = find_flows(first)
         first, second = found.trajectories, trace_flows(second, found.routes)
-    result = mine(first, tools, MiningRules(limit=limit, rounds=4))
+    rules = MiningRules(limit=limit, rounds=4)
+    if longest is not None:
+        rules = replace(rules, examples=ExampleRules(longest=longest))
+    result = mine(first, tools, rules)
     seconds = time.perf_counter() - start
+    if longest is not None:
+        result = replace(result, composites=_inserted(result, tools))
     pairs = [(one, apply(one, result.composites, tools)) for one in second]
     known = {**tools, **{one.name: one.definition for one in result.composites}}
     equal, errors = asyncio.run(_replayed(pairs, known))
@@ -152,6 +168,18 @@ def measure(
         characters_after=sum(map(_characters, (short for _, short in pairs))),
         mining_seconds=round(seconds, 2),
     )
+
+
+def _inserted(
+    result: MiningResult, tools: Mapping[str, ToolDefinition]
+) -> tuple[MinedComposite, ...]:
+    """The composites that the Tool Manager adds to a library of the tools."""
+    store = open_store("memory:")
+    ToolManager(store).register(tools.values())
+    outcomes = insert_mined(store, result.composites)
+    codes = Counter(getattr(one, "code", "added") for one in outcomes.values())
+    print(f"{'':28} {dict(codes)}")
+    return tuple(one for one in result.composites if isinstance(outcomes[one.name], Added))
 
 
 async def _replayed(
@@ -261,6 +289,10 @@ def nestful_rows(nestful: Nestful) -> Iterator[Row]:
     for limit in (5, 10, 20, 40):
         first, second = halves(recorded, SEEDS[0])
         yield measure(f"questions, {limit} composites", first, second, tools, limit=limit)
+    for longest in (16_000, 400_000):
+        first, second = halves(recorded, SEEDS[0])
+        name = f"inserted, {longest:,}"
+        yield measure(name, first, second, tools, longest=longest)
     for seed in SEEDS:
         yield measure("made up", *halves(made_up, seed), tools, find=False)
 

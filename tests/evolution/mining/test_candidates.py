@@ -6,8 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit import ToolDefinition
-from agentkit.evolution.mining import ExampleRules, MiningRules, mine
+from agentkit import ToolDefinition, open_store
+from agentkit.evolution import ToolManager
+from agentkit.evolution.mining import (
+    ExampleRules,
+    Flow,
+    MiningRules,
+    SearchLimits,
+    Step,
+    insert_mined,
+    mine,
+)
 from agentkit.evolution.mining.recording import pinned_to, with_recordings
 from agentkit.library import Library
 from agentkit.tools.composite.parser import parse
@@ -136,14 +145,14 @@ def test_recordings_let_children_be_answered(trips, travel_tools):
     """The recorded calls become worked calls of the children, each once."""
     composite = only(trips, travel_tools)
     library = Library(travel_tools.values())
-    changed = with_recordings(library, [composite])
+    changed = with_recordings(library, [composite]).definitions
     assert {definition.name: len(definition.examples) for definition in changed} == {
         "search_airport": 6,
         "find_flights": 3,
     }
     after = library.with_tools(changed)
-    assert with_recordings(after, [composite]) == ()
-    pinned = pinned_to(composite, {tool.name: tool.definition for tool in after})
+    assert with_recordings(after, [composite]).definitions == ()
+    pinned = pinned_to(composite, after)
     assert {c.digest for c in pinned.signature.children} == {d.digest for d in changed}
 
 
@@ -153,15 +162,37 @@ def test_tools_that_can_be_run_need_no_recordings(trips, travel_tools):
         name: replace(tool, signature=replace(tool.signature, effects=Effects(writes=False)))
         for name, tool in travel_tools.items()
     }
-    assert with_recordings(Library(pure.values()), [only(trips, pure)]) == ()
+    assert with_recordings(Library(pure.values()), [only(trips, pure)]).definitions == ()
 
 
-def test_a_known_worked_call_is_kept(trips, travel_tools):
-    """A recording never takes the place of a worked call with the same arguments."""
+def test_a_contradicted_worked_call_is_left_out(trips, travel_tools):
+    """A tool keeps one answer to a question; worked calls that rely on another are not used."""
     composite = only(trips, travel_tools)
-    recorded = composite.child_examples["find_flights"][0]
+    recorded = composite.worked[0].recorded[-1]
     own = Example(arguments=recorded.arguments, result="as its author says")
     tools = {**travel_tools, "find_flights": replace(travel_tools["find_flights"], examples=(own,))}
-    changed = {d.name: d for d in with_recordings(Library(tools.values()), [composite])}
+    recordings = with_recordings(Library(tools.values()), [composite])
+    changed = {definition.name: definition for definition in recordings.definitions}
     assert changed["find_flights"].examples[0] == own
-    assert len(changed["find_flights"].examples) == 3
+    assert len(changed["find_flights"].examples) == 4
+    (chosen,) = recordings.composites
+    assert composite.worked[0].example not in chosen.definition.examples
+    assert len(chosen.definition.examples) == 3
+
+
+def test_composites_of_composites_can_be_tried(trips, travel_tools):
+    """The records behind a worked call go down to the primitives."""
+    made = []
+    for trip in trips:
+        token = Flow(step=2, path=("offers", 0, "token"))
+        details = Step(tool="flight_details", sources={"token": token}, result={"seats": 9})
+        made.append(replace(trip, steps=(*trip.steps, details)))
+    rules = MiningRules(search=SearchLimits(max_calls=3))
+    first, second = sorted(mine(made, travel_tools, rules).composites, key=lambda one: one.round)
+    assert (first.round, second.round) == (1, 2)
+    assert {call.tool for call in second.worked[0].recorded} == set(travel_tools)
+    store = open_store("memory:")
+    ToolManager(store).register(travel_tools.values())
+    outcomes = insert_mined(store, [first, second])
+    assert [outcome.to_json()["outcome"] for outcome in outcomes.values()] == ["added", "added"]
+    assert [outcome.depth for outcome in outcomes.values()] == [1, 2]
