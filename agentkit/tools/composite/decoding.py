@@ -39,6 +39,11 @@ def is_text(value: object) -> bool:
     return value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
 
 
+def is_negative(number: float) -> bool:
+    """Whether Python writes a number with a sign, as it does -0.0."""
+    return number < 0 if isinstance(number, int) else math.copysign(1, number) < 0
+
+
 class Decoder:
     """One program being read; counts what it reads, so that hostile data stops early."""
 
@@ -176,10 +181,9 @@ def _label(decoder: Decoder, value: Any, path: Path) -> str:
 
 def _constant(decoder: Decoder, record: Mapping[str, Any], path: Path) -> ir.Constant:
     scalar = _scalar(decoder, record, path)
-    if path is not None and path[1] != "default":
-        negative = not isinstance(scalar, str | bool | None) and math.copysign(1, scalar) < 0
-        if negative:
-            decoder.refuse(path, f"write {scalar!r} as Unary with operator '-' over a Constant")
+    is_default = path is not None and path[1] == "default"
+    if isinstance(scalar, int | float) and is_negative(scalar) and not is_default:
+        decoder.refuse(path, f"write {scalar!r} as Unary with operator '-' over a Constant")
     return ir.Constant(value=scalar)
 
 

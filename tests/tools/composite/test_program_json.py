@@ -202,11 +202,20 @@ def test_deep_data(depth: int) -> None:
 
 
 @pytest.mark.parametrize(("digits", "code"), [(1_300, "literal"), (9_000, "too_large")])
-def test_large_integers_in_data(digits: int, code: str) -> None:
+def test_too_large_integers_in_data(digits: int, code: str) -> None:
     """An integer beyond the limit is refused before it is worked out."""
     record = record_of(f"y = {2**60}")
     record["body"][0]["value"]["integer"] = "9" * digits
     assert refused(record)[0] == code
+
+
+def test_large_integers_survive() -> None:
+    """An integer beyond all floats is an integer like others; its sign stands before it."""
+    program = parse(f"def f(n=-{10**400}): return -{10**400}", {}).program
+    assert program_from_json(json.loads(json.dumps(program_to_json(program)))) == program
+    record = record_of(f"y = {10**400}")
+    record["body"][0]["value"]["integer"] = str(-(10**400))
+    assert "as Unary" in refused(record)[1]
 
 
 def test_long_data() -> None:
