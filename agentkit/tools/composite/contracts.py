@@ -64,9 +64,7 @@ class Conditions:
         properties = definition.signature.properties
         self._names = tuple(properties)
         self._defaults = {
-            name: schema["default"]
-            for name, schema in properties.items()
-            if "default" in schema
+            name: schema["default"] for name, schema in properties.items() if "default" in schema
         }
 
     @cached_property

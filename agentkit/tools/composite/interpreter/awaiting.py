@@ -21,7 +21,7 @@ from agentkit.tools.composite import ir
 from agentkit.tools.composite.faults import refusal
 from agentkit.tools.composite.interpreter.children import Child
 from agentkit.tools.composite.interpreter.consumers import FOLDS, Fold
-from agentkit.tools.composite.interpreter.failures import FAILURES, fail
+from agentkit.tools.composite.interpreter.failures import fail, failing_at
 from agentkit.tools.composite.interpreter.frames import METER, Evaluate, Frame
 from agentkit.tools.composite.interpreter.functions import iterable
 from agentkit.tools.composite.interpreter.lowering import (
@@ -32,6 +32,7 @@ from agentkit.tools.composite.interpreter.lowering import (
 )
 from agentkit.tools.composite.interpreter.methods import method_of
 from agentkit.tools.composite.interpreter.operations import check_values
+from agentkit.tools.composite.interpreter.promises import resolve
 from agentkit.tools.composite.interpreter.slow_items import (
     AwaitItems,
     AwaitValue,
@@ -41,7 +42,6 @@ from agentkit.tools.composite.interpreter.slow_items import (
     Part,
     Push,
     Turn,
-    Zipped,
     feed_in_turn,
     feed_side_by_side,
     filling,
@@ -51,6 +51,9 @@ from agentkit.tools.composite.interpreter.waiting import awaited_call
 Node = TypeVar("Node", bound=ir.Node)
 
 Begin: TypeAlias = Callable[[], Awaitable[Push]]
+"""Says where items go; asked once their source is there and before the first one, which is when
+Python evaluates what stands beside a generator."""
+
 Feed: TypeAlias = Callable[[Frame, Begin], Awaitable[None]]
 
 _STOPS_EARLY = frozenset({"any", "all"})
@@ -118,9 +121,8 @@ class AwaitingLowering(ExpressionLowering):
         """Whether it is an iterator whose items have to be waited for one by one."""
         if isinstance(node, ir.Comprehension):
             return node.kind == "generator" and any(map(self.waits, _inside(node)))
-        if isinstance(node, ir.Builtin) and node.function in ("zip", "enumerate"):
-            return any(map(self.hands_out_slowly, node.arguments))
-        return False
+        numbered = isinstance(node, ir.Builtin) and node.function == "enumerate"
+        return numbered and any(map(self.hands_out_slowly, operands_of(node)))
 
     # --- lowering ---------------------------------------------------------------------------------
 
@@ -155,8 +157,13 @@ class AwaitingLowering(ExpressionLowering):
         """An expression with a spare place for its value."""
         place = self.slots.fresh()
         if self.waits(node):
-            return Part(place, None, self.later(node))
-        return Part(place, self.lower(node), None)
+            return Part(place, later=self.later(node))
+        return Part(place, at_once=self.lower(node), reads=self.places_read(node))
+
+    def places_read(self, *nodes: ir.Node) -> tuple[int, ...]:
+        """Places of the variables that parts of a program read."""
+        names = (part.name for n in nodes for part in ir.walk(n) if isinstance(part, ir.Name))
+        return tuple(self.slots.of(name) for name in dict.fromkeys(names))
 
     def _call(self, node: ir.Call) -> AwaitValue:
         child = self._children[node.child]
@@ -193,9 +200,14 @@ class AwaitingLowering(ExpressionLowering):
         self.nodes -= 1  # counted by ``later``
         finish = ExpressionLowering.lower(self, node)
         fill = filling(parts, together=self.floats(node))
+        rest = [operand for operand in operands if id(operand) not in self._held]
+        if isinstance(node, ir.Comprehension):
+            rest.extend(_inside(node))
+        reads = self.places_read(*rest)
 
         async def run(frame: Frame) -> Any:
             await fill(frame)
+            await resolve(frame, reads)
             return finish(frame)
 
         return run
@@ -207,15 +219,11 @@ class AwaitingLowering(ExpressionLowering):
 
         async def run(frame: Frame) -> Any:
             value = await receiver.value(frame)
-            try:
+            with failing_at(frame, node):
                 method = method_of(value, node.method)  # before the arguments, as Python does
-            except FAILURES as error:
-                fail(frame, node, error)
             await fill(frame)
-            try:
+            with failing_at(frame, node):
                 return method(frame[METER], value, *(frame[part.place] for part in arguments))
-            except FAILURES as error:
-                fail(frame, node, error)
 
         return run
 
@@ -267,15 +275,13 @@ class AwaitingLowering(ExpressionLowering):
             if isinstance(node, ir.Comprehension):
                 return self._generator(node)
             assert isinstance(node, ir.Builtin)
-            return self._zipped(node) if node.function == "zip" else self._enumerated(node)
+            return self._enumerated(node)
         source = self.part(node)
 
         async def run(frame: Frame) -> Items:
             value = await source.value(frame)
-            try:
+            with failing_at(frame, node):
                 return iterable(value)
-            except FAILURES as error:
-                fail(frame, node, error)
 
         return run
 
@@ -287,29 +293,25 @@ class AwaitingLowering(ExpressionLowering):
 
         return run
 
-    def _zipped(self, node: ir.Builtin) -> AwaitItems:
-        sources = [self.items(argument) for argument in node.arguments]
-
-        async def run(frame: Frame) -> Items:
-            return Zipped([await source(frame) for source in sources])
-
-        return run
-
     def _enumerated(self, node: ir.Builtin) -> AwaitItems:
-        source = self.items(node.arguments[0])
-        starts = [self.part(start) for start in _after_first(node)]
+        if len(node.arguments) > 1:
+            _refuse_iterator()
+        source, starts = self.items(node.arguments[0]), self._keywords(node)
 
         async def run(frame: Frame) -> Items:
             items = await source(frame)
-            start = await starts[0].value(frame) if starts else 0
-            try:
-                check_values(start, None)
-                enumerate((), start)  # complains as Python does
-            except FAILURES as error:
-                fail(frame, node, error)
-            return Numbered(items, int(start))
+            given = {name: await start.value(frame) for name, start in starts}
+            with failing_at(frame, node):
+                for value in given.values():
+                    check_values(value, None)
+                enumerate((), **given)  # complains as Python does
+            return Numbered(items, int(given.get("start", 0)))
 
         return run
+
+    def _keywords(self, node: ir.Builtin | ir.Method) -> list[tuple[str, Part]]:
+        given = node.keywords if isinstance(node, ir.Builtin) else ()
+        return [(keyword.name, self.part(keyword.value)) for keyword in given]
 
     def turn(self, node: ir.Comprehension) -> Turn:
         """What a comprehension does with one item."""
@@ -350,11 +352,7 @@ class AwaitingLowering(ExpressionLowering):
         return run
 
     def _feed(self, node: ir.Expression, *, together: bool) -> Feed:
-        """A coroutine function that hands the items of an iterator on.
-
-        Where they go is asked once the source is there and before the first item, which is when
-        Python evaluates what stands beside a generator.
-        """
+        """A coroutine function that hands the items of an iterator on."""
         if isinstance(node, ir.Comprehension):
             source, turn = self.items(node.source), self.turn(node)
 
@@ -378,69 +376,43 @@ class AwaitingLowering(ExpressionLowering):
     def _folded(self, node: ir.Builtin | ir.Method) -> AwaitValue:
         """``sum`` and the like of items that have to be waited for."""
         name = node.function if isinstance(node, ir.Builtin) else node.method
-        sole = len(node.arguments) == 1 or name == "sum"
-        if name not in FOLDS or not sole or not self.hands_out_slowly(node.arguments[0]):
+        if name not in FOLDS or len(node.arguments) > 1:
             _refuse_iterator()
+        keywords = self._keywords(node)
         receivers = [self.part(node.receiver)] if isinstance(node, ir.Method) else []
-        others = [self.part(other) for other in _after_first(node)]
-        feed = self._feed(
-            node.arguments[0], together=self.floats(node) and name not in _STOPS_EARLY
-        )
-        new_fold = _fold_of(node, name)
+        together = self.floats(node) and name not in _STOPS_EARLY
+        feed = self._feed(node.arguments[0], together=together)
 
         async def run(frame: Frame) -> Any:
             values = [await receiver.value(frame) for receiver in receivers]
+            with failing_at(frame, node):
+                if values:
+                    method_of(values[0], name)  # complains as Python does
             folds: list[Fold] = []
 
-            def push(item: Any) -> bool:
-                try:
-                    frame[METER].spend(1)
-                    return folds[0].push(item)
-                except FAILURES as error:
-                    fail(frame, node, error)
-
             async def begin() -> Push:
-                values.extend([await other.value(frame) for other in others])
-                folds.append(new_fold(frame, values))
+                given = {key: await part.value(frame) for key, part in keywords}
+                with failing_at(frame, node):
+                    for value in given.values():
+                        check_values(value, None)
+                    folds.append(FOLDS[name](frame[METER], *values, **given))
                 return push
 
+            def push(item: Any) -> bool:
+                with failing_at(frame, node):
+                    frame[METER].spend(1)
+                    return folds[0].push(item)
+
             await feed(frame, begin)
-            try:
+            with failing_at(frame, node):
                 return folds[0].result()
-            except FAILURES as error:
-                fail(frame, node, error)
 
         return run
-
-
-def _fold_of(node: ir.Builtin | ir.Method, name: str) -> Callable[[Frame, list[Any]], Fold]:
-    """A function that makes the fold of what stands beside its items."""
-    keywords = [k.name for k in node.keywords] if isinstance(node, ir.Builtin) else []
-
-    def run(frame: Frame, values: list[Any]) -> Fold:
-        try:
-            if isinstance(node, ir.Method):
-                method_of(values[0], name)  # complains as Python does
-            for value in values:
-                check_values(value, None)
-            cut = len(values) - len(keywords)
-            named = dict(zip(keywords, values[cut:], strict=True))
-            return FOLDS[name](frame[METER], *values[:cut], **named)
-        except FAILURES as error:
-            fail(frame, node, error)
-
-    return run
 
 
 def _inside(node: ir.Comprehension) -> tuple[ir.Expression, ...]:
     key = () if node.key is None else (node.key,)
     return (*node.conditions, *key, node.element)
-
-
-def _after_first(node: ir.Builtin | ir.Method) -> tuple[ir.Expression, ...]:
-    """What stands beside the items."""
-    keywords = node.keywords if isinstance(node, ir.Builtin) else ()
-    return (*node.arguments[1:], *(keyword.value for keyword in keywords))
 
 
 def _refuse_iterator() -> NoReturn:

@@ -325,4 +325,4 @@ def plain(result: Any) -> Any:
         result.close()
         raise UnserialisableError("It returned a coroutine, but is not declared async")
     data, text = encode_result(result)
-    return text if isinstance(data, str) else json.loads(text)
+    return json.loads(json.dumps(data) if isinstance(data, str) else text)

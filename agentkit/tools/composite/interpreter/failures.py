@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from agentkit.errors import CompositeRunError, ToolSignal
@@ -41,6 +42,15 @@ _SHOWN = 300
 def fail(frame: Frame, node: ir.Expression | None, error: BaseException) -> NoReturn:
     """Raise the error of the run for what an operation raised."""
     raise located(frame[ACTIVATION].path, node, error) from error
+
+
+@contextmanager
+def failing_at(frame: Frame, node: ir.Expression) -> Iterator[None]:
+    """What an operation raises inside fails there; for places where speed does not matter."""
+    try:
+        yield
+    except FAILURES as error:
+        fail(frame, node, error)
 
 
 def located(

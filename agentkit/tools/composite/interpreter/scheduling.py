@@ -25,7 +25,6 @@ instead, when statements that started early have used it up.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -36,6 +35,7 @@ from agentkit.tools.composite.interpreter.awaiting import AwaitingLowering
 from agentkit.tools.composite.interpreter.failures import fail
 from agentkit.tools.composite.interpreter.frames import METER, Frame
 from agentkit.tools.composite.interpreter.meter import out_of_fuel
+from agentkit.tools.composite.interpreter.promises import Promise, resolve
 from agentkit.tools.composite.interpreter.slow_items import Items, branched, one_by_one
 from agentkit.tools.composite.interpreter.statements import (
     BREAK,
@@ -47,29 +47,7 @@ from agentkit.tools.composite.interpreter.statements import (
     first_expression,
     updated,
 )
-from agentkit.tools.composite.interpreter.tasks import Tasks, ended
-
-
-class Promise:
-    """The value that a variable will have when a task has ended."""
-
-    __slots__ = ("_place", "_task")
-
-    def __init__(self, task: asyncio.Task[Frame], place: int) -> None:
-        self._task = task
-        self._place = place
-
-    async def value(self) -> Any:
-        """The value; the error of the task when it failed."""
-        await ended(self._task)
-        return self._task.result()[self._place]
-
-
-async def resolve(frame: Frame, places: Iterable[int]) -> None:
-    """Wait until variables have their values."""
-    for place in places:
-        while type(frame[place]) is Promise:
-            frame[place] = await frame[place].value()
+from agentkit.tools.composite.interpreter.tasks import Tasks
 
 
 class Scope:
@@ -133,7 +111,8 @@ class Step:
         at_once: Does it, when it does not wait.
         floats: Whether it may run beside what follows it.
         is_wall: Whether everything before it has to have succeeded.
-        reads: Variables that need their values before it begins.
+        reads: Variables that need their values before it begins; empty for one that waits, which
+            asks for each value where it needs it.
         writes: Variables that it may assign.
     """
 
@@ -190,13 +169,14 @@ class SchedulingLowering:
         floats = self._expressions.floats(node) and not leads_out(node)
         whole = not waits or not isinstance(node, ir.If | ir.For)
         decides = node if whole else first_expression(node)
+        reads = () if waits else self._places(read_names(node))
         assert decides is not None
         return Step(
             go=self._go(node) if at_once is None else _now(at_once),
             at_once=at_once,
             floats=floats,
             is_wall=not self._expressions.floats(decides),
-            reads=self._places(read_names(decides)),
+            reads=reads,
             writes=self._places(assigned_names(node)),
         )
 
@@ -217,13 +197,16 @@ class SchedulingLowering:
     def _return(self, node: ir.Return) -> Go:
         return self._then(node.value, lambda place: finished(node, itemgetter(place)))
 
-    def _then(self, value: ir.Expression, follow: Callable[[int], Run]) -> Go:
-        """Wait for a value, then do something with it."""
+    def _then(
+        self, value: ir.Expression, follow: Callable[[int], Run], *, needed: Sequence[int] = ()
+    ) -> Go:
+        """Wait for a value, then for what else is ``needed``, then do something."""
         part = self._expressions.part(value)
         run = follow(part.place)
 
         async def go(scope: Scope) -> Signal:
             scope.frame[part.place] = await part.value(scope.frame)
+            await resolve(scope.frame, needed)
             return run(scope.frame)
 
         return go
@@ -243,7 +226,7 @@ class SchedulingLowering:
 
             return run
 
-        return self._then(node.value, follow)
+        return self._then(node.value, follow, needed=(target,))
 
     def _branch(self, node: ir.If) -> Go:
         test = self._expressions.part(node.test)

@@ -1,4 +1,4 @@
-"""Items that have to be waited for: turns of comprehensions, ``zip`` and ``enumerate`` of them.
+"""Items that have to be waited for: turns of comprehensions, and what is made of them.
 
 The iterators are plain objects, not asynchronous generators: one that is left before its end needs
 no cleaning up.
@@ -14,6 +14,7 @@ from agentkit.tools.composite.interpreter.failures import fail
 from agentkit.tools.composite.interpreter.frames import METER, ORDER, Evaluate, Frame
 from agentkit.tools.composite.interpreter.lowering import Bind
 from agentkit.tools.composite.interpreter.meter import out_of_fuel
+from agentkit.tools.composite.interpreter.promises import resolve
 from agentkit.tools.composite.interpreter.tasks import Tasks
 from agentkit.tools.composite.interpreter.trace import Order
 
@@ -35,13 +36,28 @@ def branched(frame: Frame) -> Frame:
 
 
 class Part:
-    """An expression with a place in the frame for its value."""
+    """An expression with a place in the frame for its value.
 
-    __slots__ = ("_at_once", "_later", "place")
+    Args:
+        place: The place.
+        at_once: Gives the value, once the variables in ``reads`` have theirs.
+        reads: Places of these variables.
+        later: Gives the value of an expression that takes time.
+    """
 
-    def __init__(self, place: int, at_once: Evaluate | None, later: AwaitValue | None) -> None:
+    __slots__ = ("_at_once", "_later", "_reads", "place")
+
+    def __init__(
+        self,
+        place: int,
+        *,
+        at_once: Evaluate | None = None,
+        reads: Sequence[int] = (),
+        later: AwaitValue | None = None,
+    ) -> None:
         self.place = place
         self._at_once = at_once
+        self._reads = reads
         self._later = later
 
     @property
@@ -54,6 +70,7 @@ class Part:
         if self._later is not None:
             return await self._later(frame)
         assert self._at_once is not None
+        await resolve(frame, self._reads)
         return self._at_once(frame)
 
 
@@ -124,18 +141,6 @@ class Generated(AsyncIterator[Any]):
             if value is not LEFT_OUT:
                 return value
         raise StopAsyncIteration
-
-
-class Zipped(AsyncIterator[Any]):
-    """``zip``: the first iterator that ends, ends it; those before it have lost an item."""
-
-    def __init__(self, sources: Sequence[Items]) -> None:
-        self._sources = [one_by_one(source) for source in sources]
-
-    async def __anext__(self) -> tuple[Any, ...]:
-        if not self._sources:
-            raise StopAsyncIteration
-        return tuple([await anext(source) for source in self._sources])
 
 
 class Numbered(AsyncIterator[Any]):
