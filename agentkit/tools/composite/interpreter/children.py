@@ -21,7 +21,8 @@ from agentkit.tools.composite import ir
 from agentkit.tools.composite.contracts import Conditions
 from agentkit.tools.composite.interpreter.failures import (
     FAILURES,
-    located,
+    described,
+    fail_on,
     repeated_signal,
     run_error,
 )
@@ -265,7 +266,7 @@ def refuse_call(frame: Frame, node: ir.Call) -> NoReturn:
     """Say why there can be no further call: there were too many, or it is too late."""
     meter = frame[METER]
     error = meter.too_many_calls() if meter.calls < 0 else meter.too_late()
-    raise located(child_path(frame, node), node, error) from error
+    fail_on(child_path(frame, node), node, error)
 
 
 def hand_over(frame: Frame, node: ir.Call, value: Any) -> None:
@@ -273,7 +274,7 @@ def hand_over(frame: Frame, node: ir.Call, value: Any) -> None:
     try:
         frame[METER].cross(value)
     except FAILURES as error:
-        raise located(child_path(frame, node), node, error) from error
+        fail_on(child_path(frame, node), node, error)
 
 
 def converted(
@@ -284,8 +285,7 @@ def converted(
         return convert(arguments)
     except Exception as error:
         path = child_path(frame, node)
-        what = f"{type(error).__name__}: {error}"
-        raise run_error(path, node, "invalid_arguments", what) from error
+        raise run_error(path, node, "invalid_arguments", described(error)) from error
 
 
 def child_error(frame: Frame, node: ir.Call, error: BaseException) -> BaseException:
@@ -293,7 +293,7 @@ def child_error(frame: Frame, node: ir.Call, error: BaseException) -> BaseExcept
     path = child_path(frame, node)
     if isinstance(error, ToolSignal):
         return repeated_signal(path, error)
-    return run_error(path, node, "child_failed", f"{type(error).__name__}: {error}")
+    return run_error(path, node, "child_failed", described(error))
 
 
 def adopted(frame: Frame, node: ir.Call, result: Any) -> Any:
@@ -311,7 +311,7 @@ def adopted(frame: Frame, node: ir.Call, result: Any) -> Any:
         path = child_path(frame, node)
         raise run_error(path, node, "unserialisable_result", str(error)) from error
     except FAILURES as error:
-        raise located(child_path(frame, node), node, error) from error
+        fail_on(child_path(frame, node), node, error)
     return result
 
 

@@ -41,7 +41,12 @@ _SHOWN = 300
 
 def fail(frame: Frame, node: ir.Expression | None, error: BaseException) -> NoReturn:
     """Raise the error of the run for what an operation raised."""
-    raise located(frame[ACTIVATION].path, node, error) from error
+    fail_on(frame[ACTIVATION].path, node, error)
+
+
+def fail_on(path: Sequence[str], node: ir.Expression | None, error: BaseException) -> NoReturn:
+    """The same, for a place of one's own; a ``Guard`` has nothing to add as a cause."""
+    raise located(path, node, error) from (None if isinstance(error, Guard) else error)
 
 
 @contextmanager
@@ -60,7 +65,7 @@ def located(
     if isinstance(error, Guard):
         return run_error(path, node, error.code, error.message)
     code = next(code for kind, code in _CODES if isinstance(error, kind))
-    return run_error(path, node, code, f"{type(error).__name__}: {error}")
+    return run_error(path, node, code, described(error))
 
 
 def run_error(
@@ -79,6 +84,15 @@ def repeated_signal(path: Sequence[str], signal: ToolSignal) -> ToolSignal:
     kind = next(kind for kind in type(signal).__mro__ if kind.__module__ == ToolSignal.__module__)
     again: ToolSignal = kind(f"{path_text(path)}: {signal.message}")
     return again
+
+
+def described(error: BaseException) -> str:
+    """Kind and text of an exception, whose text may be anything."""
+    try:
+        text = str(error)
+    except Exception as broken:  # noqa: BLE001 - the text is code of whoever wrote the exception
+        text = f"its text can not be read, {type(broken).__name__}"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def path_text(path: Sequence[str]) -> str:

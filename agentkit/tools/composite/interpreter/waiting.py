@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeAlias
 
 from agentkit.messages import JsonObject
@@ -33,11 +33,11 @@ def awaited_call(child: Child, node: ir.Call) -> AwaitCall:
     async def run(frame: Frame, arguments: JsonObject) -> Any:
         begin_call(frame, node, arguments)
         if not frame[ACTIVATION].watched:
-            return await _in_time(child, frame, node, arguments, ())
+            return await _answer(child, frame, node, arguments, ())
         watch = Watch(child, frame, node, arguments)
         try:
             watch.before()
-            result = await _in_time(child, frame, node, arguments, watch.place)
+            result = await _answer(child, frame, node, arguments, watch.place)
             watch.after(result)
         except BaseException as error:
             watch.tell(error=error)
@@ -48,17 +48,33 @@ def awaited_call(child: Child, node: ir.Call) -> AwaitCall:
     return run
 
 
-async def _in_time(
+async def _answer(
     child: Child, frame: Frame, node: ir.Call, arguments: JsonObject, place: Place
 ) -> Any:
-    """The call, within the child's own timeout."""
+    """What the child returns; a permit is held only while a function runs, never while waiting."""
+    if child.composite is not None:
+        inside = child.composite.enter_async(arguments, frame[METER], frame[ACTIVATION], place)
+        return await _in_time(inside, child, frame, node)
+    if child.always_validated:
+        child.validate(frame, node, arguments)
+    arguments = converted(frame, node, child.tool.convert, arguments)
+    async with frame[METER].permits:
+        running = _invoked(child.tool, frame, node, arguments)
+        result = await _in_time(running, child, frame, node)
+    return result if type(result) in SCALARS else adopted(frame, node, result)
+
+
+async def _in_time(
+    work: Coroutine[Any, Any, Any], child: Child, frame: Frame, node: ir.Call
+) -> Any:
+    """The outcome of the work, unless it takes longer than the child's own timeout."""
     seconds = child.tool.timeout_seconds
     if seconds is None:
-        return await _answer(child, frame, node, arguments, place)
+        return await work
     timeout = asyncio.timeout(seconds)
     try:
         async with timeout:
-            return await _answer(child, frame, node, arguments, place)
+            return await work
     except TimeoutError as error:
         if not timeout.expired():
             raise
@@ -67,29 +83,15 @@ async def _in_time(
         raise run_error(child_path(frame, node), node, "child_timeout", what) from error
 
 
-async def _answer(
-    child: Child, frame: Frame, node: ir.Call, arguments: JsonObject, place: Place
-) -> Any:
-    if child.composite is not None:
-        meter, activation = frame[METER], frame[ACTIVATION]
-        return await child.composite.enter_async(arguments, meter, activation, place)
-    if child.always_validated:
-        child.validate(frame, node, arguments)
-    arguments = converted(frame, node, child.tool.convert, arguments)
-    async with frame[METER].permits:
-        try:
-            result = await _invoked(child.tool, arguments)
-        except asyncio.CancelledError:
-            frame[METER].interrupted.append((child_path(frame, node), node))
-            raise
-        except (Exception, SystemExit) as error:
-            raise child_error(frame, node, error) from error
-    return result if type(result) in SCALARS else adopted(frame, node, result)
-
-
-async def _invoked(tool: Tool, arguments: JsonObject) -> Any:
+async def _invoked(tool: Tool, frame: Frame, node: ir.Call, arguments: JsonObject) -> Any:
     """The function's answer; a function that blocks runs in a thread of its own."""
-    if tool.is_async:
-        return await tool(**arguments)
-    result = await run_in_daemon_thread(lambda: tool(**arguments))
-    return await result if isinstance(result, Awaitable) else result
+    try:
+        if tool.is_async:
+            return await tool(**arguments)
+        result = await run_in_daemon_thread(lambda: tool(**arguments))
+        return await result if isinstance(result, Awaitable) else result
+    except asyncio.CancelledError:
+        frame[METER].interrupted.append((child_path(frame, node), node))
+        raise
+    except (Exception, SystemExit) as error:
+        raise child_error(frame, node, error) from error

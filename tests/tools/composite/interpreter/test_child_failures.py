@@ -13,6 +13,7 @@ import pytest
 
 from agentkit.errors import CompositeRunError, ModelRetry, ToolFailed
 from agentkit.tools.composite.interpreter import Composite
+from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool
@@ -49,6 +50,25 @@ def test_a_child_can_not_end_the_program(compiled: Compile) -> None:
 
     with pytest.raises(CompositeRunError, match="SystemExit: 3"):
         compiled("def f():\n    return leave(3)", leave).run({})
+
+
+def test_an_exception_without_a_readable_text_is_told_by_its_kind(compiled: Compile) -> None:
+    """Whatever the text of an exception does, the run fails with a path."""
+
+    class Odd(Exception):  # noqa: N818 - odd in every way
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    @tool
+    def fail(empty: bool) -> int:  # noqa: FBT001 - a tool's parameters are keywords
+        """Fail."""
+        raise ValueError if empty else Odd
+
+    composite = compiled("def f(x):\n    return fail(x)", fail)
+    with pytest.raises(CompositeRunError, match=r"^f → fail: ValueError, at"):
+        composite.run({"x": True})
+    with pytest.raises(CompositeRunError, match="Odd: its text can not be read, RuntimeError"):
+        composite.run({"x": False})
 
 
 def test_stop_iteration_of_a_child_stops_no_loop(compiled: Compile) -> None:
@@ -206,6 +226,20 @@ async def test_a_slow_child_times_out_with_its_path(compiled: Compile) -> None:
         assert failed.value.path == ("f", "slow")
         codes.append(failed.value.code)
     assert codes == ["child_timeout", "child_failed"]
+
+
+async def test_waiting_for_a_turn_does_not_count_as_running(compiled: Compile) -> None:
+    """A timeout starts when the child does, however many others were before it."""
+
+    @tool(effects=("reads",), timeout_seconds=0.5)
+    async def slow(x: int) -> int:
+        """Slow."""
+        await asyncio.sleep(0.05)
+        return x
+
+    text = "def f():\n    return sum(slow(x) for x in range(15))"
+    composite = compiled(text, slow, limits=CompositeLimits(concurrency=1))
+    assert await composite.run_async({}) == 105
 
 
 async def test_a_blocking_child_runs_in_a_thread(compiled: Compile) -> None:

@@ -105,7 +105,8 @@ def test_the_innermost_expression_is_named(body: Body) -> None:
 )
 def test_what_python_would_do_and_we_do_not(body: Body, text: str, code: str) -> None:
     """Operations out of proportion are refused before they are carried out."""
-    assert failure(body, text, 1).code == code
+    error = failure(body, text, 1)
+    assert (error.code, error.__cause__) == (code, None)
 
 
 def test_values_that_are_no_json_data_are_not_operated_on(body: Body) -> None:
