@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
 from agentkit.errors import SourceProblem, UsageError
@@ -35,6 +37,21 @@ from agentkit.tools.tool import Tool
 _MISSING = object()
 
 Trace = Callable[[TracedCall], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Lowered:
+    """A program as closures.
+
+    Attributes:
+        places: Where each parameter stands in the frame.
+        template: A frame in which the parameters have their defaults.
+        body: Runs the statements on a frame; gives an awaitable when children are waited for.
+    """
+
+    places: Mapping[str, int]
+    template: Frame
+    body: Callable[[Frame], Any]
 
 
 class Composite:
@@ -92,22 +109,26 @@ class Composite:
         self._usual = Activation(
             path=(name,), checking=contracts == "always", watched=contracts == "always"
         )
-        self._lower(unshared(program) if self.needs_event_loop else program)
 
-    def _lower(self, program: ir.Program) -> None:
+    @cached_property
+    def _lowered(self) -> _Lowered:
+        """The program as closures, made at the first run: most composites of a library wait."""
+        program = unshared(self.program) if self.needs_event_loop else self.program
         slots = Slots(parameter.name for parameter in program.parameters)
-        self._places = {p.name: slots.of(p.name) for p in program.parameters}
+        places = {parameter.name: slots.of(parameter.name) for parameter in program.parameters}
+        body: Callable[[Frame], Any]
         if self.needs_event_loop:
             waiting = AwaitingLowering(slots, self._children)
-            self._body_async = SchedulingLowering(waiting).program(program.body)
+            body = SchedulingLowering(waiting).program(program.body)
         else:
             at_once = ExpressionLowering(slots, self._lower_call)
-            self._body = StatementLowering(at_once).block(program.body)
-        self._template: Frame = [_MISSING] * slots.size
-        self._template[ORDER] = None
+            body = StatementLowering(at_once).block(program.body)
+        template: Frame = [_MISSING] * slots.size
+        template[ORDER] = None
         for parameter in program.parameters:
             if parameter.default is not None:
-                self._template[self._places[parameter.name]] = parameter.default.value
+                template[places[parameter.name]] = parameter.default.value
+        return _Lowered(places=places, template=template, body=body)
 
     def _lower_call(self, node: ir.Call, arguments: Sequence[Evaluate]) -> Evaluate:
         return self._children[node.child].lower(node, arguments)
@@ -197,7 +218,7 @@ class Composite:
         if checks_itself:
             self._check_before(frame, arguments)
         try:
-            await self._body_async(frame)
+            await self._lowered.body(frame)
         except RecursionError as error:
             self._refuse_depth(activation, error)
         if checks_itself:
@@ -217,7 +238,7 @@ class Composite:
         if checks_itself:
             self._check_before(frame, arguments)
         try:
-            self._body(frame)
+            self._lowered.body(frame)
         except RecursionError as error:
             self._refuse_depth(activation, error)
         if checks_itself:
@@ -227,12 +248,13 @@ class Composite:
     def _frame(
         self, arguments: Mapping[str, Any], meter: Meter, activation: Activation, place: Place
     ) -> Frame:
-        frame = self._template.copy()
+        lowered = self._lowered
+        frame = lowered.template.copy()
         frame[METER] = meter
         frame[ACTIVATION] = activation
         if activation.watched:
             frame[ORDER] = Order(place)
-        places = self._places
+        places = lowered.places
         for name, value in arguments.items():
             if name not in places:
                 self._refuse_arguments(activation, f"it has no parameter {name!r}")
@@ -244,7 +266,7 @@ class Composite:
         return frame
 
     def _refuse_arguments(self, activation: Activation, what: str) -> NoReturn:
-        parameters = ", ".join(self._places) or "none"
+        parameters = ", ".join(self._lowered.places) or "none"
         what = f"{what}; its parameters are: {parameters}"
         raise run_error(activation.path, None, "invalid_arguments", what)
 
