@@ -38,7 +38,7 @@ TEMPLATES: Mapping[str, tuple[str, ...]] = {
         "len(<@range>)",
         "abs(<int>)",
         "round(<float>)",
-        "round(<int>, <small>)",
+        "round(<int>, <digits>)",
         "int(<float>)",
         "int(<str>)",
         "int(<bool>)",
@@ -82,7 +82,7 @@ TEMPLATES: Mapping[str, tuple[str, ...]] = {
         "float(<number>)",
         "float(<str>)",
         "abs(<float>)",
-        "round(<float>, <small>)",
+        "round(<float>, <digits>)",
         "sum(<floats>)",
         "sum(<floats>, <number>)",
         "min(<floats>, default=<float>)",
@@ -286,6 +286,8 @@ TEMPLATES: Mapping[str, tuple[str, ...]] = {
         "[<any>, <any>]",
         "<@call>",
     ),
+    # no large numbers: CPython computes 10 ** 10**18 for round(1, -10**18)
+    "digits": ("0", "1", "2", "-1", "-2", "None", "<flag_or_small>"),
     "part": (  # of an f-string: no text inside, because Python 3.11 can not nest quotes freely
         "<word>",
         "<word>",
