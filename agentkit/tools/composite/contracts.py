@@ -64,7 +64,9 @@ class Conditions:
         properties = definition.signature.properties
         self._names = tuple(properties)
         self._defaults = {
-            name: schema["default"] for name, schema in properties.items() if "default" in schema
+            name: schema["default"]
+            for name, schema in properties.items()
+            if type(schema) is dict and "default" in schema  # JSON Schema allows true and false
         }
 
     @cached_property

@@ -73,6 +73,10 @@ class Composite:
         CompositeError: A child that the program calls is not given, or has no function.
 
     Attributes:
+        program: The program.
+        name: The composite's name.
+        limits: Caps on each run.
+        contracts: When conditions are checked.
         needs_event_loop: Whether a child has to be waited for (it is async, has a timeout, or
             reads the world), so that only ``run_async`` works.
 

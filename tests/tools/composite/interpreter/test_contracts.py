@@ -12,7 +12,7 @@ from agentkit.tools.composite.contracts import check_post, check_pre
 from agentkit.tools.composite.interpreter import Composite
 from agentkit.tools.composite.problems import ContractMode
 from agentkit.tools.decorator import tool
-from agentkit.tools.definition import Specification, ToolDefinition
+from agentkit.tools.definition import Signature, Specification, ToolDefinition
 from agentkit.tools.tool import Tool
 
 Compile = Callable[..., Composite]
@@ -78,6 +78,15 @@ def test_what_can_not_be_checked_is_violated(condition: str, reason: str) -> Non
         assert found is not None
         assert (found.code, found.condition) == (f"{kind}condition", condition)
         assert reason in str(found)
+
+
+def test_schemas_that_are_true_or_false_have_no_default() -> None:
+    """JSON Schema allows them for a parameter of which nothing is known."""
+    signature = Signature(parameters={"properties": {"x": True}})
+    definition = ToolDefinition(
+        name="f", signature=signature, specification=Specification(pre=("x > 0",))
+    )
+    assert check_pre(definition, {"x": 1}) is None
 
 
 def test_conditions_in_words_never_gate() -> None:
