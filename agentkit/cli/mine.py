@@ -16,6 +16,7 @@ from agentkit.cli.stores import author, opened
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import BrokenLine, read_episodes
 from agentkit.evolution.mining.candidates import MinedComposite
+from agentkit.evolution.mining.dataflow import RouteEvidence
 from agentkit.evolution.mining.inserting import insert_mined
 from agentkit.evolution.mining.miner import MiningResult, MiningRules, mine
 from agentkit.evolution.mining.patterns import SearchLimits
@@ -113,7 +114,7 @@ def mine_command(
     if output is not None:
         _write(output, result.composites)
     if as_json:
-        print_json(_record(result, outcomes))
+        print_json({**_record(result, outcomes), "routes": [_route(one) for one in flow.routes]})
     else:
         _report(result, outcomes)
     if any(isinstance(outcome, Rejected) for outcome in outcomes.values()):
@@ -174,6 +175,20 @@ def _told(outcome: InsertOutcome) -> str:
             return f"merged into {outcome.into}: {outcome.reason}"
         case Rejected():
             return f"rejected [{outcome.code}]: {outcome.explanation}"
+
+
+def _route(evidence: RouteEvidence) -> dict[str, Any]:
+    route = evidence.route
+    return {
+        "from": route.producer,
+        "path": list(route.path),
+        "cast": route.cast,
+        "to": route.consumer,
+        "argument": route.argument,
+        "support": evidence.support,
+        "confidence": evidence.confidence,
+        "places": evidence.places,
+    }
 
 
 def _record(result: MiningResult, outcomes: Mapping[str, InsertOutcome]) -> dict[str, Any]:

@@ -112,6 +112,9 @@ def test_episodes_come_from_a_file(invoke, shop, tmp_path, as_json):
     assert "line 6" in result.stderr
     told = json.loads(result.stdout)
     assert (told["episodes"], told["calls"], told["calls_after"]) == (4, 8, 4)
+    (route,) = told["routes"]
+    assert (route["from"], route["path"], route["to"]) == ("find_customer", ["id"], "list_orders")
+    assert (route["support"], route["confidence"]) == (4, 1.0)
     all_of_them = as_json("tools", "mine", "--from", str(path), "--failed-too")
     assert all_of_them["episodes"] == 5
 

@@ -272,7 +272,7 @@ def is_specific(value: Any) -> bool:
     if value is None or isinstance(value, bool):
         return False
     if isinstance(value, int | float):
-        return abs(value) >= 10 or value != int(value)
+        return abs(value) >= 10 or not float(value).is_integer()
     if isinstance(value, str):
         return len(value) >= 3
     return bool(value)

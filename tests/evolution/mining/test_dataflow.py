@@ -121,3 +121,21 @@ def test_known_flows_stay():
     """What is known already is not guessed again."""
     known = find_flows([booking(1), booking(2)]).trajectories
     assert find_flows(known).trajectories == known
+
+
+def nested(depth):
+    """A list in a list in a list ..."""
+    value = "H-100"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "odd", [float("nan"), float("inf"), 10**40, nested(300), "\ud800", {"": None}, "x" * 100_000]
+)
+def test_odd_values_do_no_harm(odd):
+    """Whatever an episode holds, mining looks at it and goes on."""
+    same = [booking(n, result={"at": odd, "id": f"H-{n}00"}, argument={"a": odd}) for n in (1, 2)]
+    found = find_flows(same)
+    assert len(found.trajectories) == 2
