@@ -2,7 +2,9 @@
 
 ``runner`` is the way in. ``lowering`` and ``statements`` turn nodes into closures over a frame;
 ``operations``, ``functions``, ``methods`` and ``consumers`` are what the closures compute with,
-each guarded by the ``meter``; ``children`` calls one child.
+each guarded by the ``meter``; ``children`` calls one child. For programs that have to wait for
+children, ``scheduling`` says what runs side by side, ``awaiting`` and ``slow_items`` wait inside
+expressions, and ``waiting`` calls one child.
 
 A lazy door, because ``expressions`` needs the lowering and ``runner`` needs the expressions.
 """

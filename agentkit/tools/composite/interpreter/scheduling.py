@@ -1,8 +1,8 @@
 """Programs with children that have to be waited for: which statements run side by side.
 
 There is one rule. A statement whose calls are all known to change nothing *floats*: it becomes a
-task that starts as soon as the variables that it reads have their values, and the program goes on
-at once; the variables that it assigns hold a promise in the meantime. Any other call is a *wall*:
+task, and the program goes on at once; the variables that it assigns hold a promise in the meantime.
+Inside, each call starts as soon as its own arguments have their values. Any other call is a *wall*:
 it waits until every statement before it has succeeded, runs alone, and only then does the program
 go on. From this follows
 
