@@ -114,6 +114,32 @@ def test_statements_add_up_along_the_lightest_way(body, names):
     assert shortest(*body) == names
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        ListLiteral(items=()),
+        DictLiteral(keys=(), values=()),
+        Constant(value=""),
+        ir.Builtin(function="range", arguments=(Constant(value=2), Constant(value=2))),
+        ir.Builtin(function="zip", arguments=(X, ListLiteral(items=()))),
+        ir.Builtin(function="enumerate", arguments=(ListLiteral(items=()), ONE)),
+    ],
+)
+def test_a_loop_over_nothing_does_not_count(source):
+    """A call can not raise the flat size from inside a loop that plainly never runs."""
+    items = Comprehension(kind="list", targets=("i",), source=source, element=C)
+
+    assert shortest(For(targets=("i",), source=source, body=(Do(call=C),)), DONE) == ""
+    assert value_of(items) == ""
+
+
+def test_a_loop_over_anything_else_counts_once():
+    """What may have items, or would fail, counts as one turn."""
+    stepless = ir.Builtin(function="range", arguments=(ONE, ONE, Constant(value=0)))
+    for source in (X, ListLiteral(items=(X,)), Constant(value="ab"), stepless):
+        assert shortest(For(targets=("i",), source=source, body=(Do(call=C),)), DONE) == "c"
+
+
 def test_sixteen_ifs_in_a_row_join():
     """Ways that meet again are merged: their number does not double with each ``if``."""
     ifs = [If(test=X, then=(Do(call=C),), otherwise=(Do(call=B), Do(call=A))) for _ in range(40)]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from agentkit.tools.composite import ir
+from agentkit.tools.composite.checking.constants import never_runs
 from agentkit.tools.composite.ir import Block, Call, Expression, Program
 
 Weigh = Callable[[str], int]
@@ -50,8 +51,9 @@ def shortest_path(program: Program, weigh: Weigh) -> tuple[Call, ...]:
       ``return``, ``break`` and ``continue`` end a way where they stand;
     * ``and``, ``or`` and a chain of comparisons stop as early as they may: after the first
       operand, or after the first two;
-    * the body of a loop, and the element of a comprehension, counts once; a condition of a
-      comprehension is an ``if`` around what follows it.
+    * the body of a loop, and the element of a comprehension, counts once, but not at all when
+      there is plainly nothing to go over; a condition of a comprehension is an ``if`` around what
+      follows it.
 
     CoCoDA (section 3.1) counts straight-line bodies only, where this is the same.
 
@@ -140,7 +142,10 @@ class _Measure:
         )
 
     def _for(self, statement: ir.For) -> _Ways:
-        source, body = self.expression(statement.source), self.block(statement.body)
+        source = self.expression(statement.source)
+        if never_runs(statement.source):
+            return _Ways(through=source)
+        body = self.block(statement.body)
         once = _lightest(body.through, body.continued, body.broken)
         return _Ways(through=_after(source, once), returned=_after(source, body.returned))
 
@@ -165,6 +170,8 @@ class _Measure:
 
     def _comprehension(self, node: ir.Comprehension) -> _Path:
         source = self.expression(node.source)
+        if never_runs(node.source):
+            return source
         if node.conditions:
             return source.then(self.expression(node.conditions[0]))
         key = _NOTHING if node.key is None else self.expression(node.key)

@@ -16,6 +16,9 @@ UNKNOWN: Final = object()
 
 _BITS = 256
 _CHARS = 1_000
+_PASSING = frozenset({"enumerate", "list", "sorted", "zip"})
+"""Functions that give no items when they are given none."""
+
 _FOLDED = (ArithmeticError, TypeError, ValueError, LookupError)
 """What Python may raise on constants; the program will raise the same when it runs."""
 
@@ -65,6 +68,28 @@ def truth(node: ir.Expression) -> bool | None:
         return True if any(isinstance(part, ir.Constant) for part in node.parts) else None
     value = fold(node)
     return None if value is UNKNOWN else bool(value)
+
+
+def never_runs(source: ir.Expression) -> bool:
+    """Whether a loop over ``source`` has no items, whatever the arguments.
+
+    Such a loop is allowed, but the calls in it do not count in the flat size of a composite.
+    """
+    if isinstance(source, ir.ListLiteral | ir.TupleLiteral):
+        return not source.items
+    if isinstance(source, ir.DictLiteral):
+        return not source.keys
+    if not isinstance(source, ir.Builtin):
+        return bool(fold(source) == "")
+    if source.function == "range":
+        bounds = [fold(argument) for argument in source.arguments]
+        return (
+            all(type(bound) is int for bound in bounds)
+            and 0 not in bounds[2:]
+            and not range(*bounds)
+        )
+    given = source.arguments if source.function == "zip" else source.arguments[:1]
+    return source.function in _PASSING and any(map(never_runs, given))
 
 
 def _truth_of_boolean(node: ir.Boolean) -> bool | None:
