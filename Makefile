@@ -70,11 +70,14 @@ coverage: $(VENV)/.dev  ## pytest with branch coverage
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-# PEERS: a folder of virtual environments (pydantic_ai, openai_agents) to measure beside ours.
+# PEERS: a folder of virtual environments (pydantic_ai, openai_agents; smolagents, monty) to measure
+# beside ours.
 # CORPORA: folders with tools.jsonl and retrieval.jsonl to measure retrieval on.
-bench: $(VENV)/.dev  ## measure the runtime (and retrieval, with CORPORA="..."); see docs/benchmarks.md
+bench: $(VENV)/.dev  ## measure runtime and composites (and retrieval, with CORPORA="..."); see docs/benchmarks.md
 	$(SAY) "Measuring the runtime"
 	$(BIN)/python tests/benchmarks/runtime/overhead.py $(if $(PEERS),--peers-venvs $(PEERS)) $(ARGS)
+	$(SAY) "Measuring composites"
+	$(BIN)/python tests/benchmarks/composites/overhead.py $(if $(PEERS),--peers-venvs $(PEERS))
 ifdef CORPORA
 	$(SAY) "Measuring retrieval"
 	$(BIN)/python tests/benchmarks/bench_retrieval.py $(CORPORA) --out docs/benchmarks/retrieval.json
