@@ -115,14 +115,14 @@ def _arguments(random: Random, kinds: Mapping[str, Kind], optional: set[str]) ->
 
 
 def _spelled(random: Random, text: str) -> str | None:
-    """The text, mostly as ``ast`` writes it; None when it is too large or calls no child."""
+    """The text, sometimes as ``ast`` writes it; None when it is too large or calls no child."""
     tree = ast.parse(text)
     function = tree.body[0]
     assert isinstance(function, ast.FunctionDef)
     changed = without_dead_calls(function)
     if not _fits(function):
         return None
-    if not changed and random.random() < 0.4:
+    if not changed and random.random() < 0.75:
         return text
     try:
         return ast.unparse(tree) + "\n"

@@ -19,6 +19,8 @@ from agentkit.testing.random_programs import (
     code_of,
     random_program,
 )
+from agentkit.tools.composite import ir
+from agentkit.tools.composite.parser import parse
 
 BATCH = 250
 MISTAKES = (0.002, 0.006, 0.006, 0.03)
@@ -37,7 +39,7 @@ COUNTS = pytest.StashKey[Counter[str]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``pytest tests/tools/composite/fuzz --programs 20000 --first-seed 100000``."""
     group = parser.getgroup("composites")
-    group.addoption("--programs", type=int, default=1_500, help="random programs to compare")
+    group.addoption("--programs", type=int, default=1_250, help="random programs to compare")
     group.addoption("--first-seed", type=int, default=0, help="seed of the first one")
 
 
@@ -45,7 +47,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each batch of seeds."""
     if "batch" in metafunc.fixturenames:
         first = metafunc.config.getoption("--first-seed", 0)
-        last = first + metafunc.config.getoption("--programs", 1_500)
+        last = first + metafunc.config.getoption("--programs", 1_250)
         ranges = [range(seed, min(seed + BATCH, last)) for seed in range(first, last, BATCH)]
         names = [f"{seeds.start}-{seeds.stop - 1}" for seeds in ranges]
         metafunc.parametrize("batch", ranges, ids=names, indirect=True, scope="session")
@@ -55,6 +57,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def batch(request: pytest.FixtureRequest) -> Sequence[RandomProgram]:
     """The random programs of some seeds."""
     return [random_program(seed, mistakes=MISTAKES[seed % len(MISTAKES)]) for seed in request.param]
+
+
+@pytest.fixture(scope="session")
+def parsed(batch: Sequence[RandomProgram]) -> Sequence[ir.Program]:
+    """The programs of the batch as our reader reads them."""
+    tools = ChildrenInUse().tools
+    return [parse(program.source, tools).program for program in batch]
 
 
 @pytest.fixture(scope="session")

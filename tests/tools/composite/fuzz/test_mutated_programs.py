@@ -154,12 +154,14 @@ def read_data(record: Any, children: ChildrenInUse) -> ir.Program | None:
 
 
 def test_mutated_data_is_refused_or_a_program(
-    batch: Sequence[RandomProgram], outcome_of: OutcomeOf, counts: Counter[str]
+    batch: Sequence[RandomProgram],
+    parsed: Sequence[ir.Program],
+    outcome_of: OutcomeOf,
+    counts: Counter[str],
 ) -> None:
     """Whatever is still a program has a text, and runs to a result or to a code."""
     children = ChildrenInUse()
-    for random_program in batch[::SHARE]:
-        program = parse(random_program.source, children.tools).program
+    for random_program, program in zip(batch[::SHARE], parsed[::SHARE], strict=True):
         record = json.loads(json.dumps(program_to_json(program)))
         mutate_data(record, Random(random_program.seed))
         taken = read_data(record, children)
