@@ -44,6 +44,7 @@ CHILD_NAMES = {child.spelling for child in CHILDREN}
 SHOWN = 3
 MOST_GUARDED = 0.05
 FIRST = 300
+SHARE_ROUND_TRIPS = 2
 SHARE_DIGESTS = 25
 SHARE_ASYNC = 4
 """Every fourth program also runs with children that are awaited."""
@@ -120,7 +121,8 @@ def test_programs_come_back_from_text_and_data(
     """Rendered text and JSON give the equal program back, with the same digest."""
     tools = ChildrenInUse().by_name
     found = []
-    for number, (random, program) in enumerate(zip(batch, parsed, strict=True)):
+    chosen = zip(batch[::SHARE_ROUND_TRIPS], parsed[::SHARE_ROUND_TRIPS], strict=True)
+    for number, (random, program) in enumerate(chosen):
         read = program_from_json(json.loads(json.dumps(program_to_json(program))))
         text = render(program, name=random.name)
         again = parse(text, tools).program
