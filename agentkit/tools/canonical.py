@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 _MAX_EXACT_INTEGER = 2**53 - 1
+_FIRST_SURROGATE = "\ud800"
+
+_AS_PLAIN = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+)
+"""The standard library's encoder, in C. For data without floats and with keys below the
+surrogates, where the order by code point is the order by UTF-16 unit, it writes what RFC 8785
+asks, at a twentieth of the cost of ``rfc8785``."""
 
 
 def canonical_json(value: Any) -> bytes:
@@ -21,6 +30,8 @@ def canonical_json(value: Any) -> bytes:
     Raises:
         ValueError: The data hold something that JSON can not, such as NaN.
     """
+    if _is_plain(value):
+        return _AS_PLAIN.encode(value).encode()
     import rfc8785
 
     try:
@@ -49,6 +60,34 @@ def is_json(value: Any) -> bool:
     if isinstance(value, dict):
         return all(isinstance(key, str) for key in value) and all(map(is_json, value.values()))
     return value is None or type(value) in {str, int, bool}
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether ``_AS_PLAIN`` may write the value; whatever is unusual is left to ``rfc8785``."""
+    kind = type(value)
+    if kind is str:
+        return not _holds_surrogate(value)
+    if kind is dict:
+        return all(map(_is_plain_key, value)) and all(map(_is_plain, value.values()))
+    if kind is list or kind is tuple:
+        return all(map(_is_plain, value))
+    if kind is int:
+        return bool(abs(value) <= _MAX_EXACT_INTEGER)
+    return value is None or kind is bool
+
+
+def _is_plain_key(key: Any) -> bool:
+    return type(key) is str and (key.isascii() or max(key) < _FIRST_SURROGATE)
+
+
+def _holds_surrogate(text: str) -> bool:
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _exact(value: Any) -> Any:
