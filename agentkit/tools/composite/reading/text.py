@@ -14,6 +14,9 @@ from agentkit.tools.composite.problems import SourceCode
 _MAY_WARN = re.compile(r"\\|\d[A-Za-z]")
 """What Python's parser may warn of: ``"\\d"`` and ``1if x else y``."""
 
+_ATTEMPTS = 20
+"""How often a text is read before an internal error of Python is believed."""
+
 _WARNINGS = Lock()
 """Silencing warnings is not safe for threads (before Python 3.14): one of ours at a time."""
 
@@ -58,10 +61,10 @@ def _problem_at(text: str, offset: int, message: str, advice: str) -> SourceProb
 def _parsed(text: str) -> ast.Module | SourceProblem:
     try:
         if not _MAY_WARN.search(text):
-            return ast.parse(text)
+            return _tree(text)
         with _WARNINGS, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(text)
+            return _tree(text)
     except SyntaxError as error:
         return _syntax_problem(error)
     except (RecursionError, MemoryError):
@@ -72,6 +75,21 @@ def _parsed(text: str) -> ast.Module | SourceProblem:
         )
     except ValueError as error:  # null bytes and the like, in older versions of Python
         return SourceProblem(code="syntax", message=str(error), advice="Write plain Python.")
+
+
+def _tree(text: str) -> ast.Module:
+    """``ast.parse``, again where another thread disturbed it.
+
+    CPython 3.11 and 3.12 count the depth of a tree under construction in one place for all threads
+    (python/cpython#106905); one that was interrupted, such as by the garbage collector, ends in a
+    SystemError although nothing is wrong.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return ast.parse(text)
+        except SystemError:
+            continue
+    return ast.parse(text)
 
 
 def _syntax_problem(error: SyntaxError) -> SourceProblem:
