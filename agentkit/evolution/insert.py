@@ -7,7 +7,6 @@ contracts, duplicates, name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from agentkit.errors import CompositeError
@@ -22,11 +21,11 @@ from agentkit.evolution.refusal import Refused, refuse, refuse_source
 from agentkit.evolution.revision import check_acyclic, check_parents, pinned_above
 from agentkit.evolution.signatures import renamed
 from agentkit.evolution.snapshot import Snapshot
-from agentkit.evolution.stubs import same_call
+from agentkit.evolution.stubs import with_examples
 from agentkit.evolution.trial import check_children, check_examples, check_probes
 from agentkit.library.library import Library
 from agentkit.tools.composite.limits import CompositeLimits
-from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
 
@@ -111,25 +110,16 @@ def _merger(
     candidate: ToolDefinition, found: Duplicate, library: Library, policy: InsertPolicy
 ) -> Merger:
     known = library[found.name].definition
-    examples = _with_new_examples(known, candidate, found.parameters, policy.most_examples)
-    moved = len(examples) - len(known.examples)
-    into = replace(known, examples=examples) if moved else known
+    examples = [
+        replace(example, arguments=renamed(example.arguments, found.parameters))
+        for example in candidate.examples
+    ]
+    into = with_examples(known, examples, most=policy.most_examples)
+    moved = len(into.examples) - len(known.examples)
     above = pinned_above(library, into) if moved else ()
     return Merger(
         into=into, moved=moved, parameters=found.parameters, reason=found.reason, repinned=above
     )
-
-
-def _with_new_examples(
-    known: ToolDefinition, candidate: ToolDefinition, mapping: Mapping[str, str], most: int
-) -> tuple[Example, ...]:
-    kept: list[Example] = list(known.examples)
-    for example in candidate.examples:
-        moved = replace(example, arguments=renamed(example.arguments, mapping))
-        is_new = not any(same_call(known, moved.arguments, other.arguments) for other in kept)
-        if is_new and len(kept) < most:
-            kept.append(moved)
-    return tuple(kept)
 
 
 def _name_taken(known: ToolDefinition) -> Refused:

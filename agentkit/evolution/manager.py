@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentkit.errors import StaleVersionError, UsageError
@@ -15,13 +15,14 @@ from agentkit.evolution.loops import from_sync
 from agentkit.evolution.outcome import InsertOutcome, Rejected
 from agentkit.evolution.policy import InsertPolicy
 from agentkit.evolution.reading import Candidate
+from agentkit.evolution.recorded import check_recorded, with_recorded
 from agentkit.evolution.snapshot import Snapshot
 from agentkit.library.library import Library
 from agentkit.library.linking import link
 from agentkit.library.store import LibraryChange, ToolStore
 from agentkit.tools.composite.binding import composite_tool
 from agentkit.tools.composite.limits import CompositeLimits
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool
 
 
@@ -115,21 +116,56 @@ class ToolManager:
         if composites:
             raise UsageError(f"{', '.join(composites)}: composites are added with insert()")
         self._code |= {tool.name: tool for tool in given if tool.is_bound}
-        proposal = _Proposal.of(proposal_id, "register", reason=reason)
-        attempts_left = self._procedure.policy.attempts
-        while True:
-            held = self._snapshot.library
-            new = tuple(tool.definition for tool in given if tool.name not in held)
-            try:
-                if new:
-                    change = proposal.change(new, author=self._author)
-                    self._store.commit(change, expected_version=held.version)
-                return self._reload().version
-            except StaleVersionError:
-                attempts_left -= 1
-                if not attempts_left:
-                    raise
-                self._reload()
+        return self._write(
+            _Proposal.of(proposal_id, "register", reason=reason),
+            lambda held: tuple(tool.definition for tool in given if tool.name not in held),
+        )
+
+    def record(
+        self,
+        worked_calls: Mapping[str, Sequence[Example]],
+        *,
+        evidence: Sequence[str] = (),
+        reason: str = "",
+        proposal_id: str | None = None,
+    ) -> int:
+        """Add recorded calls to primitives as their worked calls (L4), and change nothing else.
+
+        They are taken as they are: what a tool that touches the world answered can not be tried.
+        A call that the tool has an answer to keeps that answer, and no tool gets more worked calls
+        than ``InsertPolicy.most_examples``. Composites above are pinned anew in the same change.
+
+        Args:
+            worked_calls: By name of the tool.
+            evidence: Ids of the episodes that they were recorded in.
+            reason: Why, for the tools' history.
+            proposal_id: Recognises a retry: the same id changes the library once.
+
+        Returns:
+            The library version that holds them.
+
+        Raises:
+            UsageError: A tool is a composite, whose worked calls are tried by ``insert``; or a
+                recorded call is not JSON data.
+            ToolNotFoundError: The library has no tool of a name given.
+            LibraryError: Composites above call each other in a circle, so no pin can be moved.
+            StaleVersionError: Other writers were faster every time.
+
+        Example:
+            >>> from agentkit import ToolDefinition, open_store
+            >>> from agentkit.tools.definition import Example
+            >>> manager = ToolManager(open_store("memory:"))
+            >>> manager.register([ToolDefinition(name="weather")])
+            1
+            >>> manager.record({"weather": [Example(arguments={"city": "Rome"}, result="sunny")]})
+            2
+        """
+        check_recorded(worked_calls)
+        most = self._procedure.policy.most_examples
+        return self._write(
+            _Proposal.of(proposal_id, "record", reason=reason, evidence=evidence),
+            lambda held: with_recorded(held, worked_calls, most=most),
+        )
 
     def insert(
         self,
@@ -203,6 +239,25 @@ class ToolManager:
         """Why ``insert`` would reject a candidate; None when it would not."""
         outcome = await self.preview_async(candidate)
         return outcome if isinstance(outcome, Rejected) else None
+
+    def _write(
+        self, proposal: _Proposal, build: Callable[[Library], tuple[ToolDefinition, ...]]
+    ) -> int:
+        """Commit what ``build`` makes of the newest library; nothing when it makes nothing."""
+        attempts_left = self._procedure.policy.attempts
+        while True:
+            held = self._snapshot.library
+            try:
+                changed = build(held)
+                if changed:
+                    change = proposal.change(changed, author=self._author)
+                    self._store.commit(change, expected_version=held.version)
+                return self._reload().version
+            except StaleVersionError:
+                attempts_left -= 1
+                if not attempts_left:
+                    raise
+                self._reload()
 
     def _reload(self) -> Library:
         loaded = Snapshot.of(self._store.load(), self._code)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from agentkit.evolution.policy import InsertPolicy
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics.calls import CanonicalCall, canonical_calls
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool
 
 
@@ -51,12 +53,12 @@ def stub(definition: ToolDefinition) -> Tool:
         'B-1'
     """
     answers = {
-        _key(definition, example.arguments): example.result
+        call_key(definition, example.arguments): example.result
         for example in reversed(definition.examples)  # the first of two contradicting ones holds
     }
 
     def answer(**arguments: Any) -> Any:
-        key = _key(definition, arguments)
+        key = call_key(definition, arguments)
         if key not in answers:
             raise MissingStub(definition.name, arguments)
         return answers[key]
@@ -64,12 +66,32 @@ def stub(definition: ToolDefinition) -> Tool:
     return Tool(definition=definition, function=answer)
 
 
-def same_call(definition: ToolDefinition, one: JsonObject, other: JsonObject) -> bool:
-    """Whether two sets of arguments make the same call of a tool."""
-    return _key(definition, one) == _key(definition, other)
+def with_examples(
+    definition: ToolDefinition, examples: Iterable[Example], *, most: int
+) -> ToolDefinition:
+    """A definition with further worked calls; itself when it has them all.
+
+    What it says of a call already stays: a call has one answer, the first.
+
+    Args:
+        definition: The tool.
+        examples: Worked calls under the names of its own parameters.
+        most: Worked calls that a tool keeps; those beyond are left out.
+    """
+    kept = list(definition.examples)
+    known = {call_key(definition, example.arguments) for example in kept}
+    for example in examples:
+        key = call_key(definition, example.arguments)
+        if key not in known and len(kept) < most:
+            known.add(key)
+            kept.append(example)
+    if len(kept) == len(definition.examples):
+        return definition
+    return replace(definition, examples=tuple(kept))
 
 
-def _key(definition: ToolDefinition, arguments: JsonObject) -> CanonicalCall:
+def call_key(definition: ToolDefinition, arguments: JsonObject) -> CanonicalCall:
+    """Equal for two sets of arguments that make the same call of a tool."""
     call = ToolCall(call_id="", name=definition.name, arguments=arguments)
     (key,) = canonical_calls([call], [definition])
     return key

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Sequence
 
-from agentkit.errors import StaleVersionError
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mining.candidates import MinedComposite
 from agentkit.evolution.mining.recording import pinned_to, with_recordings
 from agentkit.evolution.outcome import InsertOutcome
 from agentkit.evolution.policy import InsertPolicy
-from agentkit.library.store import LibraryChange, ToolStore
+from agentkit.library.store import ToolStore
 from agentkit.tools.tool import Tool
 
 
@@ -41,10 +39,9 @@ def insert_mined(
     Raises:
         StoreError: The store failed, or other writers were faster every time.
     """
-    ready = _record(store, composites, policy, author)
     manager = ToolManager(store, tools=tools, policy=policy, author=author)
     outcomes: dict[str, InsertOutcome] = {}
-    for composite in ready:
+    for composite in _recorded(manager, composites, policy):
         outcomes[composite.name] = manager.insert(
             pinned_to(composite, manager.library),
             evidence=composite.evidence,
@@ -53,28 +50,17 @@ def insert_mined(
     return outcomes
 
 
-def _record(
-    store: ToolStore, composites: Sequence[MinedComposite], policy: InsertPolicy, author: str
+def _recorded(
+    manager: ToolManager, composites: Sequence[MinedComposite], policy: InsertPolicy
 ) -> tuple[MinedComposite, ...]:
-    """Commit the records that the composites need; the composites with what agrees with them."""
-    proposal_id = f"recordings-{uuid.uuid4().hex}"
-    evidence = dict.fromkeys(name for composite in composites for name in composite.evidence)
-    for attempt in range(1, policy.attempts + 1):
-        library = store.load()
-        recordings = with_recordings(library, composites, policy=policy)
-        change = LibraryChange(
-            proposal_id=proposal_id,
-            upserts=recordings.definitions,
-            author=author,
+    """Record the calls that the composites need; the composites with what agrees with them."""
+    recordings = with_recordings(manager.library, composites, policy=policy)
+    if recordings.worked_calls:
+        manager.record(
+            recordings.worked_calls,
+            evidence=tuple(dict.fromkeys(id_ for one in composites for id_ in one.evidence)),
             reason="recorded calls, to try mined composites on",
-            evidence=tuple(evidence),
         )
-        try:
-            if change.upserts:
-                store.commit(change, expected_version=library.version)
-        except StaleVersionError:
-            if attempt == policy.attempts:
-                raise
-        else:
-            break
+        # another writer may have recorded other answers in between
+        recordings = with_recordings(manager.library, composites, policy=policy)
     return recordings.composites

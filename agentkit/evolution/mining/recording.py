@@ -9,14 +9,14 @@ keeps one answer to a question, and worked calls that rely on another one are le
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.evolution.mining.candidates import MinedComposite, WorkedCall
 from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.stubs import runs_live
+from agentkit.evolution.stubs import call_key, runs_live
 from agentkit.library.library import Library
-from agentkit.library.pins import repinned
+from agentkit.metrics.calls import CanonicalCall
 from agentkit.tools.definition import ChildReference, Example, ToolDefinition
 
 
@@ -25,12 +25,11 @@ class Recordings:
     """What has to be known of the children before composites can be tried out.
 
     Attributes:
-        definitions: Primitives with further worked calls, and the composites above them, pinned
-            to them; only what differs from the library, children before parents.
+        worked_calls: Further worked calls of primitives, by name.
         composites: The composites, with worked calls that agree with these records.
     """
 
-    definitions: tuple[ToolDefinition, ...]
+    worked_calls: Mapping[str, tuple[Example, ...]]
     composites: tuple[MinedComposite, ...]
 
 
@@ -58,7 +57,7 @@ def with_recordings(
         definition = replace(composite.definition, examples=tuple(examples[:most]))
         chosen.append(replace(composite, definition=definition))
         shelf.begin()
-    return Recordings(definitions=repinned(library, shelf.changed()), composites=tuple(chosen))
+    return Recordings(worked_calls=shelf.new(), composites=tuple(chosen))
 
 
 class _Shelf:
@@ -71,10 +70,8 @@ class _Shelf:
             for definition in library.definitions
             if not definition.is_composite and not runs_live(definition, policy)
         }
-        self._known = {
-            name: {_text(one.arguments): one for one in definition.examples}
-            for name, definition in self._definitions.items()
-        }
+        self._known = {name: _by_call(definition) for name, definition in self._definitions.items()}
+        self._new: dict[str, list[Example]] = {}
         self._taken = 0
 
     def begin(self) -> None:
@@ -83,11 +80,11 @@ class _Shelf:
 
     def take(self, worked: WorkedCall, most: int) -> bool:
         """Keep the records behind a worked call, unless they contradict those that are kept."""
-        new: dict[tuple[str, str], Example] = {}
+        new: dict[tuple[str, CanonicalCall], Example] = {}
         for call in worked.recorded:
             if call.tool not in self._known:
                 continue
-            key = _text(call.arguments)
+            key = call_key(self._definitions[call.tool], call.arguments)
             example = Example(
                 arguments=call.arguments, result=call.result, query=worked.example.query
             )
@@ -98,23 +95,26 @@ class _Shelf:
             return False
         for (tool, key), example in new.items():
             self._known[tool][key] = example
+            self._new.setdefault(tool, []).append(example)
         self._taken += 1
         return True
 
-    def _has_room(self, new: dict[tuple[str, str], Example]) -> bool:
+    def _has_room(self, new: Collection[tuple[str, CanonicalCall]]) -> bool:
         return all(
             len(self._known[tool]) + sum(other == tool for other, _ in new)
             <= self._policy.most_examples
             for tool, _ in new
         )
 
-    def changed(self) -> list[ToolDefinition]:
-        found = []
-        for name, definition in self._definitions.items():
-            examples = tuple(self._known[name].values())
-            if len(examples) > len(definition.examples):
-                found.append(replace(definition, examples=examples))
-        return found
+    def new(self) -> dict[str, tuple[Example, ...]]:
+        """The records that the library does not hold, by tool."""
+        return {name: tuple(examples) for name, examples in self._new.items()}
+
+
+def _by_call(definition: ToolDefinition) -> dict[CanonicalCall, Example]:
+    """The worked calls of a tool; of two for one call the first holds, as in a stub."""
+    worked = reversed(definition.examples)
+    return {call_key(definition, example.arguments): example for example in worked}
 
 
 def _text(value: object) -> str:
