@@ -41,7 +41,7 @@ COMMANDS = dict(commands(main, "agentkit"))
 ERRORS = [
     name
     for name, value in inspect.getmembers(agentkit.errors, inspect.isclass)
-    if value.__module__ == agentkit.errors.__name__
+    if issubclass(value, Exception) and value.__module__ == agentkit.errors.__name__
 ]
 
 
