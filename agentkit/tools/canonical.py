@@ -9,6 +9,7 @@ from typing import Any
 
 _MAX_EXACT_INTEGER = 2**53 - 1
 _FIRST_SURROGATE = "\ud800"
+_MOST_BITS = 14_284  # 4,300 decimal digits, where Python stops to read and write them
 
 _AS_PLAIN = json.JSONEncoder(
     ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True, separators=(",", ":")
@@ -47,19 +48,27 @@ def digest(value: Any) -> str:
 
 
 def is_json(value: Any) -> bool:
-    """Whether JSON can write the value and read it back the same.
+    """Whether JSON in UTF-8 can write the value and read it back the same.
+
+    Half of a surrogate pair it can not write, nor what is not finite, nor an integer of more digits
+    than Python reads.
 
     Example:
-        >>> is_json({"a": [1, None]}), is_json(float("inf")), is_json({1: 2})
-        (True, False, False)
+        >>> is_json({"a": [1, None]}), is_json(float("inf")), is_json({1: 2}), is_json(chr(0xD800))
+        (True, False, False, False)
     """
+    if type(value) is str:
+        return not _holds_surrogate(value)
+    if type(value) is int:
+        return value.bit_length() <= _MOST_BITS
     if isinstance(value, float):
         return value - value == 0  # neither infinite nor NaN
     if isinstance(value, list):
         return all(map(is_json, value))
     if isinstance(value, dict):
-        return all(isinstance(key, str) for key in value) and all(map(is_json, value.values()))
-    return value is None or type(value) in {str, int, bool}
+        are_texts = all(isinstance(key, str) and not _holds_surrogate(key) for key in value)
+        return are_texts and all(map(is_json, value.values()))
+    return value is None or type(value) is bool
 
 
 def _is_plain(value: Any) -> bool:

@@ -10,7 +10,7 @@ import rfc8785
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentkit.tools.canonical import canonical_json
+from agentkit.tools.canonical import canonical_json, is_json
 
 EXACT = st.integers(-(2**53) + 1, 2**53 - 1)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"])) | st.text(
@@ -91,3 +91,17 @@ def test_what_json_can_not_hold(data: Any) -> None:
     """Lone surrogates, keys that are no text, and values that are no JSON are refused."""
     with pytest.raises(ValueError, match=r"not JSON data|surrogates"):
         canonical_json(data)
+
+
+@given(nested(SCALARS | FLOATS | st.integers()))
+@example(10**4_300 - 1)
+def test_what_is_json_has_a_canonical_form(data: Any) -> None:
+    """Whatever counts as JSON data can be written; tuples do not, though they can."""
+    if is_json(data):
+        assert canonical_json(data)
+
+
+@pytest.mark.parametrize("data", ["\ud800", ["\udfff"], {"\ud800": 1}, 10**5_000], ids=type)
+def test_what_counts_as_no_json(data: object) -> None:
+    """Half of a surrogate pair and integers that Python will not read are no JSON data."""
+    assert not is_json(data)
