@@ -14,6 +14,7 @@ from agentkit.evolution.mining.program import Slot
 from agentkit.evolution.mining.selection import Choice
 from agentkit.evolution.mining.trajectory import RecordedCall, Trajectory
 from agentkit.messages import JsonObject
+from agentkit.tools.canonical import is_json
 from agentkit.tools.composite.codec import program_to_json
 from agentkit.tools.composite.effects import join_effects
 from agentkit.tools.composite.render import render
@@ -269,7 +270,10 @@ def _worked(
     trajectories: Sequence[Trajectory],
     rules: ExampleRules,
 ) -> tuple[WorkedCall, ...]:
-    """Occurrences with distinct arguments whose calls were recorded whole, the shortest first."""
+    """Occurrences with distinct arguments whose calls were recorded whole, the shortest first.
+
+    A call with something that is no JSON data, such as NaN, can not be kept.
+    """
     found: dict[str, tuple[int, WorkedCall]] = {}
     for occurrence in occurrences[: rules.looked_at]:
         trajectory = trajectories[occurrence.trajectory]
@@ -280,6 +284,8 @@ def _worked(
             calls = [trajectory.arguments(position) for position in occurrence.positions]
             recorded = [one for at in occurrence.positions for one in trajectory.recorded(at)]
         except LookupError:  # an argument that the recording does not hold
+            continue
+        if not all(is_json(one.arguments) and is_json(one.result) for one in recorded):
             continue
         arguments = {p.name: _filled(calls, p.slots[0]) for p in lifting.parameters}
         key = json.dumps(arguments, sort_keys=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,10 +14,15 @@ from agentkit.evolution.mining.patterns import Occurrence, Pattern
 from agentkit.evolution.mining.program import ProgramWriter, Slot, arguments_in_order, written_names
 from agentkit.evolution.mining.trajectory import Flow, Given, Path, Trajectory
 from agentkit.tools.composite import ir
+from agentkit.tools.composite.decoding import is_text
+from agentkit.tools.composite.literals import literal_of
 
 ConstantPolicy = Literal["default", "keep", "parameter"]
 """What becomes of an argument that is the same wherever a pattern occurs: the default of a
 parameter, a constant of the program, or a parameter like any other."""
+
+_LONGEST_CONSTANT = 500  # characters; a longer text is what somebody wrote, not how a tool is used
+_LARGEST_CONSTANT = 256  # bits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -153,7 +159,7 @@ def lift(
     filled: dict[Slot, ir.Expression] = {
         slot: ir.Name(name=parameter.name) for parameter in parameters for slot in parameter.slots
     }
-    filled |= {slot: ir.Constant(value=value) for slot, value in kept.items()}
+    filled |= {slot: literal_of(value) for slot, value in kept.items()}
     writer = ProgramWriter(pattern=pattern, filled=filled, orders=orders, fed=fed)
     head = tuple(ir.Parameter(name=one.name, default=one.default) for one in parameters)
     return Lifting(
@@ -227,7 +233,12 @@ def _merged(
 
 
 def _is_literal(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)
+    """Whether a value can be a constant of a program, or the default of a parameter."""
+    if isinstance(value, str):
+        return is_text(value) and len(value) <= _LONGEST_CONSTANT
+    if isinstance(value, int):
+        return value.bit_length() <= _LARGEST_CONSTANT
+    return value is None or (isinstance(value, float) and math.isfinite(value))
 
 
 # --- names ----------------------------------------------------------------------------------------

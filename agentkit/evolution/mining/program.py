@@ -10,6 +10,7 @@ from typing import TypeAlias
 from agentkit.evolution.mining import naming
 from agentkit.evolution.mining.patterns import Link, Pattern
 from agentkit.tools.composite import ir
+from agentkit.tools.composite.literals import literal_of
 
 Slot: TypeAlias = tuple[int, str]
 """An argument of a pattern that comes from outside: index of the call, name of the argument."""
@@ -72,7 +73,7 @@ class ProgramWriter:
             return self.filled[at, name]
         value: ir.Expression = ir.Name(name=variables[link.step])
         for step in link.path:
-            value = ir.Index(value=value, index=ir.Constant(value=step))
+            value = ir.Index(value=value, index=literal_of(step))
         return ir.Builtin(function=link.cast, arguments=(value,)) if link.cast else value
 
 

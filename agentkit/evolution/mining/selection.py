@@ -11,6 +11,7 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agentkit.errors import CompositeError
 from agentkit.evolution.mining.lifting import (
     Lifting,
     LiftingRules,
@@ -22,6 +23,8 @@ from agentkit.evolution.mining.ordering import Grouping, Ordering
 from agentkit.evolution.mining.patterns import Occurrence, Pattern
 from agentkit.evolution.mining.rewriting import misfit
 from agentkit.evolution.mining.trajectory import Trajectory
+from agentkit.tools.composite import ir
+from agentkit.tools.composite.codec import program_from_json, program_to_json
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,6 +98,8 @@ class Selection:
             if waiting and (-gain, size, key) > waiting[0][:3]:
                 heapq.heappush(waiting, (-gain, size, key, pattern))
                 continue
+            if not _is_program(lifted[0].program):
+                continue
             for occurrence in placed:
                 self._groupings[occurrence.trajectory].add(occurrence.group)
             lifting, occurrences = lifted
@@ -155,6 +160,15 @@ class Selection:
             if groupings[index].add(occurrence.group):
                 placed.append(occurrence)
         return placed
+
+
+def _is_program(program: ir.Program) -> bool:
+    """Whether a program can be kept: episodes may hold keys and names that none can."""
+    try:
+        program_from_json(program_to_json(program))
+    except CompositeError:
+        return False
+    return True
 
 
 def _gain(pattern: Pattern, uses: int) -> int:
