@@ -90,6 +90,9 @@ def found(problems: tuple[SourceProblem, ...]) -> Found:
         ("for i in measure(x):\n  send(text=i)\nreturn 1", []),
         ("y, z = measure(x)\nreturn z", []),
         ("for i in x:\n  y = measure(i)\n  if y:\n    break\n  y = measure(2)\nreturn 1", [(6, "dead_call")]),
+        ("k = 0\nfor i, v in enumerate(c + k for c in x):\n  k = measure(v)\nreturn 1", []),
+        ("k = 0\nfor i, v in enumerate([c + k for c in x]):\n  k = measure(v)\nreturn 1", [(4, "dead_call")]),
+        ("k = 0\nfor i, v in enumerate(c for c in x):\n  k = measure(v)\nreturn 1", [(4, "dead_call")]),
         # iterators where they are consumed
         ("return [list(range(3)), sum(x.values()), max(enumerate(x)), dict_of(x)]", [(2, "unknown_tool")]),
         ("return [len(range(3)), len(x.keys()), ','.join(k for k in x), any(k for k in x)]", []),
@@ -185,3 +188,11 @@ def test_loops_in_loops_take_no_more_passes_than_names() -> None:
     start = "".join(f" a{number} = 0\n" for number in range(11))
     text = f"def f(x):\n{start}" + "\n".join(lines) + "\n return a0"
     assert parse(text, {}).program.parameters[0].name == "x"
+
+
+def test_hints_take_no_time_in_large_libraries(tools: Mapping[str, Tool]) -> None:
+    """Similar names are looked for a few times only, however many names are wrong."""
+    missing = [ir.Call(child=f"measur_{place}") for place in range(9)]
+    problems = check_program(returning(ir.ListLiteral(items=tuple(missing))), tools)
+    assert [problem.code for problem in problems] == ["missing_child"] * 9
+    assert sum("Did you mean" in problem.advice for problem in problems) == 3

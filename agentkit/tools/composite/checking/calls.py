@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 
 from agentkit.tools.composite import ir
 from agentkit.tools.composite.faults import Fault
@@ -19,6 +20,12 @@ _KEYWORD_ADVICE = {
     "base": "Only decimal texts can be read: `int(text)`.",
     "ndigits": "Give it by position: `round(x, 2)`.",
 }
+_HINTS = 3
+"""For how many unknown names of one program similar ones are looked for."""
+
+_LISTED = 40
+"""Parameters of a child that a message names."""
+
 _STARTED = {"enumerate": "start", "max": "default", "min": "default"}
 """Keywords that go only with a single positional argument."""
 
@@ -77,7 +84,21 @@ def _repeated(arguments: tuple[ir.Argument, ...], name: str) -> Iterator[Fault]:
             yield Fault(last, "repeated_argument", message, f"Give `{argument}` once.")
 
 
-def child_faults(node: ir.Call, children: Mapping[str, Tool] | None, own: str) -> Iterator[Fault]:
+class Hints:
+    """What a wrong name may have meant: for the first few only, because looking takes time."""
+
+    def __init__(self) -> None:
+        self._left = _HINTS
+
+    def of(self, name: str, known: Collection[str]) -> str:
+        """A question that names similar names; empty when there are none."""
+        self._left -= 1
+        return did_you_mean(name, known) if self._left >= 0 else ""
+
+
+def child_faults(
+    node: ir.Call, children: Mapping[str, Tool] | None, own: str, hints: Hints
+) -> Iterator[Fault]:
     """What is wrong with a call of a child."""
     if children is not None and _fits(node, children.get(node.child), own):
         return
@@ -90,9 +111,9 @@ def child_faults(node: ir.Call, children: Mapping[str, Tool] | None, own: str) -
     tool = children.get(node.child)
     if tool is None:
         message = f"there is no tool {node.child!r}"
-        yield Fault(node, "missing_child", message, did_you_mean(node.child, children))
+        yield Fault(node, "missing_child", message, hints.of(node.child, children))
     else:
-        yield from _argument_faults(node, tool.definition.signature)
+        yield from _argument_faults(node, tool.definition.signature, hints)
 
 
 def _fits(node: ir.Call, tool: Tool | None, own: str) -> bool:
@@ -118,7 +139,7 @@ def recursive_call(node: object, own: str) -> Fault:
     )
 
 
-def _argument_faults(node: ir.Call, signature: Signature) -> Iterator[Fault]:
+def _argument_faults(node: ir.Call, signature: Signature, hints: Hints) -> Iterator[Fault]:
     properties, given = signature.properties, {argument.name for argument in node.arguments}
     missing = [name for name in signature.required if name not in given]
     if missing:
@@ -131,13 +152,9 @@ def _argument_faults(node: ir.Call, signature: Signature) -> Iterator[Fault]:
     for argument in node.arguments:
         if argument.name not in properties:
             message = f"`{node.child}` has no parameter `{argument.name}`"
-            advice = f"{_hint(argument.name, properties)}It takes {parameter_list(signature)}."
-            yield Fault(argument, "unknown_argument", message, advice)
-
-
-def _hint(name: str, known: Collection[str]) -> str:
-    hint = did_you_mean(name, known)
-    return f"{hint} " if hint else ""
+            hint = hints.of(argument.name, properties)
+            advice = f"It takes {parameter_list(signature)}."
+            yield Fault(argument, "unknown_argument", message, f"{hint} {advice}".lstrip())
 
 
 def _is_open(signature: Signature) -> bool:
@@ -148,5 +165,8 @@ def _is_open(signature: Signature) -> bool:
 def parameter_list(signature: Signature) -> str:
     """The parameters of a child, for a message."""
     required = signature.required
-    names = [name if name in required else f"{name} (optional)" for name in signature.properties]
+    shown = islice(signature.properties, _LISTED)
+    names = [name if name in required else f"{name} (optional)" for name in shown]
+    if len(signature.properties) > _LISTED:
+        names.append(f"and {len(signature.properties) - _LISTED} more")
     return ", ".join(names) or "no arguments"

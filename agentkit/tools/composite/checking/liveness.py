@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from agentkit.tools.composite import ir
 from agentkit.tools.composite.checking.flow import Uses
 from agentkit.tools.composite.faults import Fault
+from agentkit.tools.composite.language import ITERATORS
 from agentkit.tools.tool import Tool
 
 Names: TypeAlias = frozenset[str]
@@ -84,6 +85,8 @@ class _Liveness:
 
     def loop(self, node: ir.For, live: Names) -> Names:
         again = self._again.get(id(node), _NONE) | live
+        if _is_lazy(node.source):  # evaluated further before each turn
+            again |= self.reads(node)
         self._loops.append((live, again))
         top = self.block(node.body, again).difference(node.targets) | again
         self._loops.pop()
@@ -103,6 +106,13 @@ class _Liveness:
     def _is_read_only(self, child: str) -> bool:
         tool = self._children.get(child)
         return tool is not None and tool.definition.signature.effects.is_read_only
+
+
+def _is_lazy(source: ir.Expression) -> bool:
+    """Whether what a loop runs over is a generator, perhaps behind ``enumerate``."""
+    if isinstance(source, ir.Builtin) and source.function in ITERATORS:
+        return any(map(_is_lazy, source.arguments))
+    return isinstance(source, ir.Comprehension) and source.kind == "generator"
 
 
 def _assign(liveness: _Liveness, node: ir.Assign, live: Names) -> Names:

@@ -7,7 +7,12 @@ from enum import IntEnum
 from typing import Any, TypeAlias
 
 from agentkit.tools.composite import ir
-from agentkit.tools.composite.checking.calls import builtin_faults, child_faults, method_faults
+from agentkit.tools.composite.checking.calls import (
+    Hints,
+    builtin_faults,
+    child_faults,
+    method_faults,
+)
 from agentkit.tools.composite.checking.constants import truth
 from agentkit.tools.composite.checking.names import name_fault
 from agentkit.tools.composite.faults import HOLE, Fault
@@ -40,6 +45,7 @@ class Visitor:
         calls: Child calls of the statement at hand.
         called: The children that are called.
         targets: Loop variables of the comprehensions around.
+        hints: What wrong names of children and their parameters may have meant.
     """
 
     def __init__(
@@ -57,6 +63,7 @@ class Visitor:
         self.called: set[str] = set()
         self.children = children
         self.own = own
+        self.hints = Hints()
         self._tool_names = tool_names
         self.targets: tuple[str, ...] = ()
         self._comprehensions = 0
@@ -184,7 +191,7 @@ def _call(visitor: Visitor, node: ir.Call, _: Taker) -> None:
     visitor.called.add(node.child)
     for argument in node.arguments:
         visitor.visit(argument.value)
-    visitor.faults.extend(child_faults(node, visitor.children, visitor.own))
+    visitor.faults.extend(child_faults(node, visitor.children, visitor.own, visitor.hints))
 
 
 def _builtin(visitor: Visitor, node: ir.Builtin, taker: Taker) -> None:
