@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, NoReturn, TypeAlias, get_args
 
 from agentkit.errors import CompositeError, SourceProblem
@@ -118,11 +118,12 @@ class Decoder:
     def _refuse_fields(self, node: type, value: Mapping[str, Any], path: Path) -> NoReturn:
         shape = _SHAPES[node]
         missing = [name for name in shape if name not in value]
-        unknown = [str(name)[:40] for name in value if name != "kind" and name not in shape]
+        others = (name for name in value if name != "kind" and name not in shape)
+        unknown = [str(name)[:40] for name in islice(others, 5)]
         self.refuse(
             path,
             f"a {node.__name__} has the fields {list(shape)}; "
-            f"missing: {missing or 'none'}, unknown: {unknown[:5] or 'none'}",
+            f"missing: {missing or 'none'}, unknown: {unknown or 'none'}",
         )
 
 
