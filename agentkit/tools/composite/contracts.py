@@ -9,16 +9,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from reprlib import Repr
 from typing import Any, Literal
 
 from agentkit.errors import CompositeError, CompositeRunError, ContractViolation, UsageError
 from agentkit.tools.composite.expressions import Expression
-from agentkit.tools.composite.limits import CompositeLimits
+from agentkit.tools.composite.limits import CONTRACT_LIMITS, CompositeLimits
 from agentkit.tools.definition import ToolDefinition
 
-_SHOWN = Repr()
-_SHOWN.maxstring = _SHOWN.maxother = 60
+_MOST_SHOWN = 120
+"""Characters of one value in a message."""
+
+
+class _Shown(Repr):
+    """A value in a few characters, whatever its size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxstring, self.maxother = 3, 60, 60
+
+    def repr_int(self, value: int, level: int) -> str:
+        """An integer; Python does not print those of thousands of digits."""
+        bits = value.bit_length()
+        return super().repr_int(value, level) if bits < 1_024 else f"<an integer of {bits} bits>"
+
+    def repr_dict(self, value: dict[Any, Any], level: int) -> str:
+        """The first entries; ``Repr`` sorts all of them."""
+        first = dict(islice(value.items(), self.maxdict + 1))
+        return super().repr_dict(first, level)
+
+    def of(self, value: Any) -> str:
+        """The text of a value."""
+        text = self.repr(value)
+        return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+_SHOWN = _Shown()
 
 
 def check_pre(
@@ -31,6 +58,11 @@ def check_pre(
 
     A parameter that is left out has the default of its schema. A composite keeps the conditions of
     its children ready; this reads them anew at each call.
+
+    Args:
+        definition: The tool.
+        arguments: By parameter name; JSON data.
+        limits: Caps on the evaluation of each condition; ``CONTRACT_LIMITS`` unless given.
 
     Example:
         >>> from agentkit.tools.decorator import tool
@@ -136,12 +168,12 @@ class _Condition:
         if self._expression is None:
             return self._unreadable
         try:
-            holds = self._expression.evaluate(values, limits=limits)
+            holds = self._expression.evaluate(values, limits=limits or CONTRACT_LIMITS)
         except (CompositeRunError, UsageError) as error:
             return f"can not be evaluated: {error}"
         if holds:
             return None
-        shown = ", ".join(f"{name} = {_SHOWN.repr(value)}" for name, value in self._read(values))
+        shown = ", ".join(f"{name} = {_SHOWN.of(value)}" for name, value in self._read(values))
         return f"does not hold for {shown}" if shown else "does not hold"
 
     def _read(self, values: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -180,17 +180,13 @@ class Child:
     def check_before(self, frame: Frame, node: ir.Call, arguments: JsonObject) -> None:
         """Refuse arguments that break the schema or a precondition."""
         self.validate(frame, node, arguments)
-        violation = self._conditions.before(
-            arguments, path=child_path(frame, node), limits=frame[METER].limits
-        )
+        violation = self._conditions.before(arguments, path=child_path(frame, node))
         if violation is not None:
             raise violation
 
     def check_after(self, frame: Frame, node: ir.Call, arguments: JsonObject, result: Any) -> None:
         """Refuse a result that breaks a postcondition."""
-        violation = self._conditions.after(
-            arguments, result, path=child_path(frame, node), limits=frame[METER].limits
-        )
+        violation = self._conditions.after(arguments, result, path=child_path(frame, node))
         if violation is not None:
             raise violation
 
@@ -305,7 +301,7 @@ def adopted(frame: Frame, node: ir.Call, result: Any) -> Any:
         except Guard as error:
             if error.code != "opaque_value":
                 raise
-            result = plain(result)
+            result = _made_plain(result)
             meter.cross(result)
     except UnserialisableError as error:
         path = child_path(frame, node)
@@ -313,6 +309,16 @@ def adopted(frame: Frame, node: ir.Call, result: Any) -> Any:
     except FAILURES as error:
         fail_on(child_path(frame, node), node, error)
     return result
+
+
+def _made_plain(result: Any) -> Any:
+    try:
+        return plain(result)
+    except UnserialisableError:
+        raise
+    except Exception as error:
+        message = f"It returned a {type(result).__name__} that can not be read: {described(error)}"
+        raise UnserialisableError(message) from error
 
 
 def plain(result: Any) -> Any:

@@ -316,15 +316,14 @@ class Composite:
 
     def _check_before(self, frame: Frame, arguments: Mapping[str, Any]) -> None:
         if self._conditions is not None:
-            path, limits = frame[ACTIVATION].path, frame[METER].limits
-            violation = self._conditions.before(arguments, path=path, limits=limits)
+            violation = self._conditions.before(arguments, path=frame[ACTIVATION].path)
             if violation is not None:
                 raise violation
 
     def _check_after(self, frame: Frame, arguments: Mapping[str, Any]) -> None:
         if self._conditions is not None:
-            path, limits = frame[ACTIVATION].path, frame[METER].limits
-            violation = self._conditions.after(arguments, frame[RESULT], path=path, limits=limits)
+            path = frame[ACTIVATION].path
+            violation = self._conditions.after(arguments, frame[RESULT], path=path)
             if violation is not None:
                 raise violation
 

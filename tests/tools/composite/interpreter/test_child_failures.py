@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -161,6 +161,23 @@ def test_a_result_that_json_can_not_hold_is_refused(compiled: Compile, value: An
         with pytest.raises(CompositeRunError) as refused:
             composite.run({})
         assert (refused.value.code, refused.value.path) == ("unserialisable_result", ("f", "find"))
+
+
+def test_a_result_that_can_not_be_read_is_refused(compiled: Compile) -> None:
+    """Results of foreign types run code of their own when they are read."""
+
+    class Broken(list[int]):
+        def __iter__(self) -> Iterator[int]:
+            raise RuntimeError("no")
+
+    @tool
+    def find() -> Any:
+        """Find."""
+        return Broken([1])
+
+    with pytest.raises(CompositeRunError, match="Broken that can not be read: RuntimeError") as no:
+        compiled("def f():\n    return find()", find).run({})
+    assert (no.value.code, no.value.path) == ("unserialisable_result", ("f", "find"))
 
 
 def test_a_coroutine_nobody_declared_is_refused(compiled: Compile) -> None:

@@ -10,6 +10,7 @@ import pytest
 from agentkit.errors import CompositeRunError, ContractViolation
 from agentkit.tools.composite.contracts import check_post, check_pre
 from agentkit.tools.composite.interpreter import Composite
+from agentkit.tools.composite.limits import CONTRACT_LIMITS, CompositeLimits
 from agentkit.tools.composite.problems import ContractMode
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Signature, Specification, ToolDefinition
@@ -56,7 +57,7 @@ def test_a_violation_explains_itself(root: Tool) -> None:
         ("open(x)", "can not be read"),
         ("x + 'a'", "can not be evaluated"),
         ("1 / x", "can not be evaluated"),
-        ("[x] * 99999 == 1", "can not be evaluated"),
+        ("[x] * 999999 == 1", "can not be evaluated"),
         ("missing > 0", "can not be evaluated"),
         ("x", "does not hold for x = 0"),
         ("[]", "does not hold"),
@@ -206,3 +207,80 @@ async def test_waiting_children_are_checked_too(compiled: Compile, world: Any) -
     with pytest.raises(ContractViolation, match="f → read: the precondition"):
         await composite.run_async({"key": "secret"})
     assert world.log == ["start a", "end a"]
+
+
+def sums(post: str) -> ToolDefinition:
+    """A tool over a list with one postcondition."""
+
+    @tool(pre=["len(xs) > 0"], post=[post])
+    def total(xs: list[float]) -> float:
+        """The sum."""
+        return sum(xs)
+
+    return total.definition
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "all(x >= 0 for x in xs)",
+        "result == sum(xs)",
+        "sorted(xs) == xs",
+        "len([x for x in xs if x < 20000 and x + 1 > x]) == 20000",
+        "len({x: x for x in xs}) == len(xs)",
+    ],
+)
+def test_conditions_look_at_large_tables(condition: str) -> None:
+    """They have more fuel than a run, and may build larger collections."""
+    xs = list(range(20_000))
+    assert check_post(sums(condition), {"xs": xs}, sum(xs)) is None
+
+
+def test_a_condition_that_takes_too_long_is_violated() -> None:
+    """The limits of conditions are finite, and given ones replace them."""
+    xs = [1.0] * 90_000
+    definition = sums("all(x > 0 and x < 2 and x + 1 > 0 for x in xs)")
+    violation = check_post(definition, {"xs": xs}, 1.0)
+    assert violation is not None
+    assert f"{CONTRACT_LIMITS.fuel} units of work" in str(violation)
+    assert check_post(definition, {"xs": xs}, 1.0, limits=CompositeLimits(fuel=10**7)) is None
+
+
+def test_conditions_do_not_use_the_limits_of_the_run(compiled: Compile) -> None:
+    """A run that is nearly out of fuel still checks the conditions of its children."""
+
+    @tool(pre=["all(x > 0 for x in xs)"])
+    def count(xs: list[float]) -> int:
+        """How many."""
+        return len(xs)
+
+    composite = compiled(
+        "def f(xs):\n    return count(xs)",
+        count,
+        contracts="always",
+        limits=CompositeLimits(fuel=2_000),
+    )
+    assert composite.run({"xs": [1.0] * 9_000}) == 9_000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        10**6_000,
+        [10**6_000],
+        [[[[[[7] * 9] * 9] * 9] * 9] * 9] * 9,
+        {str(place): "y" * 99 for place in range(999)},
+        "x" * 9_999,
+    ],
+    ids=["integer", "integer in a list", "shared lists", "dict", "text"],
+)
+def test_a_violation_shows_little_of_large_values(value: Any) -> None:
+    """The message stays readable, whatever the value is."""
+
+    @tool(pre=["x is None"])
+    def nothing(x: Any) -> None:
+        """Takes nothing."""
+
+    violation = check_pre(nothing.definition, {"x": value})
+    assert violation is not None
+    assert len(str(violation)) < 250
