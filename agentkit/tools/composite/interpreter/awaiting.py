@@ -332,21 +332,21 @@ class AwaitingLowering(ExpressionLowering):
         async def run(frame: Frame) -> Any:
             items: list[Any] = []
             table: dict[Any, Any] = {}
+            made = items if node.key is None else table
 
             def push(value: Any) -> bool:
                 if node.key is None:
                     items.append(value)
                 else:
                     put(frame, node, table, *value)
+                if len(made) > frame[METER].limits.collection_items:
+                    fail(frame, node, frame[METER].too_many_items())
                 return False
 
             async def begin() -> Push:
                 return push
 
             await feed(frame, begin)
-            made = items if node.key is None else table
-            if len(made) > frame[METER].limits.collection_items:
-                fail(frame, node, frame[METER].too_many_items())
             return made
 
         return run

@@ -127,8 +127,12 @@ class Extreme:
 
 def sorted_list(meter: Meter, items: list[Any], reverse: Any) -> list[Any]:
     """The same list, sorted; paid for by the comparisons that sorting takes."""
-    if not set(map(type, items)) <= NUMBERS:
-        meter.spend(weigh(items, meter.fuel) * (1 + (len(items).bit_length() >> 2)))
+    weight, rounds = weigh(items, meter.fuel), len(items).bit_length()
+    kinds = set(map(type, items))
+    if kinds <= NUMBERS:  # compared quickly when they are of one type
+        meter.spend(weight * rounds >> (5 if len(kinds) < 2 else 3))
+    else:
+        meter.spend(weight * (1 + (rounds >> 2)))
     items.sort(reverse=reverse)
     return items
 

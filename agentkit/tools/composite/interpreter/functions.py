@@ -131,6 +131,8 @@ def _list(meter: Meter, items: Any) -> list[Any]:
     if type(items) in VALUES:
         items = iterable(items)
         meter.copy_items(len(items))
+        if type(items) is str:  # each character becomes a text
+            meter.spend(len(items))
         return list(items)
     made: list[Any] = consume(meter, FOLDS["list"](meter), iterable(items))
     return made

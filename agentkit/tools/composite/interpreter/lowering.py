@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
 from agentkit.tools.composite import ir
+from agentkit.tools.composite.checking.calls import builtin_faults
+from agentkit.tools.composite.faults import placed, refusal
 from agentkit.tools.composite.interpreter.failures import FAILURES, fail
 from agentkit.tools.composite.interpreter.frames import (
     FIRST_SLOT,
@@ -155,7 +158,10 @@ def unpacked(item: Any, count: int) -> Sequence[Any]:
         ValueError: There are more or fewer of them.
         TypeError: It is no iterable.
     """
-    values = item if type(item) is tuple or type(item) is list else tuple(iterable(item))
+    if type(item) is tuple or type(item) is list:
+        values: Sequence[Any] = item
+    else:  # one item more is enough to know that there are too many
+        values = tuple(islice(iterable(item), count + 1))
     if len(values) > count:
         message = f"too many values to unpack (expected {count})"
         raise ValueError(message)
@@ -359,7 +365,7 @@ def put(frame: Frame, node: ir.Expression, made: dict[Any, Any], key: Any, value
     """One entry of a dict that is being built."""
     try:
         if type(key) is not str:
-            look_at_key(frame[METER], key)
+            look_at_key(frame[METER], key, made)
         made[key] = value
     except FAILURES as error:
         fail(frame, node, error)
@@ -409,7 +415,7 @@ def applied(
 
 
 def _builtin(lowering: ExpressionLowering, node: ir.Builtin) -> Evaluate:
-    function = FUNCTIONS[node.function]
+    function = _known_function(node)
     arguments = lowering.all(node.arguments)
     if node.keywords:
         names = tuple(keyword.name for keyword in node.keywords)
@@ -427,6 +433,13 @@ def _builtin(lowering: ExpressionLowering, node: ir.Builtin) -> Evaluate:
             fail(frame, node, error)
 
     return run
+
+
+def _known_function(node: ir.Builtin) -> Callable[..., Any]:
+    function = FUNCTIONS.get(node.function)
+    if function is None:  # of a program that nobody has checked
+        raise refusal("", placed(builtin_faults(node), lambda _: (1, 1)))
+    return function
 
 
 def with_keywords(
@@ -489,8 +502,10 @@ def _comprehension(lowering: ExpressionLowering, node: ir.Comprehension) -> Eval
         return lambda frame: _generated(frame, turns(frame, iter(source(frame))), element)
 
     def run(frame: Frame) -> list[Any]:
-        items = [element(frame) for _ in turns(frame, source(frame))]
-        if len(items) > frame[METER].limits.collection_items:
+        most = frame[METER].limits.collection_items
+        fitting = turns(frame, source(frame))
+        items = [element(frame) for _ in islice(fitting, most + 1)]
+        if len(items) > most:
             fail(frame, node, frame[METER].too_many_items())
         return items
 
@@ -532,11 +547,12 @@ def _dict_of(
 ) -> Evaluate:
     def run(frame: Frame) -> dict[Any, Any]:
         made: dict[Any, Any] = {}
+        most = frame[METER].limits.collection_items
         for _ in turns(frame, source(frame)):
             name = key(frame)
             put(frame, node, made, name, element(frame))
-        if len(made) > frame[METER].limits.collection_items:
-            fail(frame, node, frame[METER].too_many_items())
+            if len(made) > most:
+                fail(frame, node, frame[METER].too_many_items())
         return made
 
     return run

@@ -8,7 +8,12 @@ from typing import Any
 from agentkit.tools.composite.interpreter.consumers import FOLDS, consume
 from agentkit.tools.composite.interpreter.functions import iterable
 from agentkit.tools.composite.interpreter.meter import Meter
-from agentkit.tools.composite.interpreter.operations import check_values, look_at_key, look_for
+from agentkit.tools.composite.interpreter.operations import (
+    check_values,
+    look_at_key,
+    look_for,
+    search,
+)
 from agentkit.tools.composite.interpreter.weights import CONTAINERS, VALUES
 
 Method = Callable[..., Any]
@@ -36,7 +41,19 @@ def _search(method: Callable[..., Any]) -> Method:
     def run(meter: Meter, text: str, wanted: Any) -> Any:
         check_values(wanted, None)
         if type(wanted) is str:
-            meter.spend((len(text) + len(wanted)) >> 5)
+            search(meter, text, wanted)
+        return method(text, wanted)
+
+    return run
+
+
+def _affix(method: Callable[..., bool]) -> Method:
+    """A method that looks at one end of a text."""
+
+    def run(meter: Meter, text: str, wanted: Any) -> bool:
+        check_values(wanted, None)
+        if type(wanted) is str:
+            meter.spend(len(wanted) >> 5)
         elif type(wanted) in CONTAINERS:
             meter.look(wanted)
         return method(text, wanted)
@@ -59,8 +76,11 @@ def _strip(method: Callable[..., str]) -> Method:
 def _split(method: Callable[..., list[str]]) -> Method:
     def run(meter: Meter, text: str, *separator: Any) -> list[str]:
         meter.spend(len(text) >> 3)
+        if separator and type(separator[0]) is str:
+            search(meter, text, separator[0])
         parts = method(text, *separator)
         meter.copy_items(len(parts))
+        meter.spend(len(parts))  # each a text of its own
         return parts
 
     return run
@@ -68,7 +88,8 @@ def _split(method: Callable[..., list[str]]) -> Method:
 
 def _replace(meter: Meter, text: str, old: Any, new: Any) -> str:
     if type(old) is str and type(new) is str:
-        meter.spend((len(text) + len(old)) >> 5)
+        for _ in range(3):  # counted here, counted again and replaced by Python
+            search(meter, text, old)
         meter.make_text(len(text) + text.count(old) * (len(new) - len(old)))
     return text.replace(old, new)
 
@@ -94,7 +115,7 @@ def _among(method: Callable[..., int]) -> Method:
 
 def _get(meter: Meter, table: dict[Any, Any], key: Any, *default: Any) -> Any:
     check_values(key, None)
-    look_at_key(meter, key)
+    look_at_key(meter, key, table)
     return table.get(key, *default)
 
 
@@ -108,7 +129,7 @@ def _view(method: Callable[..., Any]) -> Method:
 _OF_TEXT: Mapping[str, Method] = {
     "capitalize": _text(str.capitalize),
     "count": _search(str.count),
-    "endswith": _search(str.endswith),
+    "endswith": _affix(str.endswith),
     "find": _search(str.find),
     "index": _search(str.index),
     "isalpha": _text(str.isalpha),
@@ -120,7 +141,7 @@ _OF_TEXT: Mapping[str, Method] = {
     "rstrip": _strip(str.rstrip),
     "split": _split(str.split),
     "splitlines": _split(str.splitlines),
-    "startswith": _search(str.startswith),
+    "startswith": _affix(str.startswith),
     "strip": _strip(str.strip),
     "title": _text(str.title),
     "upper": _text(str.upper),

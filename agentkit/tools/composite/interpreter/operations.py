@@ -14,9 +14,17 @@ from agentkit.tools.composite.interpreter.guard import Guard
 from agentkit.tools.composite.interpreter.meter import Meter
 from agentkit.tools.composite.interpreter.weights import CONTAINERS, NUMBERS, VALUES
 
+_SHORT_TEXT, _MEDIUM_TEXT, _SHORT_WANTED, _LAST_PLACES = 2_500, 30_000, 100, 2_000
+"""The lengths by which CPython chooses how to search."""
+
 Operation = Callable[[Meter, Any, Any], Any]
 
 _SEQUENCES = frozenset({str, list, tuple})
+_SPREAD = frozenset({str, float, bool})
+"""Types of keys of which few have the same hash: Python salts the hashes of texts."""
+
+_HASHED = 2**61 - 1
+"""Integers up to here are their own hashes."""
 
 
 def add(meter: Meter, left: Any, right: Any) -> Any:
@@ -119,13 +127,26 @@ def contains(meter: Meter, item: Any, container: Any) -> bool:
     kind = type(container)
     if kind is str:
         if type(item) is str:
-            meter.spend((len(container) + len(item)) >> 5)
+            search(meter, container, item)
     elif kind is dict:
-        look_at_key(meter, item)
+        look_at_key(meter, item, container)
     elif kind in CONTAINERS:
         look_for(meter, item, container)
     found: bool = item in container
     return found
+
+
+def search(meter: Meter, text: str, wanted: str) -> None:
+    """Pay for looking for a text in a text.
+
+    CPython (Objects/stringlib/fastsearch.h) takes linear time where the text is much longer than
+    what it looks for, and else may compare all letters at each place, or at each of the last.
+    """
+    size, letters = len(text), len(wanted)
+    places = max(size - letters + 1, 0)
+    if size >= _SHORT_TEXT and (letters >= _SHORT_WANTED or size >= _MEDIUM_TEXT):
+        places = 0 if 3 * letters < size else min(places, _LAST_PLACES)
+    meter.spend(((size + letters) >> 5) + (places * letters >> 10))
 
 
 def look_for(meter: Meter, item: Any, container: Any) -> None:
@@ -138,10 +159,22 @@ def look_for(meter: Meter, item: Any, container: Any) -> None:
         meter.spend(len(container))
 
 
-def look_at_key(meter: Meter, key: Any) -> None:
-    """Pay for hashing a key; only tuples have contents."""
+def look_at_key(meter: Meter, key: Any, table: Mapping[Any, Any]) -> None:
+    """Pay for hashing a key, and for comparing it with others of the same hash."""
     if type(key) is tuple:
         meter.look(key)
+    if type(key) not in _SPREAD and _may_collide(key):
+        meter.spend(len(table) >> (3 if type(key) is tuple else 5))
+
+
+def _may_collide(key: Any) -> bool:
+    """Whether any number of keys with the hash of this one can be made.
+
+    Python hashes an integer as its remainder by 2**61 - 1, and a tuple by the hashes of its items.
+    """
+    if type(key) is tuple:
+        return any(map(_may_collide, key))
+    return type(key) is int and not -_HASHED < key < _HASHED
 
 
 def _comparing(compare: Callable[[Any, Any], bool]) -> Operation:
@@ -183,7 +216,7 @@ def item_of(meter: Meter, value: Any, index: Any) -> Any:
     """``value[index]``."""
     check_values(value, index)
     if type(value) is dict:
-        look_at_key(meter, index)
+        look_at_key(meter, index, value)
     return value[index]
 
 

@@ -12,6 +12,7 @@ import pytest
 from agentkit.errors import CompositeRunError
 from agentkit.tools.composite.interpreter import Composite
 from agentkit.tools.composite.limits import CompositeLimits
+from agentkit.tools.decorator import tool
 from agentkit.tools.tool import Tool
 
 Compile = Callable[..., Composite]
@@ -54,6 +55,23 @@ GREEDY = {
     "large numbers as text": "x = 3 ** 2500\nreturn [str(x) for i in range(9999)]",
     "one large number often": "x = 3 ** 2500\nreturn [[x] * 9999 for i in range(99)]",
     "one long text often": "x = 'x' * 99999\nreturn [x] * 9999",
+    "keys of one hash": "return {i * (2 ** 61 - 1): i for i in range(9999)}",
+    "tuples of one hash": "return {(i * (2 ** 61 - 1),): i for i in range(9999)}",
+    "sorts of large numbers": (
+        "x = [2 ** 4000 + i * 7919 % 10007 for i in range(90)] * 99\n"
+        "return [len(sorted(x)) for i in range(9999)]"
+    ),
+    "sorts of mixed numbers": (
+        "x = list(range(4999)) + [i + 0.5 for i in range(4999)]\n"
+        "return [len(sorted(x[::-7] + x)) for i in range(9999)]"
+    ),
+    "searches letter by letter": (
+        "x = 'a' * 2499\ny = 'a' * 1248 + 'ba'\nreturn [x.count(y) for i in range(9999)]"
+    ),
+    "search of half a text": (
+        "x = 'a' * 99999\ny = 'a' * 48000 + 'ba' + 'a' * 49900\nreturn x.find(y)"
+    ),
+    "many characters": "x = '\\u4e00' * 9999\nreturn [[list(x) for i in range(99)]][0]",
     "deep list": "x = []\nfor i in range(5000):\n    x = [x]\nreturn x",
 }
 
@@ -159,3 +177,22 @@ def test_deep_values_of_children_are_refused(
     with pytest.raises(CompositeRunError) as stopped:
         composite.run({"a": value})
     assert stopped.value.code == "nesting"
+
+
+@pytest.mark.parametrize("timeout", [None, 5])
+def test_a_comprehension_stops_at_its_limit(compiled: Compile, timeout: float | None) -> None:
+    """What would come after is not asked for, in either engine."""
+
+    @tool(timeout_seconds=timeout)
+    def echo(x: int) -> int:
+        """The same."""
+        return 1 // x
+
+    composite = compiled(
+        "def f(xs):\n    return {x: echo(x) for x in xs}",
+        echo,
+        limits=CompositeLimits(collection_items=3),
+    )
+    with pytest.raises(CompositeRunError) as stopped:
+        asyncio.run(composite.run_async({"xs": [1, 2, 3, 4, 0]}))
+    assert stopped.value.code == "collection_items"

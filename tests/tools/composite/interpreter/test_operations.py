@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from agentkit.errors import CompositeRunError
+from agentkit.errors import CompositeError, CompositeRunError
 from agentkit.tools.composite import ir
 from agentkit.tools.composite.interpreter import Composite
 from agentkit.tools.composite.limits import CompositeLimits
@@ -170,3 +171,26 @@ def test_iterators_that_escape_stay_harmless() -> None:
         with pytest.raises(CompositeRunError) as refused:
             Composite(program, {}, name="f").run({})
         assert refused.value.code == "opaque_value"
+
+
+def test_a_long_text_is_not_unpacked_to_be_refused(body: Body) -> None:
+    """One item more than there are targets is enough to say so."""
+    text = "x" * 1_000_000
+    tracemalloc.start()
+    error = failure(body, "x, y = a\nreturn x", a=text)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (error.code, str(error.__cause__)) == (
+        "value_error",
+        "too many values to unpack (expected 2)",
+    )
+    assert peak < 1_000_000
+
+
+def test_a_function_that_does_not_exist_is_refused() -> None:
+    """Also in a program that was made by hand and never checked."""
+    value = ir.Builtin(function="eval", arguments=(ir.Constant(value="1"),))
+    program = ir.Program(parameters=(), body=(ir.Return(value=value),))
+    with pytest.raises(CompositeError, match="no function `eval`") as refused:
+        Composite(program, {}, name="f").run({})
+    assert [problem.code for problem in refused.value.problems] == ["unknown_name"]
