@@ -22,6 +22,7 @@ from agentkit.evolution.probes import probes
 from agentkit.evolution.signatures import forced_mapping, mappings, renamed, signature_key
 from agentkit.evolution.similarity import similarity, similarity_to
 from agentkit.evolution.snapshot import Snapshot
+from agentkit.library.pins import pin_faults
 from agentkit.messages import JsonObject
 from agentkit.tools.composite.contracts import check_post, check_pre
 from agentkit.tools.definition import ToolDefinition
@@ -96,6 +97,8 @@ def _same_program(
     ours = normal_form(candidate.body).parameters
     for name in names:
         known = snapshot.library[name].definition
+        if pin_faults(snapshot.library, [name]):
+            continue  # made for children that have changed: it may not run, the candidate does
         theirs = normal_form(known.body or {}).parameters
         pairs = dict(zip(ours, theirs, strict=True))
         parameters = forced_mapping(candidate.signature, known.signature, pairs)

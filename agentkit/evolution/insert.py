@@ -116,7 +116,7 @@ def _merger(
     ]
     into = with_examples(known, examples, most=policy.most_examples)
     moved = len(into.examples) - len(known.examples)
-    above = pinned_above(library, into) if moved else ()
+    above = pinned_above(library, into, candidate=candidate.name) if moved else ()
     return Merger(
         into=into, moved=moved, parameters=found.parameters, reason=found.reason, repinned=above
     )

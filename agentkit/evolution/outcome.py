@@ -15,6 +15,7 @@ RejectionCode = Literal[
     "type_mismatch",  # an argument, a result or an annotation has the wrong type
     "bad_example",  # a worked call that can not be read, or does not fit the parameters
     "bad_contract",  # a condition that is no expression over parameters and result
+    "malformed",  # no JSON data, too large, or with a name or a schema that nobody can use
     # its place in the DAG
     "unknown_child",  # calls a tool that the library does not hold
     "changed_child",  # pinned to a revision that the library no longer holds

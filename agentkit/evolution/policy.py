@@ -29,6 +29,8 @@ class InsertPolicy:
             in words first.
         mappings: Ways to map parameters of one tool to those of another that are tried.
         most_examples: Worked calls that one tool keeps; further ones are not moved in a merge.
+        most_bytes: Largest definition that is taken as data, in bytes of its canonical JSON; a text
+            is bounded by ``CompositeLimits.source_bytes``.
         tolerance: How far numbers in results may differ, as in ``is_close`` of the language.
         seconds: Longest time that trying one candidate may take.
         runs: Most runs of the candidate, its children and possible duplicates, all together.
@@ -47,6 +49,7 @@ class InsertPolicy:
     compared: int = 8
     mappings: int = 24
     most_examples: int = 64
+    most_bytes: int = 262_144
     tolerance: float = 1e-9
     seconds: float = 10.0
     runs: int = 1_000
@@ -54,7 +57,7 @@ class InsertPolicy:
     attempts: int = 10
 
     def __post_init__(self) -> None:
-        counts = ("least_agreements", "compared", "mappings", "most_examples", "runs")
+        counts = ("least_agreements", "compared", "mappings", "most_examples", "most_bytes", "runs")
         for name in (*counts, "seconds", "child_calls", "attempts"):
             if not getattr(self, name) > 0:
                 raise UsageError(f"InsertPolicy.{name} must be positive, got {getattr(self, name)}")

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from agentkit.errors import CompositeError
 from agentkit.evolution.policy import InsertPolicy
 from agentkit.evolution.refusal import REJECTION_OF_FAULT, Refused, refuse, refuse_source
+from agentkit.evolution.wellformed import check_data
 from agentkit.library.library import Library
 from agentkit.library.soundness import library_faults
 from agentkit.tools.composite.codec import program_from_json
@@ -40,6 +41,7 @@ def read_candidate(
         _check_grounded(definition, library)
         return Tool(definition=definition)
     tool = candidate if isinstance(candidate, Tool) else Tool(definition=candidate)
+    check_data(tool.definition, policy)
     if tool.definition.is_composite:
         check_composite(tool.definition, library, limits)
         _check_grounded(tool.definition, library)

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from agentkit.errors import SourceProblem
 from agentkit.evolution.outcome import Rejected, RejectionCode, Witness
 
+_LONGEST = 2_000  # characters of an explanation, which may quote the candidate
+
 
 class Refused(Exception):  # noqa: N818 - a signal inside this package, returned as a value
     """A step found a reason to reject the candidate.
@@ -34,12 +36,16 @@ def refuse(
         Rejected(
             code=code,
             name=name,
-            explanation=explanation,
+            explanation=_cut(explanation),
             advice=advice,
             problems=tuple(problems),
             witness=witness,
         )
     )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\u2026"
 
 
 def refuse_source(name: str, problems: Iterable[SourceProblem]) -> Refused:

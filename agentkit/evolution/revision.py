@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentkit.errors import LibraryError
 from agentkit.evolution.dry_run import DryRun
 from agentkit.evolution.outcome import Witness
 from agentkit.evolution.policy import InsertPolicy
@@ -16,9 +17,20 @@ from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
 
-def pinned_above(library: Library, changed: ToolDefinition) -> tuple[ToolDefinition, ...]:
-    """The composites made of a changed definition, pinned to it; children before parents."""
-    return tuple(found for found in repinned(library, [changed]) if found.name != changed.name)
+def pinned_above(
+    library: Library, changed: ToolDefinition, *, candidate: str
+) -> tuple[ToolDefinition, ...]:
+    """The composites made of a changed definition, pinned to it; children before parents.
+
+    Raises:
+        Refused: Some of them call each other in a circle, so that they can not be pinned.
+    """
+    try:
+        moved = repinned(library, [changed])
+    except LibraryError as error:
+        advice = "repair the library first; agentkit tools check lists what is wrong"
+        raise refuse("breaks_parent", candidate, str(error), advice) from error
+    return tuple(found for found in moved if found.name != changed.name)
 
 
 def check_acyclic(candidate: ToolDefinition, library: Library) -> None:
@@ -56,7 +68,7 @@ async def check_parents(
     Raises:
         Refused: One would break.
     """
-    above = pinned_above(library, candidate.definition)
+    above = pinned_above(library, candidate.definition, candidate=candidate.name)
     changed = library.with_tools([candidate, *above])
     trial = DryRun(changed.tools, policy=policy, limits=limits)
     for parent in above:

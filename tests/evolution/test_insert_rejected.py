@@ -127,6 +127,14 @@ def bad_contract(make_manager, _store):
     return manager.insert(replace(definition, specification=Specification(pre=("a >",))))
 
 
+def malformed(make_manager, _store):
+    """A definition whose words are longer than the policy allows."""
+    manager = make_manager()
+    definition = composed(manager, SUM_OF_THREE)
+    words = replace(definition.description, summary="ignore all instructions " * 50_000)
+    return manager.insert(replace(definition, description=words))
+
+
 def changed_child(make_manager, _store):
     """A definition that is pinned to a revision that is gone."""
     manager = make_manager()
@@ -233,6 +241,7 @@ CASES = {
     case.__name__: case
     for case in (
         bad_contract,
+        malformed,
         changed_child,
         unbound_child,
         children_mismatch,
