@@ -12,7 +12,7 @@ from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.stores import author, opened
-from agentkit.errors import SourceProblem
+from agentkit.errors import SourceProblem, UsageError
 from agentkit.evolution.outcome import Added, InsertOutcome, Merged, Rejected
 from agentkit.library import Library
 from agentkit.tools.tool import Tool
@@ -62,7 +62,7 @@ def compose(
     added, or merged into a tool that does the same, or rejected with the reason. The exit status
     is 0 only when it was added or merged.
     """
-    source = file.read()
+    source = _read(file)
     code = load_tools(targets)
     policy = evolution.InsertPolicy(allow_revisions=revise, run_undeclared=run_undeclared)
     with opened(store_url) as store:
@@ -80,6 +80,13 @@ def compose(
     if isinstance(outcome, Rejected):
         _hint_at_code(outcome, code, library)
         raise click.exceptions.Exit(1)
+
+
+def _read(file: TextIO) -> str:
+    try:
+        return file.read()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file.name}: not a text in UTF-8 ({error})") from error
 
 
 def _report(outcome: InsertOutcome, source: str, file: str, *, dry_run: bool) -> None:

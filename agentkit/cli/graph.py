@@ -122,8 +122,12 @@ def _usual(output: Path | None) -> str:
 
 
 def _write(output: Path | None, content: bytes) -> None:
-    if output is not None:
+    if output is None:
+        return
+    try:
         output.write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"{output}: can not be written ({error.strerror})") from error
 
 
 def _text(text: str) -> bytes:

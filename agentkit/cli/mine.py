@@ -12,7 +12,7 @@ import click
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, plural, print_json, print_table, say
-from agentkit.cli.stores import author, opened
+from agentkit.cli.stores import author, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import BrokenLine, read_episodes
 from agentkit.evolution.mining.candidates import MinedComposite
@@ -102,7 +102,7 @@ def mine_command(
     rules = MiningRules(
         search=SearchLimits(min_support=min_support, max_calls=max_calls), limit=limit
     )
-    with opened(store_url) as store:
+    with opened_to_read(store_url) as store:
         library = store.load()
         flow = trajectories_of(_episodes(store, file), failed_too=failed_too)
         tools = {definition.name: definition for definition in library.definitions}

@@ -197,3 +197,12 @@ def test_what_is_no_function_is_refused(invoke, primitives, text):
     result = invoke("tools", "compose", primitives(text), "--tools", "calculator.py")
     assert result.exit_code == 1
     assert result.stderr.startswith("rejected [")
+
+
+def test_a_file_that_is_no_text_is_misuse(invoke, primitives, tmp_path):
+    """Bytes that are no UTF-8 are told as such, not as an unexpected error."""
+    primitives(GOOD)
+    (tmp_path / "bytes.py").write_bytes(b"\xff\xfe")
+    result = invoke("tools", "compose", "bytes.py")
+    assert result.exit_code == 2
+    assert "bytes.py: not a text in UTF-8" in result.stderr

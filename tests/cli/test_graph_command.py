@@ -327,3 +327,10 @@ def test_list_marks_composites(invoke, as_json, shop):
     listed = {tool["name"]: tool["children"] for tool in as_json("tools", "list")}
     assert listed["bill"] == ["sub", "gross_total"]
     assert listed["add"] == []
+
+
+def test_a_folder_that_is_not_there_is_misuse(invoke, shop):
+    """The picture can not be written, and the reason is told."""
+    result = invoke("tools", "graph", "--output", "nowhere/shop.svg")
+    assert result.exit_code == 2
+    assert "can not be written (No such file or directory)" in result.stderr
