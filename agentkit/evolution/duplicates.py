@@ -92,7 +92,7 @@ def _passed_on(candidate: ToolDefinition, snapshot: Snapshot) -> Duplicate | Non
 def _same_program(
     candidate: ToolDefinition, names: Sequence[str], snapshot: Snapshot
 ) -> Duplicate | None:
-    if candidate.body is None:
+    if candidate.body is None or not names:
         return None
     ours = normal_form(candidate.body).parameters
     for name in names:
