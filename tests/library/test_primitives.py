@@ -436,3 +436,15 @@ def test_every_precondition_can_fail():
         for condition in definition.specification.pre
     }
     assert stated <= broken
+
+
+def test_rows_share_the_work_of_a_predicate():
+    """A predicate that is dear for each row is refused on a large table, in few words."""
+    filter_rows = primitive_library()["filter_rows"]
+    dear = "sum(i for i in range(9000)) > row['a']"
+    rows = [{"a": 1, "b": "x" * 9_999}] * 2
+    assert filter_rows(rows=rows, predicate=dear) == rows
+    assert len(filter_rows(rows=rows * 5_000, predicate="row['a'] > 0")) == 10_000
+    with pytest.raises(ModelRetry, match="200 units of work") as refused:
+        filter_rows(rows=rows * 5_000, predicate=dear)
+    assert len(str(refused.value)) < 500

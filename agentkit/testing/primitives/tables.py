@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from agentkit.errors import CompositeError, CompositeRunError, ModelRetry
 from agentkit.testing.primitives.common import LIMITS, PURE, Row, RowPredicate, worked
 from agentkit.tools.composite.expressions import Expression
+from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.decorator import tool
+
+_TABLE_FUEL, _LEAST_ROW_FUEL = 1_000_000, 200
+"""What a predicate may use for all rows together, and what it has for each row in any case."""
+
+_SHOWN = 200
+"""Characters of a value in a message."""
 
 _TAGS = ("tables",)
 _SALES = [
@@ -60,7 +68,9 @@ def filter_rows(rows: list[Row], predicate: RowPredicate) -> list[Row]:
     except CompositeError as error:
         why = "; ".join(f"{problem.message}. {problem.advice}" for problem in error.problems)
         raise ModelRetry(f"the predicate {predicate!r} can not be used: {why}") from error
-    return [row for at, row in enumerate(rows) if _holds(condition, row, at)]
+    fuel = max(_LEAST_ROW_FUEL, min(LIMITS.fuel, _TABLE_FUEL // (len(rows) or 1)))
+    limits = replace(LIMITS, fuel=fuel)
+    return [row for at, row in enumerate(rows) if _holds(condition, row, at, limits)]
 
 
 @tool(
@@ -236,14 +246,16 @@ def join_rows(left: list[Row], right: list[Row], column: str) -> list[Row]:
     return joined
 
 
-def _holds(condition: Expression, row: Row, at: int) -> bool:
+def _holds(condition: Expression, row: Row, at: int, limits: CompositeLimits) -> bool:
     try:
-        held = condition.evaluate({"row": row}, limits=LIMITS)
+        held = condition.evaluate({"row": row}, limits=limits)
     except CompositeRunError as error:
-        raise ModelRetry(f"the predicate has no value for row {at}, {row!r}: {error}") from error
+        shown = repr(row)[:_SHOWN]
+        raise ModelRetry(f"the predicate has no value for row {at}, {shown}: {error}") from error
     if not isinstance(held, bool):
         raise ModelRetry(
-            f"the predicate gives {held!r} for row {at}, not true or false; compare it with a value"
+            f"the predicate gives {repr(held)[:_SHOWN]} for row {at}, not true or false; compare "
+            "it with a value"
         )
     return held
 
