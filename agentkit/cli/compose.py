@@ -13,7 +13,7 @@ from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.stores import author, opened
 from agentkit.errors import SourceProblem, UsageError
-from agentkit.evolution.outcome import Added, InsertOutcome, Merged, Rejected
+from agentkit.evolution.outcome import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
 from agentkit.library import Library
 from agentkit.tools.tool import Tool
 
@@ -95,6 +95,8 @@ def _report(outcome: InsertOutcome, source: str, file: str, *, dry_run: bool) ->
             click.echo(_added(outcome, dry_run=dry_run))
         case Merged():
             click.echo(_merged(outcome, dry_run=dry_run))
+            if f"def {outcome.into}(" in source and outcome.reason != SAME_TOOL:
+                say(f"--revise puts this text in the place of {outcome.into}")
         case Rejected():
             for line in _rejected(outcome, source, file):
                 say(line)

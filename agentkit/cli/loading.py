@@ -88,5 +88,8 @@ def _import_file(path: Path) -> ModuleType:
         raise UsageError(f"{path}: Python can not load this file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # annotations and dataclasses look their module up here
+    folder = str(path.parent.resolve())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # files beside it, as 'python file.py' finds them
     spec.loader.exec_module(module)
     return module

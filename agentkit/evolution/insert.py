@@ -14,7 +14,7 @@ from agentkit.evolution.budget import BudgetSpent
 from agentkit.evolution.decision import Addition, Decision, Merger
 from agentkit.evolution.dry_run import DryRun
 from agentkit.evolution.duplicates import Duplicate, Judge, find_duplicate
-from agentkit.evolution.outcome import Rejected
+from agentkit.evolution.outcome import SAME_TOOL, Rejected
 from agentkit.evolution.policy import InsertPolicy
 from agentkit.evolution.reading import Candidate, read_candidate
 from agentkit.evolution.refusal import Refused, refuse, refuse_source
@@ -78,7 +78,7 @@ async def _decide(tool: Tool, snapshot: Snapshot, procedure: Procedure) -> Decis
     known = library.get(tool.name)
     if known is not None and known.definition == tool.definition:
         own = {name: name for name in tool.definition.signature.properties}
-        reason = "it is the same tool, to the last example"
+        reason = SAME_TOOL
         return Merger(into=known.definition, moved=0, parameters=own, reason=reason, is_itself=True)
     revises = known is not None and policy.allow_revisions
     if revises:

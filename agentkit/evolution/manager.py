@@ -23,7 +23,7 @@ from agentkit.library.store import LibraryChange, ToolStore
 from agentkit.tools.composite.binding import composite_tool
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import Example, ToolDefinition
-from agentkit.tools.tool import Tool
+from agentkit.tools.tool import Tool, tools_by_name
 
 
 class ToolManager:
@@ -66,14 +66,14 @@ class ToolManager:
         self,
         store: ToolStore,
         *,
-        tools: Iterable[Tool] = (),
+        tools: Mapping[str, Tool] | Iterable[Tool] = (),
         policy: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
         limits: CompositeLimits = CompositeLimits(),  # noqa: B008 - frozen
         author: str = "agentkit",
         judge: Judge | None = None,
     ) -> None:
         self._store = store
-        self._code = {tool.name: tool for tool in tools if tool.is_bound}
+        self._code = {name: tool for name, tool in tools_by_name(tools).items() if tool.is_bound}
         self._procedure = Procedure(policy=policy, limits=limits, judge=judge)
         self._author = author
         self._snapshot = Snapshot.of(store.load(), self._code)

@@ -117,6 +117,16 @@ class Added:
             "repinned": list(self.repinned),
         }
 
+    def __str__(self) -> str:
+        return (
+            f"{self.definition.name} {'revised' if self.revised else 'added'}: library version "
+            f"{self.version}, depth {self.depth}, flat size {self.flat_size}"
+        )
+
+
+SAME_TOOL = "it is the same tool, to the last example"
+"""The reason of a merge that has nothing to move and nothing to revise."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Merged:
@@ -153,6 +163,12 @@ class Merged:
             "reason": self.reason,
             "repinned": list(self.repinned),
         }
+
+    def __str__(self) -> str:
+        return (
+            f"merged into {self.into}, {self.reason}: {self.examples_moved} worked calls moved, "
+            f"library version {self.version}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -63,7 +63,6 @@ REJECTION_OF_FAULT: Mapping[str, RejectionCode] = {
     "missing_child": "unknown_child",
     "changed_child": "changed_child",
     "unbound_child": "unbound_child",
-    "no_children": "childless",
     "recursive_call": "cycle",
     "argument_type": "type_mismatch",
     "result_type": "type_mismatch",

@@ -13,7 +13,7 @@ from agentkit.library.bindings import bind_composites, has_composites
 from agentkit.library.graph import Dag
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.tool import Tool
+from agentkit.tools.tool import Tool, tools_by_name
 
 
 class Library:
@@ -122,19 +122,21 @@ class Library:
         library._tools = MappingProxyType(tools)
         return library
 
-    def bind(self, functions: Mapping[str, Tool | Callable[..., Any]]) -> Library:
+    def bind(self, functions: Mapping[str, Tool | Callable[..., Any]] | Iterable[Tool]) -> Library:
         """Attach code to definitions that came from a store.
 
         Only primitives need code: composites run on that of the tools that they call, and are
         linked to them here (see ``agentkit.library.linking``).
 
         Args:
-            functions: By tool name: a ``Tool`` whose binding is taken, or a callable.
+            functions: By tool name: a ``Tool`` whose binding is taken, or a callable. Or a list
+                or a ``Library`` of tools, whose bindings go to the definitions of their names.
 
         Raises:
             ToolNotFoundError: A name is not in this snapshot.
         """
-        bound = {name: _bound(self[name].definition, code) for name, code in functions.items()}
+        code = functions if isinstance(functions, Mapping) else tools_by_name(functions)
+        bound = {name: _bound(self[name].definition, given) for name, given in code.items()}
         library = self._with_code(self._tools | bound)
         if has_composites(library):
             composites, _ = bind_composites(library.tools, library.dag)

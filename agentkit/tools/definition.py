@@ -64,6 +64,23 @@ class Effects:
             declared["writes"] = True
         return cls(**declared)
 
+    @classmethod
+    def pure(cls) -> Effects:
+        """Nothing outside the call is touched: running it again, or not at all, is the same.
+
+        Only such tools are run when a composite is tried out, see ``agentkit.evolution``.
+
+        Example:
+            >>> from agentkit import tool
+            >>> @tool(effects=Effects.pure())
+            ... def double(x: float) -> float:
+            ...     '''Twice a number.'''
+            ...     return 2 * x
+            >>> double.definition.signature.effects.is_read_only
+            True
+        """
+        return cls(reads=False, writes=False, destructive=False, idempotent=True, open_world=False)
+
     @property
     def is_read_only(self) -> bool:
         """Whether the tool is known not to change anything."""

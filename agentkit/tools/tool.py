@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
+
+
+def tools_by_name(tools: Mapping[str, Tool] | Iterable[Tool]) -> Mapping[str, Tool]:
+    """Tools by name: a mapping as it is, and a list or a ``Library`` by the tools' own names."""
+    return tools if isinstance(tools, Mapping) else {tool.name: tool for tool in tools}
 
 
 def _unchanged(arguments: JsonObject) -> JsonObject:

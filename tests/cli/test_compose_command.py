@@ -206,3 +206,14 @@ def test_a_file_that_is_no_text_is_misuse(invoke, primitives, tmp_path):
     result = invoke("tools", "compose", "bytes.py")
     assert result.exit_code == 2
     assert "bytes.py: not a text in UTF-8" in result.stderr
+
+
+def test_a_new_text_for_a_tool_that_does_the_same_is_told_how(invoke, primitives):
+    """A reworded text of the same name is merged, and the way to keep its words is named."""
+    arguments = ("--tools", "calculator.py")
+    invoke("tools", "compose", primitives(GOOD), *arguments)
+    result = invoke(
+        "tools", "compose", primitives(GOOD.replace('"""', '"""All in all: ', 1)), *arguments
+    )
+    assert (result.exit_code, result.stdout[:32]) == (0, "order_total does this already, i")
+    assert result.stderr == "--revise puts this text in the place of order_total\n"

@@ -66,6 +66,14 @@ def test_binding_the_primitives_makes_composites_run(library):
     assert library["four"].function is None
 
 
+def test_code_comes_as_a_list_or_by_name(library):
+    """A list of tools gives its code to the definitions of the same names, as a mapping does."""
+    by_name = library.bind({"add": add})
+
+    for code in ([add], Library([add])):
+        assert library.bind(code)["four"](x=2) == by_name["four"](2) == 8
+
+
 def test_binding_again_reaches_the_composites(library):
     """A child with new code is called by the composites too, not the code before."""
     bound = library.bind({"add": add}).bind({"add": lambda a, b: a * b})

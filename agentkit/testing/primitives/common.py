@@ -12,7 +12,7 @@ from agentkit.tools.composite.expr import Expr
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import Effects, Example
 
-PURE = Effects(reads=False, writes=False, destructive=False, idempotent=True, open_world=False)
+PURE = Effects.pure()
 """Touches nothing outside the call, so that running it again, or not at all, changes nothing."""
 
 LIMITS = CompositeLimits()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from agentkit.errors import DefinitionError, SourceProblem
 from agentkit.tools.composite.checks import check_program
@@ -12,12 +12,12 @@ from agentkit.tools.composite.interpreter import Composite
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.composite.problems import ContractMode
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.tool import Tool
+from agentkit.tools.tool import Tool, tools_by_name
 
 
 def composite_tool(
     definition: ToolDefinition,
-    tools: Mapping[str, Tool],
+    tools: Mapping[str, Tool] | Iterable[Tool],
     *,
     limits: CompositeLimits | None = None,
     contracts: ContractMode = "off",
@@ -26,7 +26,8 @@ def composite_tool(
 
     Args:
         definition: With a ``body``, as ``compose`` makes it or a store keeps it.
-        tools: The tools of the library by name; only the pinned children are looked at.
+        tools: The tools of the library: a list, a ``Library``, or a mapping by name; only the
+            pinned children are looked at.
         limits: Caps on the program and on each run.
         contracts: When the composite's and its children's pre- and postconditions are checked.
 
@@ -45,6 +46,7 @@ def composite_tool(
             "use Tool(definition=..., function=...)",
             tool_name=definition.name,
         )
+    tools = tools_by_name(tools)
     problems = tuple(_unfit_children(definition, tools))
     if problems:
         raise refusal(definition.name, problems)

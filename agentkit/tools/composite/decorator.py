@@ -18,7 +18,7 @@ from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.composite.problems import ContractMode
 from agentkit.tools.composite.source import compose_authored
 from agentkit.tools.definition import Example
-from agentkit.tools.tool import Tool
+from agentkit.tools.tool import Tool, tools_by_name
 
 
 @overload
@@ -118,7 +118,7 @@ def composite(
         "complexity": complexity,
         "examples": tuple(map(_record, examples)),
     }
-    named = tools if isinstance(tools, Mapping) else {tool.name: tool for tool in tools}
+    named = tools_by_name(tools)
 
     def make(wrapped: Callable[..., Any]) -> Tool:
         code = _Code.of(wrapped)

@@ -26,7 +26,6 @@ SourceCode = Literal[
     "nested_comprehension",
     "format_specification",
     "literal",  # bytes, complex, ellipsis, infinite or oversized literals
-    "no_children",
     "missing_argument",
     "unknown_argument",
     "repeated_argument",

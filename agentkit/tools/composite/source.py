@@ -7,7 +7,7 @@ post=...)`` L3, ``examples=`` and the docstring's worked calls L4. Nothing of th
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from agentkit.tools.composite.worked_examples import read_examples
 from agentkit.tools.definition import ChildReference, Origin, Signature, ToolDefinition
 from agentkit.tools.sources.function import DefinitionOptions, read_shape
 from agentkit.tools.sources.parameters import CallableShape, Parameter
-from agentkit.tools.tool import Tool
+from agentkit.tools.tool import Tool, tools_by_name
 
 _FRIENDLY_MODULES = ("__future__", "agentkit", "collections.abc", "typing", "typing_extensions")
 """Imports from these may stand above the function of a file; they are not carried out."""
@@ -38,7 +38,7 @@ _FRIENDLY_MODULES = ("__future__", "agentkit", "collections.abc", "typing", "typ
 
 def compose(
     source: str,
-    tools: Mapping[str, Tool],
+    tools: Mapping[str, Tool] | Iterable[Tool],
     *,
     limits: CompositeLimits | None = None,
     reference: str = "",
@@ -48,7 +48,8 @@ def compose(
     Args:
         source: One ``def`` or ``async def`` in the composite language; imports from ``typing``
             and ``agentkit`` may stand above it.
-        tools: The tools that it may call, by the name that the text gives them.
+        tools: The tools that it may call: a list, a ``Library``, or a mapping by the name that
+            the text gives them.
         limits: Caps on the text and on the program.
         reference: Where the text came from, such as a file; kept as the definition's origin.
 
@@ -72,12 +73,12 @@ def compose(
         ...     "Add three numbers."
         ...     return add(add(a, b), c)
         ... ''',
-        ...     {"add": add},
+        ...     [add],
         ... )
         >>> total.name, total.signature.required, [child.name for child in total.signature.children]
         ('add_three', ('a', 'b'), ['add'])
     """
-    return compose_authored(source, tools, limits=limits, reference=reference)
+    return compose_authored(source, tools_by_name(tools), limits=limits, reference=reference)
 
 
 def compose_authored(

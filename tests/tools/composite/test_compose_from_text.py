@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentkit import ToolDefinition, tool
+from agentkit import Library, ToolDefinition, tool
 from agentkit.errors import CompositeError
 from agentkit.testing.primitives import primitive_library
 from agentkit.tools.composite.binding import composite_tool
@@ -136,6 +136,15 @@ def test_pins_stand_in_the_order_of_first_call() -> None:
         ("times", multiply.definition.digest),
         ("add", add.definition.digest),
     ]
+
+
+def test_tools_come_as_a_list_a_library_or_by_name() -> None:
+    """All three give the same definition, and a tool that does the same."""
+    text = "def cube(x: float) -> float:\n    return times(times(x, x), x)"
+    shapes = ([multiply, add], Library([multiply]), {"times": multiply})
+    definitions = {compose(text, shape) for shape in shapes}
+    assert len(definitions) == 1
+    assert [composite_tool(definitions.copy().pop(), shape)(3) for shape in shapes] == [27] * 3
 
 
 def test_effects_are_joined() -> None:

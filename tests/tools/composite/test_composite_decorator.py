@@ -224,6 +224,15 @@ def test_a_class_may_hold_composites() -> None:
     assert Toolbox.below(a=1) == "2\nleft\n"
 
 
+def test_it_is_called_like_the_function() -> None:
+    """Arguments may stand by position, by name, or both; a wrong number is told with the names."""
+    assert twice(2) == twice(2, 1) == twice(2, y=1) == 5
+    with pytest.raises(CompositeRunError, match="takes 2 arguments by position, got 3; its param"):
+        twice(1, 2, 3)
+    with pytest.raises(CompositeRunError, match="'x' is given by position and by name"):
+        twice(1, x=2)
+
+
 def test_tools_can_be_given() -> None:
     """A list of tools or a mapping; what is given comes before what the file holds."""
     named = {"add": multiply}

@@ -137,9 +137,22 @@ class Composite:
     def _lower_call(self, node: ir.Call, arguments: Sequence[Evaluate]) -> Evaluate:
         return self._children[node.child].lower(node, arguments)
 
-    def __call__(self, **arguments: Any) -> Any:
-        """Run with the arguments as keywords, as a tool's function is called."""
+    def __call__(self, *values: Any, **arguments: Any) -> Any:
+        """Run as a function is called: with arguments by position, or as keywords."""
+        if values:
+            arguments = self._named(values, arguments)
         return self.run_async(arguments) if self.needs_event_loop else self.run(arguments)
+
+    def _named(self, values: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+        names = [parameter.name for parameter in self.program.parameters]
+        if len(values) > len(names):
+            what = f"it takes {len(names)} arguments by position, got {len(values)}"
+            self._refuse_arguments(self._usual, what)
+        named = dict(zip(names, values, strict=False))
+        for name in arguments:
+            if name in named:
+                self._refuse_arguments(self._usual, f"{name!r} is given by position and by name")
+        return {**named, **arguments}
 
     def run(
         self, arguments: Mapping[str, Any], *, dry_run: bool = False, trace: Trace | None = None
