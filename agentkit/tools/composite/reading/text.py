@@ -80,8 +80,8 @@ def _parsed(text: str) -> ast.Module | SourceProblem:
 def _tree(text: str) -> ast.Module:
     """``ast.parse``, again where another thread disturbed it.
 
-    CPython 3.11 counts the depth of a tree under construction in one place for all threads (python/
-    cpython#106905 is related); one that was interrupted, such as by the garbage collector, ends in a
+    CPython 3.11 counts the depth of a tree under construction in one place for all threads (see
+    python/cpython#106905, which is related); a parse that another thread interrupts may end in a
     SystemError although nothing is wrong.
     """
     for _ in range(_ATTEMPTS - 1):
