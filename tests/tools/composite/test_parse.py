@@ -108,8 +108,10 @@ def test_any_library_name_can_be_written(name: str) -> None:
 
 def test_a_variable_hides_no_tool_that_is_not_called(tools: Mapping[str, Tool]) -> None:
     """A text stays right when a tool with the name of its variable joins the library."""
-    parse("def f(add, measure):\n  send = add\n  return send", tools)
-    parse("def f(weather):\n  return weather.get('now')", tools)
+    hiding = parse("def f(add, measure):\n  send = add\n  return send", tools).program
+    method = parse("def f(weather):\n  return weather.get('now')", tools).program
+
+    assert ir.calls(hiding) == ir.calls(method) == ()
 
 
 def test_a_tool_is_looked_up_and_the_tools_are_not_walked(tools: Mapping[str, Tool]) -> None:
@@ -125,7 +127,8 @@ def test_a_tool_is_looked_up_and_the_tools_are_not_walked(tools: Mapping[str, To
         def __len__(self) -> int:
             raise AssertionError
 
-    parse("def f(x): return [add(x, 1), weather.now(x), x.lower(), len(x)]", OnlyLookUps())
+    text = "def f(x): return [add(x, 1), weather.now(x), x.lower(), len(x)]"
+    assert len(ir.calls(parse(text, OnlyLookUps()).program)) == 2
 
 
 def test_statements(tools: Mapping[str, Tool]) -> None:
