@@ -80,7 +80,8 @@ def _default(schema: Any) -> str:
 def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
     signature, origin = definition.signature, definition.origin
     if signature.result is not None:
-        yield "returns", _compact(signature.result)
+        words = _is_told_by_words(signature.result)
+        yield "returns", type_words(signature.result) if words else _compact(signature.result)
     effects = ", ".join(
         name if holds else f"not {name}" for name, holds in signature.effects.to_json().items()
     )
@@ -97,6 +98,13 @@ def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
     if origin.original_name:
         yield "named", f"{origin.original_name} at its origin"
     yield "digest", definition.digest
+
+
+def _is_told_by_words(schema: Any) -> bool:
+    """Whether the words for a type leave nothing of its schema out."""
+    if not isinstance(schema, Mapping):
+        return True
+    return schema.keys() <= {"type", "items"} and _is_told_by_words(schema.get("items"))
 
 
 def _compact(value: JsonObject | Any) -> str:
