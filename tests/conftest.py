@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -10,6 +11,12 @@ import pytest
 
 _ROOT = Path(__file__).resolve().parent.parent
 WEIGHTS = "smollm2-135m"
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C reach the programs that tests start, also where a shell ignores it for jobs."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

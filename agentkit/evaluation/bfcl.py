@@ -285,10 +285,10 @@ def _records(path: Path) -> Iterator[JsonObject]:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     if not path.is_file():
         return
-    with path.open(encoding="utf-8") as stream:
-        for number, line in enumerate(stream, start=1):
-            if line.strip():
-                yield number, line
+    # read whole (a few MB): a file that is left half read would stay open
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        if line.strip():
+            yield number, line
 
 
 def _names(records: Iterable[JsonObject]) -> set[str]:

@@ -222,10 +222,19 @@ def _records(path: Path) -> list[Any]:
 
 def _lines(path: Path) -> Iterator[Any]:
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as stream:
-            yield from map(json.loads, stream)
-    except (EOFError, OSError) as error:
+        text = gzip.decompress(path.read_bytes()).decode("utf-8")
+    except (EOFError, OSError, ValueError, zlib.error) as error:
         raise DatasetError(f"{path.name}: can not be unpacked: {error}") from error
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            yield _record(line, f"{path.name}, line {number}")
+
+
+def _record(line: str, where: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise DatasetError(f"{where}: not JSON: {error}") from error
 
 
 # --- questions ------------------------------------------------------------------------------------

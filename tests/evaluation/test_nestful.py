@@ -166,6 +166,14 @@ def test_a_cut_archive_is_refused(tmp_path):
         load_nestful(tmp_path)
 
 
+def test_a_broken_line_is_named(tmp_path):
+    """A line of the packed form that is no JSON is named by file and number."""
+    for name, text in (("tools.jsonl.gz", "\n"), ("queries.jsonl.gz", "\n{broken\n")):
+        (tmp_path / name).write_bytes(gzip.compress(text.encode()))
+    with pytest.raises(DatasetError, match=r"queries\.jsonl\.gz, line 2: not JSON"):
+        load_nestful(tmp_path)
+
+
 def test_an_empty_folder_is_told(tmp_path):
     """Without any questions the message says what to give."""
     with pytest.raises(DatasetError, match="fetch_nestful"):
