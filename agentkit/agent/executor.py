@@ -19,7 +19,6 @@ from agentkit.agent.contracts import ContractChecker, is_transient
 from agentkit.agent.events import Emit, ToolCallFinished, ToolCallStarted
 from agentkit.agent.failures import failure_of
 from agentkit.agent.limits import Limits
-from agentkit.agent.threads import run_in_daemon_thread
 from agentkit.diagnosis.wording import describe_failure
 from agentkit.errors import DefinitionError, ToolFailed
 from agentkit.library.library import Library, nearest_names
@@ -27,6 +26,7 @@ from agentkit.library.linking import broken_links
 from agentkit.messages import FailureKind, JsonObject, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.coercion import coerce
 from agentkit.tools.encoding import encode_result
+from agentkit.tools.threads import run_in_daemon_thread
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
 

@@ -22,7 +22,6 @@ from agentkit.agent.events import (
 )
 from agentkit.agent.limits import Limits
 from agentkit.agent.result import RunResult
-from agentkit.agent.threads import run_in_daemon_thread
 from agentkit.cli.episode_view import call_line, result_line
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import model_option, store_option
@@ -31,6 +30,7 @@ from agentkit.episodes import RefineMode
 from agentkit.library import Library, Store
 from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta, ToolChoice
+from agentkit.tools.threads import run_in_daemon_thread
 from agentkit.tools.tool import Tool
 
 Command = TypeVar("Command", bound=Callable[..., Any])
