@@ -116,25 +116,8 @@ def _binary(reading: Reading, node: ast.BinOp) -> ir.Expression:
 
 def _compare(reading: Reading, node: ast.Compare) -> ir.Expression:
     operators = tuple([_COMPARE[type(operator)] for operator in node.ops])
-    operands = [node.left, *node.comparators]
-    for place, operator in enumerate(operators):
-        if operator in {"is", "is not"}:
-            _check_identity(reading, node, operator, operands[place : place + 2])
-    return ir.Compare(operators=operators, operands=reading.expressions(operands))
-
-
-def _check_identity(
-    reading: Reading, node: ast.Compare, operator: str, sides: list[ast.expr]
-) -> None:
-    if any(isinstance(side, ast.Constant) and side.value is None for side in sides):
-        return
-    equal = "==" if operator == "is" else "!="
-    reading.refuse(
-        node,
-        "unknown_construct",
-        f"`{operator}` compares with None only",
-        f"Use `{equal}` to compare values.",
-    )
+    operands = reading.expressions([node.left, *node.comparators])
+    return ir.Compare(operators=operators, operands=operands)
 
 
 def _boolean(reading: Reading, node: ast.BoolOp) -> ir.Expression:
