@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from agentkit.errors import DefinitionError, SourceProblem
-from agentkit.tools.composite.checks import check_program
 from agentkit.tools.composite.codec import program_from_json
 from agentkit.tools.composite.faults import refusal
 from agentkit.tools.composite.interpreter import Composite
@@ -51,11 +50,10 @@ def composite_tool(
     if problems:
         raise refusal(definition.name, problems)
     limits = limits or CompositeLimits()
-    program = program_from_json(definition.body, name=definition.name, limits=limits)
     children = {child.name: tools[child.name] for child in definition.signature.children}
-    problems = check_program(program, children, name=definition.name, limits=limits)
-    if problems:
-        raise refusal(definition.name, problems)
+    program = program_from_json(
+        definition.body, tools=children, name=definition.name, limits=limits
+    )
     needs_approval = any(child.needs_approval for child in children.values())
     if not all(child.is_bound for child in children.values()):
         return Tool(definition=definition, requires_approval=needs_approval)

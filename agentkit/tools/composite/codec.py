@@ -13,6 +13,7 @@ from agentkit.tools.composite.checks import check_program
 from agentkit.tools.composite.decoding import EXACT_INTEGER, FIELD_OF, Decoder, malformed, shown
 from agentkit.tools.composite.faults import refusal
 from agentkit.tools.composite.limits import CompositeLimits
+from agentkit.tools.tool import Tool
 
 FORMAT_VERSION = 1
 """Version of the JSON form of a program."""
@@ -32,15 +33,20 @@ def program_to_json(program: ir.Program) -> dict[str, Any]:
 
 
 def program_from_json(
-    record: JsonObject, *, name: str = "", limits: CompositeLimits | None = None
+    record: JsonObject,
+    *,
+    tools: Mapping[str, Tool] | None = None,
+    name: str = "",
+    limits: CompositeLimits | None = None,
 ) -> ir.Program:
     """The inverse of ``program_to_json``, for data of any origin.
 
-    The static rules of the language hold for it as they hold for a text; what needs the children's
-    signatures is checked when the program is bound to them.
+    The static rules of the language hold for it as they hold for a text.
 
     Args:
         record: What ``program_to_json`` made.
+        tools: The tools that it may call, by their name in the library; with None, the rules that
+            need their signatures and effects are left out.
         name: The composite's name, for messages; it may not call itself.
         limits: Caps on the program.
 
@@ -61,7 +67,7 @@ def program_from_json(
     except RecursionError as error:
         message = "the program is nested too deeply for this process"
         raise malformed(message, code="too_large", tool_name=name) from error
-    problems = check_program(program, name=name, limits=limits)
+    problems = check_program(program, tools, name=name, limits=limits)
     if problems:
         raise refusal(name, problems)
     return program

@@ -183,6 +183,16 @@ def test_the_rules_of_the_language_hold_for_data() -> None:
     assert caught.value.tool_name == "f"
 
 
+def test_calls_are_held_against_the_tools_that_are_given(tools: Mapping[str, Tool]) -> None:
+    """With the tools at hand, a call that their signatures refuse is refused with the data."""
+    record = program_to_json(parse("def f(x): return add(a=x, b=1)", tools).program)
+    assert program_from_json(record, tools=tools) == program_from_json(record)
+    del record["body"][0]["value"]["arguments"][1]
+    program_from_json(record)
+    assert refused(record, tools=tools)[0] == "missing_argument"
+    assert refused(record, tools={})[0] == "missing_child"
+
+
 def nested(depth: int) -> dict[str, Any]:
     """A program with an expression so deep."""
     value: dict[str, Any] = {"kind": "Constant", "value": 1}
