@@ -1,7 +1,6 @@
 """Programs in a form that does not depend on names, nor on the order of parameters.
 
-Works on the JSON form of a program, because an index holds one for every composite of a library;
-``agentkit.tools.composite.normal_form`` keeps the order of parameters, and gives a program.
+Works on the JSON form of a program, because an index holds one for every composite of a library.
 """
 
 from __future__ import annotations

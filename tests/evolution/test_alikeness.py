@@ -43,10 +43,23 @@ SAME = [
         "def f(xs):\n    return [add(x, 1) for x in xs] + [add(x, 2) for x in xs]",
         "def g(xs):\n    return [add(p, 1) for p in xs] + [add(q, 2) for q in xs]",
     ),
+    (
+        "def f(x):\n    return [[k for k in x], [k for k in x]]",
+        "def g(x):\n    return [[k for k in x], [m for m in x]]",
+    ),
+    (
+        "def f(rows, n):\n    t = n\n    for r, s in rows:\n        t += r * s\n    return t",
+        "def g(table, v):\n    n = v\n    for a, b in table:\n        n += a * b\n    return n",
+    ),
+    (
+        "def f(rows, n):\n    return [[k for k in rows if n], {k: v for k, v in rows}]",
+        "def g(table, k):\n    return [[i for i in table if k], {i: w for i, w in table}]",
+    ),
 ]
 DIFFERENT = [
     ("def f(x, y):\n    return add(x, y)", "def f(x, y):\n    return add(x, x)"),
     ("def f(x, y):\n    return add(x, 1)", "def f(x, y):\n    return add(x, 1.0)"),
+    ("def f(x):\n    y = add(x, 1)\n    return x", "def f(x):\n    return x"),
     (
         "def f(x):\n    y = add(x, 1)\n    return add(y, x)",
         "def f(x):\n    y = add(x, 1)\n    return add(y, y)",
@@ -73,6 +86,8 @@ def test_anything_else_makes_another_form(one, other):
 def test_the_form_tells_which_parameter_is_which():
     """Parameters come in the order in which the program first speaks of them."""
     assert form("def f(x, unused, y):\n    return add(y, x)").parameters == ("y", "x")
+    assert form("def f(a, b):\n    return a - b").parameters == ("a", "b")
+    assert form("def f(a, b):\n    return b - a").parameters == ("b", "a")
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """The composite language: programs over tools, as data. Nothing here runs text as Python.
 
 A lazy door: the nodes of programs cost more to import than all the rest of an agent, and most
-agents have no composite. A function that is called like its module (``render``, ``normal_form``) is
-not offered here: importing the module would put it in the function's place.
+agents have no composite. A function that is called like its module (``render``) is not offered
+here: importing the module would put it in the function's place.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ of evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeAlias, get_args
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Literal, TypeAlias, get_args
 
 Scalar: TypeAlias = bool | int | float | str | None
 
@@ -323,18 +323,6 @@ def parts(node: Node) -> Iterator[Node]:
                     yield item
         elif type(value) in _FIELDS:
             yield value
-
-
-def with_parts(node: Any, change: Callable[[Any], Any]) -> Any:
-    """``node`` with each of the nodes directly inside it replaced by ``change`` of it."""
-    changed: dict[str, Any] = {}
-    for name in _FIELDS[type(node)]:
-        value = getattr(node, name)
-        if isinstance(value, tuple):
-            changed[name] = tuple(change(i) if type(i) in _FIELDS else i for i in value)
-        elif type(value) in _FIELDS:
-            changed[name] = change(value)
-    return replace(node, **changed) if changed else node
 
 
 def walk(node: Node) -> Iterator[Node]:

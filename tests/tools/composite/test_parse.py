@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -17,7 +16,6 @@ from agentkit.tools.composite.checks import check_program
 from agentkit.tools.composite.codec import program_digest
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.composite.nearest import nearest
-from agentkit.tools.composite.normal_form import normal_form
 from agentkit.tools.composite.parser import parse, parse_expression
 from agentkit.tools.composite.render import render
 from agentkit.tools.definition import ToolDefinition
@@ -261,65 +259,6 @@ def test_no_layout_changes_a_digest(
     text = ast.unparse(ast.fix_missing_locations(tree)).replace("\n", "  # a comment\n")
     again = parse(text, tools, limits=WIDE).program
     assert program_digest(again) == program_digest(program)
-
-
-# --- normal form ----------------------------------------------------------------------------------
-
-
-def renamed(node: ir.Program, names: Mapping[str, str]) -> ir.Program:
-    """A program with other names for its variables, made through its text."""
-    tree = ast.parse(render(node, "f"))
-    for part in ast.walk(tree):
-        if isinstance(part, ast.Name):
-            part.id = names.get(part.id, part.id)
-        elif isinstance(part, ast.arg):
-            part.arg = names.get(part.arg, part.arg)
-    return parse(ast.unparse(tree), {}, limits=WIDE).program
-
-
-def test_the_normal_form_is_free_of_names(tools: Mapping[str, Tool]) -> None:
-    """Renaming parameters, variables and loop variables changes nothing in it."""
-    program = parse(
-        "def f(rows, n):\n  t = 0\n  for r, s in rows:\n    t += r * n\n"
-        "  return [t, [k for k in rows if k], {k: v for k, v in rows}]",
-        {},
-    ).program
-    other = renamed(
-        program, {"rows": "table", "n": "v0", "t": "n", "r": "a", "k": "item", "v": "w"}
-    )
-    assert other != program
-    assert normal_form(other) == normal_form(program)
-    assert normal_form(normal_form(program)) == normal_form(program)
-    assert program_digest(normal_form(other)) == program_digest(normal_form(program))
-    assert normal_form(replace(program, body=program.body[1:])) != normal_form(program)
-
-
-def test_each_comprehension_has_names_of_its_own() -> None:
-    """One name for two loop variables, or two, is the same program."""
-    one = parse("def f(x): return [[k for k in x], [k for k in x]]", {}).program
-    two = parse("def f(x): return [[k for k in x], [m for m in x]]", {}).program
-    assert normal_form(one) == normal_form(two)
-
-
-def test_swapped_variables_are_another_program() -> None:
-    """Which value goes where is no matter of names."""
-    one = parse("def f(a, b): return a - b", {}).program
-    two = parse("def f(a, b): return b - a", {}).program
-    assert normal_form(one) != normal_form(two)
-    assert normal_form(one) == normal_form(parse("def g(b, a): return b - a", {}).program)
-
-
-@given(data=st.data())
-@settings(max_examples=10, suppress_health_check=SLOW)
-def test_a_normal_form_is_a_program_of_the_language(
-    data: st.DataObject, programs: SearchStrategy[ir.Program], tools: Mapping[str, Tool]
-) -> None:
-    """It breaks no rule that the program keeps, and is its own normal form."""
-    program = data.draw(programs)
-    assume(not check_program(program, tools, limits=WIDE))
-    form = normal_form(program)
-    assert not check_program(form, tools, limits=WIDE)
-    assert program_digest(normal_form(form)) == program_digest(form)
 
 
 # --- names that look alike ------------------------------------------------------------------------
