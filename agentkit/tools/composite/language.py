@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,6 +75,16 @@ METHODS: Mapping[str, Arity] = {
 }
 """Pure methods of text, of lists and tuples (``count``, ``index``) and
 dicts (``get``, ``items``, ``keys``, ``values``)."""
+
+ORDERINGS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+"""Comparisons that mean for plain values what they mean in Python."""
 
 ITERATORS = frozenset({"range", "zip", "enumerate"})
 """Builtins whose value Python hands out piece by piece. They, the dict views (``items``, ``keys``,

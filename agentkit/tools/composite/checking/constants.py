@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agentkit.tools.composite import ir
+from agentkit.tools.composite.language import ORDERINGS
 
 UNKNOWN: Final = object()
 """The value of an expression that depends on arguments, or that is not worked out."""
@@ -32,12 +33,7 @@ _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
     "**": operator.pow,
 }
 _COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+    **ORDERINGS,
     "in": lambda item, items: item in items,
     "not in": lambda item, items: item not in items,
     "is": operator.is_,

@@ -36,6 +36,7 @@ from agentkit.tools.composite.interpreter.operations import (
     slice_of,
 )
 from agentkit.tools.composite.interpreter.weights import NUMBERS
+from agentkit.tools.composite.language import ORDERINGS
 
 CallLowering = Callable[[ir.Call, Sequence[Evaluate]], Evaluate]
 Bind = Callable[[Frame, Any], None]
@@ -44,14 +45,6 @@ _SHORT = 64
 """Texts up to here are compared without counting."""
 
 _LINEAR = {"+": operator.add, "-": operator.sub}
-_ORDERED: Mapping[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 
 
 class Slots:
@@ -295,7 +288,7 @@ def comparison(node: ir.Expression, name: str) -> Callable[[Frame, Any, Any], bo
 
 def compare_two(node: ir.Expression, name: str, left: Evaluate, right: Evaluate) -> Evaluate:
     """A comparison of two lowered operands."""
-    compare, quick = comparison(node, name), _ORDERED.get(name)
+    compare, quick = comparison(node, name), ORDERINGS.get(name)
     if quick is None:
         return lambda frame: compare(frame, left(frame), right(frame))
 
