@@ -1,0 +1,95 @@
+"""Figures of one ranking, and their means with intervals. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, variance
+
+
+def recall_at(gold: AbstractSet[str], ranked: Sequence[str], depth: int) -> float:
+    """The share of ``gold`` among the first ``depth``; 0 when no gold is known.
+
+    Example:
+        >>> recall_at({"a", "b"}, ["c", "a", "b"], 2)
+        0.5
+    """
+    return len(gold & set(ranked[:depth])) / len(gold) if gold else 0.0
+
+
+def reciprocal_rank(gold: AbstractSet[str], ranked: Sequence[str]) -> float:
+    """1 divided by the rank of the first right tool, from 1; 0 when none was found."""
+    return next((1 / rank for rank, key in enumerate(ranked, start=1) if key in gold), 0.0)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which ``share`` of ``values`` lie; the highest for a share of 1.
+
+    Example:
+        >>> percentile([3.0, 1.0, 2.0, 4.0], 0.5), percentile([1.0], 0.99)
+        (3.0, 1.0)
+    """
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Interval:
+    """A mean and where it may lie.
+
+    Attributes:
+        mean: The estimate.
+        low: Lower end of the 95% interval.
+        high: Upper end.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+
+def mean_interval(values: Sequence[float], *, confidence: float = 0.95) -> Interval:
+    """The mean of independent values with its normal interval, as a Student t is one at this size.
+
+    For differences of the same questions under two methods this is the paired interval.
+
+    Args:
+        values: One figure a question; with fewer than two the interval is the mean itself.
+        confidence: The share of such intervals that hold the true mean.
+
+    Example:
+        >>> interval = mean_interval([0.0, 1.0, 1.0, 1.0] * 100)
+        >>> round(interval.low, 3), interval.mean, round(interval.high, 3)
+        (0.708, 0.75, 0.792)
+    """
+    mean = fmean(values) if values else 0.0
+    if len(values) < 2:
+        return Interval(mean=mean, low=mean, high=mean)
+    reach = _quantile(confidence) * math.sqrt(variance(values) / len(values))
+    return Interval(mean=mean, low=mean - reach, high=mean + reach)
+
+
+def wilson_interval(successes: int, total: int, *, confidence: float = 0.95) -> Interval:
+    """The share of successes with Wilson's score interval, which holds near 0 and 1 too.
+
+    Source: Wilson, "Probable inference, the law of succession, and statistical inference",
+    Journal of the American Statistical Association 22 (1927).
+
+    Example:
+        >>> interval = wilson_interval(10, 10)
+        >>> round(interval.low, 3), interval.mean, interval.high
+        (0.722, 1.0, 1.0)
+    """
+    if total == 0:
+        return Interval(mean=0.0, low=0.0, high=1.0)
+    z, share = _quantile(confidence), successes / total
+    centre = (share + z * z / (2 * total)) / (1 + z * z / total)
+    reach = z / (1 + z * z / total)
+    reach *= math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
+    return Interval(mean=share, low=max(0.0, centre - reach), high=min(1.0, centre + reach))
+
+
+def _quantile(confidence: float) -> float:
+    return NormalDist().inv_cdf(0.5 + confidence / 2)
