@@ -12,7 +12,18 @@ import pytest
 
 import agentkit
 
-EXTRAS = {"anthropic", "dev", "docs", "fast", "graph", "litellm", "mcp", "openai", "otel"}
+EXTRAS = {
+    "anthropic",
+    "dev",
+    "docs",
+    "fast",
+    "graph",
+    "litellm",
+    "mcp",
+    "openai",
+    "otel",
+    "vectors",
+}
 TOP_LEVEL = {
     ".ci",
     ".gitignore",
