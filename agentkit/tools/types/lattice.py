@@ -1,0 +1,360 @@
+"""The type lattice: JSON types, refined by meanings, items, fields and allowed values.
+
+A ``TypeSet`` is a union of ``Alternative``s. Alternatives are ordered by what they allow: an
+integer is a number, a date is a string, a list of dates is a list, an object with more known
+fields allows fewer objects, and an ``enum`` allows what its values allow. A union is kept without
+alternatives that others include, so that equal types are equal objects; join (``|``) and meet
+(``&``) then form a distributive lattice, with ``ANY`` at the top and ``NEVER`` at the bottom.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import product
+from typing import Any, Literal, get_args
+
+from agentkit.errors import UsageError
+from agentkit.tools.types.meanings import common, includes, is_meaning
+
+Base = Literal["string", "number", "integer", "boolean", "null", "array", "object"]
+"""A JSON type; every ``integer`` is also a ``number``."""
+
+BASES: tuple[Base, ...] = get_args(Base)
+
+_TOP_BASES: tuple[Base, ...] = ("string", "number", "boolean", "null", "array", "object")
+_WIDER_BASE: Mapping[Base, Base] = {"integer": "number"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alternative:
+    """One kind of value.
+
+    Attributes:
+        base: Its JSON type.
+        meaning: What it is about, see ``agentkit.tools.types.meanings``; empty for anything.
+        items: What a list holds; None for anything.
+        fields: Fields that an object certainly has, by name, in alphabetical order.
+        domain: The only values, each as canonical JSON text; None for any value.
+    """
+
+    base: Base
+    meaning: str = ""
+    items: TypeSet | None = None
+    fields: tuple[tuple[str, TypeSet], ...] = ()
+    domain: frozenset[str] | None = None
+
+    def includes(self, other: Alternative) -> bool:
+        """Whether this one allows all that ``other`` allows."""
+        return self._includes_kind(other) and (
+            self.domain is None or (other.domain is not None and other.domain <= self.domain)
+        )
+
+    def _includes_kind(self, other: Alternative) -> bool:
+        """``includes``, allowed values aside."""
+        if self.base != other.base and _WIDER_BASE.get(other.base) != self.base:
+            return False
+        if not includes(self.meaning, other.meaning):
+            return False
+        if self.items is not None and (other.items is None or not other.items <= self.items):
+            return False
+        if not self.fields:
+            return True
+        theirs = dict(other.fields)
+        return all(name in theirs and theirs[name] <= wanted for name, wanted in self.fields)
+
+    def meet(self, other: Alternative) -> Alternative | None:
+        """What both allow; None when that is nothing."""
+        base = _common_base(self.base, other.base)
+        meaning = common(self.meaning, other.meaning)
+        if base is None or meaning is None:
+            return None
+        items = _met(self.items, other.items)
+        fields = _met_fields(self.fields, other.fields)
+        domain = _met_domain(base, self.domain, other.domain)
+        if fields is None or (items is not None and items.is_never) or domain == frozenset():
+            return None
+        return Alternative(base=base, meaning=meaning, items=items, fields=fields, domain=domain)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeSet:
+    """A type: the union of its alternatives; immutable, hashable, and equal when it means the same.
+
+    Build one with ``of``, ``list_of``, ``object_with`` or ``one_of``, or read it from a schema
+    (``declared_type``) or a value (``type_of_value``).
+
+    Example:
+        >>> TypeSet.of("integer") <= TypeSet.of("number") <= ANY
+        True
+        >>> date = TypeSet.of("string", meaning="date")
+        >>> print(date | TypeSet.of("null"), "and", date & TypeSet.of("string"))
+        null | string date and string date
+        >>> (date & TypeSet.of("integer")).is_never
+        True
+    """
+
+    alternatives: frozenset[Alternative] = field(default_factory=frozenset)
+
+    @classmethod
+    def of(cls, *bases: Base, meaning: str = "") -> TypeSet:
+        """All values of some JSON types, that have a meaning if one is given.
+
+        Raises:
+            UsageError: The type or the meaning does not exist.
+        """
+        for base in bases:
+            if base not in BASES:
+                raise UsageError(f"{base!r} is no JSON type; use one of {', '.join(BASES)}")
+        if not is_meaning(meaning):
+            raise UsageError(
+                f"{meaning!r} is no known meaning; see agentkit.tools.signature.MEANINGS, or write "
+                "an identifier as 'id:owner'"
+            )
+        return cls.union(Alternative(base=base, meaning=meaning) for base in bases)
+
+    @classmethod
+    def meaning(cls, meaning: str) -> TypeSet:
+        """All values with a meaning, however they are written down in JSON."""
+        return cls.of(*_TOP_BASES, meaning=meaning)
+
+    @classmethod
+    def list_of(cls, items: TypeSet) -> TypeSet:
+        """Lists whose items are of a type."""
+        if items.is_never:
+            return NEVER
+        known = None if items.is_any else items
+        return cls(frozenset([Alternative(base="array", items=known)]))
+
+    @classmethod
+    def object_with(cls, fields: Mapping[str, TypeSet]) -> TypeSet:
+        """Objects that have at least these fields."""
+        if any(part.is_never for part in fields.values()):
+            return NEVER
+        return cls(frozenset([Alternative(base="object", fields=tuple(sorted(fields.items())))]))
+
+    @classmethod
+    def one_of(cls, values: Iterable[Any], *, meaning: str = "") -> TypeSet:
+        """Exactly these JSON values, as ``enum`` lists them; lists are compared as a whole."""
+        texts: dict[Base, set[str]] = {}
+        for value in values:
+            text = json_text(value)
+            texts.setdefault(base_of_text(text), set()).add(text)
+        return cls.union(
+            Alternative(base=base, meaning=meaning, domain=frozenset(domain))
+            for base, domain in texts.items()
+        )
+
+    @classmethod
+    def union(cls, alternatives: Iterable[Alternative]) -> TypeSet:
+        """The union of alternatives, in the one form that all equal unions have."""
+        distinct = frozenset(alternatives)
+        return cls(distinct if len(distinct) < 2 else _reduced(distinct))
+
+    @property
+    def is_any(self) -> bool:
+        """Whether nothing is known; such a type fits everything and says nothing."""
+        return self == ANY
+
+    @property
+    def is_never(self) -> bool:
+        """Whether no value is of this type."""
+        return not self.alternatives
+
+    @property
+    def bases(self) -> frozenset[Base]:
+        """The JSON types of its values."""
+        return frozenset(one.base for one in self.alternatives)
+
+    @property
+    def meanings(self) -> frozenset[str]:
+        """The meanings that its alternatives name."""
+        return frozenset(one.meaning for one in self.alternatives if one.meaning)
+
+    def constant(self) -> tuple[Any] | None:
+        """The only value of the type in a tuple of one; None when there may be others."""
+        if len(self.alternatives) != 1:
+            return None
+        (only,) = self.alternatives
+        if only.domain is None or len(only.domain) != 1:
+            return None
+        (text,) = only.domain
+        return (json.loads(text),)
+
+    def without_null(self) -> TypeSet:
+        """The type without null, unless null is all that it has."""
+        kept = frozenset(one for one in self.alternatives if one.base != "null")
+        return TypeSet(kept) if kept and len(kept) < len(self.alternatives) else self
+
+    def with_meaning(self, meaning: str) -> TypeSet:
+        """The values that also have a meaning, and null if it is there; else the type itself."""
+        empty = [one for one in self.alternatives if one.base == "null"]
+        met = [(one, common(one.meaning, meaning)) for one in self.alternatives - set(empty)]
+        narrowed = [replace(one, meaning=both) for one, both in met if both is not None]
+        return TypeSet.union([*narrowed, *empty]) if narrowed else self
+
+    def __or__(self, other: TypeSet) -> TypeSet:
+        return self if self is other else TypeSet.union(self.alternatives | other.alternatives)
+
+    def __and__(self, other: TypeSet) -> TypeSet:
+        if self is other:
+            return self
+        pairs = product(self.alternatives, other.alternatives)
+        return TypeSet.union(met for one, two in pairs if (met := one.meet(two)) is not None)
+
+    def __le__(self, other: TypeSet) -> bool:
+        return all(_is_covered(one, other.alternatives) for one in self.alternatives)
+
+    def __lt__(self, other: TypeSet) -> bool:
+        return self != other and self <= other
+
+    def __ge__(self, other: TypeSet) -> bool:
+        return other <= self
+
+    def __gt__(self, other: TypeSet) -> bool:
+        return other < self
+
+    def __str__(self) -> str:
+        if self.is_any:
+            return "any"
+        return " | ".join(sorted(map(_words, self.alternatives))) or "never"
+
+
+def join(types: Iterable[TypeSet]) -> TypeSet:
+    """The union of types; ``NEVER`` of none."""
+    return TypeSet.union(one for part in types for one in part.alternatives)
+
+
+def meet(types: Iterable[TypeSet]) -> TypeSet:
+    """What all types allow; ``ANY`` of none."""
+    return reduce(TypeSet.__and__, types, ANY)
+
+
+def json_text(value: Any) -> str:
+    """A JSON value as the text that all equal values share; 1.0 is the integer 1."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+
+
+def base_of_text(text: str) -> Base:
+    """The JSON type of a canonical JSON text."""
+    known = _BASE_OF_FIRST.get(text[0])
+    if known is not None:
+        return known
+    return "integer" if text.lstrip("-").isdigit() else "number"
+
+
+_BASE_OF_FIRST: Mapping[str, Base] = {
+    '"': "string",
+    "[": "array",
+    "{": "object",
+    "t": "boolean",
+    "f": "boolean",
+    "n": "null",
+}
+
+ANY = TypeSet(frozenset(Alternative(base=base) for base in _TOP_BASES))
+"""Every value: the type of what nobody declared."""
+
+NEVER = TypeSet()
+"""No value."""
+
+
+def _common_base(left: Base, right: Base) -> Base | None:
+    if left == right or _WIDER_BASE.get(left) == right:
+        return left
+    return right if _WIDER_BASE.get(right) == left else None
+
+
+def _met(left: TypeSet | None, right: TypeSet | None) -> TypeSet | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return left & right
+
+
+def _met_fields(
+    left: tuple[tuple[str, TypeSet], ...], right: tuple[tuple[str, TypeSet], ...]
+) -> tuple[tuple[str, TypeSet], ...] | None:
+    if not left or not right:
+        return left or right
+    fields = dict(left)
+    for name, part in right:
+        fields[name] = fields[name] & part if name in fields else part
+    if any(part.is_never for part in fields.values()):
+        return None
+    return tuple(sorted(fields.items()))
+
+
+def _met_domain(
+    base: Base, left: frozenset[str] | None, right: frozenset[str] | None
+) -> frozenset[str] | None:
+    """The values that both allow and that are of the JSON type that both allow."""
+    if left is None and right is None:
+        return None
+    values = left if right is None else right if left is None else left & right
+    assert values is not None
+    return frozenset(
+        text for text in values if _common_base(own := base_of_text(text), base) == own
+    )
+
+
+def _is_covered(one: Alternative, others: frozenset[Alternative]) -> bool:
+    if one in others or any(other.includes(one) for other in others):
+        return True
+    if one.domain is None:
+        return False
+    return one.domain <= _covered_values(one, others)
+
+
+def _covered_values(one: Alternative, others: Iterable[Alternative]) -> frozenset[str]:
+    """Which of the values of ``one`` other alternatives allow in the same or a wider sense."""
+    assert one.domain is not None
+    covered: set[str] = set()
+    for other in others:
+        if other._includes_kind(one):  # noqa: SLF001 - a sibling of the same module
+            covered |= one.domain if other.domain is None else one.domain & other.domain
+    return frozenset(covered)
+
+
+def _reduced(alternatives: frozenset[Alternative]) -> frozenset[Alternative]:
+    """The same union in normal form: domains of one kind merged, what others include left out."""
+    merged = _merged(alternatives)
+    kept: list[Alternative] = []
+    for one in merged:
+        others = [other for other in merged if other is not one]
+        if one.domain is None:
+            if not any(other.includes(one) for other in others):
+                kept.append(one)
+        elif left := one.domain - _covered_values(one, others):
+            kept.append(one if left == one.domain else replace(one, domain=left))
+    return frozenset(kept)
+
+
+def _merged(alternatives: frozenset[Alternative]) -> list[Alternative]:
+    kinds: dict[Alternative, frozenset[str] | None] = {}
+    for one in alternatives:
+        kind = one if one.domain is None else replace(one, domain=None)
+        known = kinds.get(kind, frozenset())
+        kinds[kind] = None if known is None or one.domain is None else known | one.domain
+    return [replace(kind, domain=domain) for kind, domain in kinds.items()]
+
+
+_MOST_SHOWN = 3
+
+
+def _words(one: Alternative) -> str:
+    parts = [one.base, *filter(None, [one.meaning])]
+    if one.items is not None:
+        parts.append(f"of ({one.items})")
+    if one.fields:
+        parts.append("with " + ", ".join(name for name, _ in one.fields[:_MOST_SHOWN]))
+        if len(one.fields) > _MOST_SHOWN:
+            parts.append(f"and {len(one.fields) - _MOST_SHOWN} more")
+    if one.domain is not None:
+        shown = sorted(one.domain)[:_MOST_SHOWN]
+        more = ", …" if len(one.domain) > _MOST_SHOWN else ""
+        parts.append("in {" + ", ".join(shown) + more + "}")
+    return " ".join(parts)
