@@ -14,6 +14,7 @@ from agentkit.tools.types.evidence import Guess, TypeEvidence
 from agentkit.tools.types.inference import type_of
 from agentkit.tools.types.lattice import ANY, NEVER, Alternative, TypeSet, join, meet
 from agentkit.tools.types.meanings import PARENTS as MEANINGS
+from agentkit.tools.types.named import named_type
 from agentkit.tools.types.schemas import declared_type
 from agentkit.tools.types.unify import (
     SignatureTypes,
@@ -42,6 +43,7 @@ __all__ = [
     "join",
     "meanings_in_text",
     "meet",
+    "named_type",
     "signature_types",
     "slot_of_value",
     "type_of",

@@ -262,7 +262,7 @@ def type_of(
     declared = declared_type(schema, root=root, is_result=is_result)
     own_text = schema.get("description") if isinstance(schema, Mapping) else None
     text = description or (own_text if isinstance(own_text, str) else "")
-    clues = [*_of_name(name), *_of_text(text), *_of_values(observed)]
+    clues = [*guesses_of_name(name), *_of_text(text), *_of_values(observed)]
     if isinstance(schema, Mapping):
         clues.extend(_of_list(schema.get("enum")))
         clues.extend(_of_values(_examples(schema)))
@@ -274,12 +274,13 @@ def _possible(guesses: Iterable[Guess], declared: TypeSet) -> Iterator[Guess]:
     bases = _scalar_bases(declared)
     certain = declared.meanings
     for guess in guesses:
-        if guess.meaning and not certain and bases & _written_as(guess.meaning):
+        if guess.meaning and not certain and bases & written_as(guess.meaning):
             yield guess
 
 
 @lru_cache(maxsize=1_024)
-def _written_as(meaning: str) -> frozenset[Base]:
+def written_as(meaning: str) -> frozenset[Base]:
+    """The JSON types that values of a meaning are written in."""
     return next((_WRITTEN_AS[one] for one in wider(meaning) if one in _WRITTEN_AS), _TEXT)
 
 
@@ -308,7 +309,8 @@ def _singular(word: str) -> str:
 
 
 @lru_cache(maxsize=16_384)
-def _of_name(name: str) -> tuple[Guess, ...]:
+def guesses_of_name(name: str) -> tuple[Guess, ...]:
+    """What the name of a parameter suggests; nothing for most names."""
     words = words_of(name)
     if not words:
         return ()

@@ -58,6 +58,9 @@ PARENTS: Mapping[str, str] = MappingProxyType(
 )
 """Each meaning and the wider one above it; an empty text is no meaning in particular."""
 
+MEANING_NAMES = frozenset(PARENTS)
+"""All meanings, but for identifiers that name their owner."""
+
 OWNED_ID = "id:"
 """How the meaning of an identifier begins that names its owner, as in ``id:hotel``."""
 
