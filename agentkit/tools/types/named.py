@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from agentkit.tools.types.inference import guesses_of_name, written_as
-from agentkit.tools.types.lattice import ANY, Base, TypeSet
+from agentkit.tools.types.lattice import ANY, Base, TypeSet, join
 from agentkit.tools.types.meanings import MEANING_NAMES
 
 _LONGEST = 80
@@ -58,14 +58,8 @@ def named_type(words: str) -> TypeSet:
         (['currency'], True)
     """
     text = " ".join(words[:_LONGEST].casefold().replace("_", " ").split()).strip(" .\"'`")
-    found = _single(text)
-    if found is None:
-        choices = [_single(part) for part in _CHOICE.split(text)]
-        known = [choice for choice in choices if choice is not None]
-        found = TypeSet.union(one for part in known for one in part.alternatives)
-        if not known or len(known) < len(choices):
-            return ANY
-    return found
+    choices = [_single(part) for part in _CHOICE.split(text)]
+    return join(ANY if choice is None else choice for choice in choices)
 
 
 def _single(text: str) -> TypeSet | None:
