@@ -162,7 +162,7 @@ async def _try_one(library: Library, tool: Tool, policy: InsertPolicy) -> list[s
     One that needs an answer from a tool without code, or from one that touches the world, was not
     tried; nor one of a composite whose children are not in order, which is told already.
     """
-    untried: list[str | None] = [None] * len(tool.definition.examples)
+    untried: list[str | None] = [None] * len(tool.definition.worked_calls)
     if tool.name not in library.dag.depths:
         return untried
     trial = DryRun(library.tools, policy=policy, limits=CompositeLimits())
@@ -170,7 +170,7 @@ async def _try_one(library: Library, tool: Tool, policy: InsertPolicy) -> list[s
         prepared = trial.safe(tool.name)
     except CompositeError:
         return untried
-    return [await _outcome(prepared, one, trial, policy) for one in tool.definition.examples]
+    return [await _outcome(prepared, one, trial, policy) for one in tool.definition.worked_calls]
 
 
 async def _outcome(tool: Tool, example: Example, trial: DryRun, policy: InsertPolicy) -> str | None:

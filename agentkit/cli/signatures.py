@@ -93,7 +93,8 @@ def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
     for condition in definition.specification.post:
         yield "after", condition
     for example in definition.examples:
-        yield "example", f"{_compact(example.arguments)} -> {_compact(example.result)}"
+        result = _compact(example.result) if example.is_whole else "(not kept)"
+        yield "example", f"{_compact(example.arguments)} -> {result}"
     yield "origin", " ".join(filter(None, (origin.kind, origin.reference, origin.licence)))
     if origin.original_name:
         yield "named", f"{origin.original_name} at its origin"

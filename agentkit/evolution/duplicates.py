@@ -115,11 +115,11 @@ def _comparable(
     policy: InsertPolicy,
 ) -> Iterator[Tool]:
     """Tools that may be run beside the candidate, those with the most alike words first."""
-    least = policy.least_agreements - policy.probes - len(candidate.examples)
+    least = policy.least_agreements - policy.probes - len(candidate.worked_calls)
     group = [
         tool
         for tool in map(snapshot.library.__getitem__, names)
-        if len(tool.definition.examples) >= least  # else there is too little to compare
+        if len(tool.definition.worked_calls) >= least  # else there is too little to compare
         and _has_code(tool)
         and trial.is_pure(tool.definition)
     ]
@@ -139,7 +139,7 @@ def _fits_contract(
     candidate: ToolDefinition, known: ToolDefinition, mapping: Mapping[str, str]
 ) -> bool:
     """Whether every worked call of the candidate keeps the contract of the other tool."""
-    for example in candidate.examples:
+    for example in candidate.worked_calls:
         arguments = renamed(example.arguments, mapping)
         if check_pre(known, arguments) or check_post(known, arguments, example.result):
             return False
@@ -188,8 +188,8 @@ def _calls(
 ) -> Iterator[JsonObject]:
     """The worked calls of both and generated ones, under the names of the candidate."""
     back = {theirs: ours for ours, theirs in mapping.items()}
-    worked: list[JsonObject] = [renamed(example.arguments, back) for example in known.examples]
-    worked += [example.arguments for example in candidate.examples]
+    worked: list[JsonObject] = [renamed(one.arguments, back) for one in known.worked_calls]
+    worked += [one.arguments for one in candidate.worked_calls]
     yield from worked
     yield from probes(candidate.signature, worked, count=policy.probes)
 

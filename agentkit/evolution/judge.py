@@ -71,7 +71,7 @@ def _record(definition: ToolDefinition) -> str:
     lines = [card(definition), definition.text]
     lines += [f"requires: {text}" for text in (*conditions.pre, *conditions.text)]
     lines += [f"ensures: {text}" for text in conditions.post]
-    for example in definition.examples[:_EXAMPLES]:
+    for example in definition.worked_calls[:_EXAMPLES]:
         call = json.dumps([dict(example.arguments), example.result], default=str)
         lines.append(f"example (arguments, result): {call[:_LONGEST]}")
     return "\n".join(lines)

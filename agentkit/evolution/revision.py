@@ -77,7 +77,7 @@ async def check_parents(
         except Refused as refused:
             raise _breaks(candidate, parent, refused.rejected.explanation) from refused
         tool = trial.safe(parent.name)
-        for example in parent.examples:
+        for example in parent.worked_calls:
             fault = await example_fault(tool, example, trial, policy)
             if fault is not None:
                 witness = Witness(

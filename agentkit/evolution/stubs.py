@@ -54,7 +54,9 @@ def stub(definition: ToolDefinition) -> Tool:
     """
     answers = {
         call_key(definition, example.arguments): example.result
-        for example in reversed(definition.examples)  # the first of two contradicting ones holds
+        for example in reversed(
+            definition.worked_calls
+        )  # the first of two contradicting ones holds
     }
 
     def answer(**arguments: Any) -> Any:
@@ -71,23 +73,35 @@ def with_examples(
 ) -> ToolDefinition:
     """A definition with further worked calls; itself when it has them all.
 
-    What it says of a call already stays: a call has one answer, the first.
+    What it says of a call already stays: a call has one answer, the first. Examples without a
+    result answer nothing, so they stand beside those.
 
     Args:
         definition: The tool.
         examples: Worked calls under the names of its own parameters.
-        most: Worked calls that a tool keeps; those beyond are left out.
+        most: Worked calls that a tool keeps, and as many examples without a result; those beyond
+            are left out.
     """
     kept = list(definition.examples)
-    known = {call_key(definition, example.arguments) for example in kept}
+    known = {_kind_of(definition, example) for example in kept}
+    room = {is_whole: most - sum(one.is_whole is is_whole for one in kept) for is_whole in _BOTH}
     for example in examples:
-        key = call_key(definition, example.arguments)
-        if key not in known and len(kept) < most:
-            known.add(key)
+        kind = _kind_of(definition, example)
+        if kind not in known and room[example.is_whole] > 0:
+            known.add(kind)
             kept.append(example)
+            room[example.is_whole] -= 1
     if len(kept) == len(definition.examples):
         return definition
     return replace(definition, examples=tuple(kept))
+
+
+_BOTH = (True, False)
+
+
+def _kind_of(definition: ToolDefinition, example: Example) -> tuple[CanonicalCall, str | None]:
+    """Equal for two examples one of which is enough."""
+    return call_key(definition, example.arguments), None if example.is_whole else example.query
 
 
 def call_key(definition: ToolDefinition, arguments: JsonObject) -> CanonicalCall:

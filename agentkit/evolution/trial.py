@@ -27,7 +27,7 @@ async def check_children(candidate: ToolDefinition, trial: DryRun, policy: Inser
     """
     for child in candidate.signature.children:
         tool = trial.safe(child.name)
-        for example in tool.definition.examples:
+        for example in tool.definition.worked_calls:
             explanation = await example_fault(tool, example, trial, policy)
             if explanation is not None:
                 raise refuse(
@@ -60,7 +60,7 @@ async def check_examples(candidate: Tool, trial: DryRun, policy: InsertPolicy) -
         Refused: One does not, or there are none.
     """
     definition = candidate.definition
-    if not definition.examples and not policy.allow_without_examples:
+    if not definition.worked_calls and not policy.allow_without_examples:
         raise refuse(
             "no_examples",
             definition.name,
@@ -69,6 +69,8 @@ async def check_examples(candidate: Tool, trial: DryRun, policy: InsertPolicy) -
         )
     for example in definition.examples:
         _check_fit(definition, example)
+        if not example.is_whole:
+            continue
         ran = await trial.run(candidate, example.arguments)
         if isinstance(ran, Failed):
             raise explained(definition, example.arguments, ran, trial)
@@ -95,7 +97,7 @@ async def check_probes(candidate: Tool, trial: DryRun, policy: InsertPolicy) -> 
     definition = candidate.definition
     if not policy.probe_contracts or not trial.is_pure(definition):
         return
-    worked = [example.arguments for example in definition.examples]
+    worked = [example.arguments for example in definition.worked_calls]
     for arguments in probes(definition.signature, worked, count=policy.probes):
         ran = await trial.run(candidate, arguments)
         if not isinstance(ran, Failed) or ran.cause not in {"precondition", "postcondition"}:

@@ -172,11 +172,15 @@ class Example:
         arguments: The arguments given.
         result: The value returned, or the recorded stub value of an effectful tool.
         query: The request that led to this call, if known.
+        is_whole: Whether ``result`` is what came back. Without it, because it was too long to keep
+            or could not be tried, the example says what the tool is asked for: retrieval reads
+            it, and nothing is run or answered by it.
     """
 
     arguments: JsonObject
     result: Any = None
     query: str = ""
+    is_whole: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -277,6 +281,11 @@ class ToolDefinition:
         record.pop("origin", None)
         return digest(record)
 
+    @property
+    def worked_calls(self) -> tuple[Example, ...]:
+        """The examples whose result is known: what a tool is tried on, and answered from."""
+        return tuple(example for example in self.examples if example.is_whole)
+
     @cached_property
     def parameters_schema(self) -> JsonObject:
         """L1 and L2 together: the JSON Schema with its descriptions, as a model reads it."""
@@ -365,6 +374,8 @@ def _example_to_json(example: Example) -> dict[str, Any]:
         record["result"] = example.result
     if example.query:
         record["query"] = example.query
+    if not example.is_whole:
+        record["is_whole"] = False
     return record
 
 

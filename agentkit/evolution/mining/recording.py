@@ -113,7 +113,7 @@ class _Shelf:
 
 def _by_call(definition: ToolDefinition) -> dict[CanonicalCall, Example]:
     """The worked calls of a tool; of two for one call the first holds, as in a stub."""
-    worked = reversed(definition.examples)
+    worked = reversed(definition.worked_calls)
     return {call_key(definition, example.arguments): example for example in worked}
 
 
