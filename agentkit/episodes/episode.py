@@ -46,12 +46,29 @@ class StageReport:
         survivors: Tools left after it.
         tokens: Estimated prompt tokens that showing the survivors would cost.
         seconds: Wall time.
+        cpu_seconds: Processor time of the thread that ran it.
+        goal: The intent of the sub-goal, when a planner split the query; "" otherwise.
     """
 
     stage: str
     survivors: int
     tokens: int
     seconds: float
+    cpu_seconds: float = 0.0
+    goal: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GoalTrace:
+    """One step that a planner split the query into.
+
+    Attributes:
+        intent: The step in words.
+        ranked: Names of the tools that were found for it, best first.
+    """
+
+    intent: str
+    ranked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,12 +80,18 @@ class RetrievalTrace:
         shortlist: Names of the ranked tools, best first.
         offered: Names of those whose full schema was sent.
         stages: One report per stage, in order.
+        notes: Fallbacks that were taken, in words.
+        goals: The steps that a planner split the query into; empty when it was not split.
+        unmatched: Words of the query, as search terms, that no tool has.
     """
 
     query: str
     shortlist: tuple[str, ...]
     offered: tuple[str, ...]
     stages: tuple[StageReport, ...] = ()
+    notes: tuple[str, ...] = ()
+    goals: tuple[GoalTrace, ...] = ()
+    unmatched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -248,20 +271,7 @@ def _turn_to_json(turn: Turn) -> dict[str, Any]:
     if turn.correction:
         record["correction"] = turn.correction
     if turn.retrieval is not None:
-        record["retrieval"] = {
-            "query": turn.retrieval.query,
-            "shortlist": list(turn.retrieval.shortlist),
-            "offered": list(turn.retrieval.offered),
-            "stages": [
-                {
-                    "stage": s.stage,
-                    "survivors": s.survivors,
-                    "tokens": s.tokens,
-                    "seconds": s.seconds,
-                }
-                for s in turn.retrieval.stages
-            ],
-        }
+        record["retrieval"] = _retrieval_to_json(turn.retrieval)
     if turn.refine is not None:
         record["refine"] = {
             "mode": turn.refine.mode,
@@ -270,6 +280,38 @@ def _turn_to_json(turn: Turn) -> dict[str, Any]:
             "converged": turn.refine.converged,
             "usage": turn.refine.usage.to_json(),
         }
+    return record
+
+
+def _retrieval_to_json(trace: RetrievalTrace) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "query": trace.query,
+        "shortlist": list(trace.shortlist),
+        "offered": list(trace.offered),
+        "stages": [_stage_to_json(report) for report in trace.stages],
+    }
+    if trace.notes:
+        record["notes"] = list(trace.notes)
+    if trace.goals:
+        record["goals"] = [
+            {"intent": goal.intent, "ranked": list(goal.ranked)} for goal in trace.goals
+        ]
+    if trace.unmatched:
+        record["unmatched"] = list(trace.unmatched)
+    return record
+
+
+def _stage_to_json(report: StageReport) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "stage": report.stage,
+        "survivors": report.survivors,
+        "tokens": report.tokens,
+        "seconds": report.seconds,
+    }
+    if report.cpu_seconds:
+        record["cpu_seconds"] = report.cpu_seconds
+    if report.goal:
+        record["goal"] = report.goal
     return record
 
 
@@ -296,6 +338,12 @@ def _retrieval_from_json(record: JsonObject) -> RetrievalTrace:
         shortlist=tuple(record["shortlist"]),
         offered=tuple(record["offered"]),
         stages=tuple(StageReport(**stage) for stage in record["stages"]),
+        notes=tuple(record.get("notes", ())),
+        goals=tuple(
+            GoalTrace(intent=goal["intent"], ranked=tuple(goal["ranked"]))
+            for goal in record.get("goals", ())
+        ),
+        unmatched=tuple(record.get("unmatched", ())),
     )
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import LibraryError
+from agentkit.library.derived import Snapshot
 from agentkit.tools import composite
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
@@ -254,6 +256,25 @@ class Dag:
             f"{name!r} has no depth: in {shown([*path])} the tool {here!r} is not in the library; "
             "put it back, or take out what calls it"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class DagOfLibrary:
+    """The DAG as a derived value, see ``Library.derived``; ``Library.dag`` asks for it."""
+
+    def build(self, library: Snapshot) -> Dag:
+        """The DAG of all tools."""
+        return Dag.of(library.tools.values())
+
+    def update(
+        self, value: Dag, library: Snapshot, added: Sequence[Tool], removed: Collection[str]
+    ) -> Dag:
+        """The DAG after a change."""
+        return value.without(removed).with_tools(added)
+
+
+DAG = DagOfLibrary()
+"""The kind to ask for: ``library.derived(DAG)``."""
 
 
 def called_in(body: JsonObject) -> Iterator[str]:

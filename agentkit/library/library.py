@@ -6,14 +6,17 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from agentkit.errors import DuplicateToolError, ToolNotFoundError
 from agentkit.library.bindings import bind_composites, has_composites
-from agentkit.library.graph import Dag
+from agentkit.library.derived import Change, Derived, DerivedValues
+from agentkit.library.graph import DAG, Dag
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
+
+T = TypeVar("T")
 
 
 class Library:
@@ -50,6 +53,7 @@ class Library:
                 raise DuplicateToolError(tool.name)
         self._tools = MappingProxyType(by_name)
         self._version = version
+        self._values = DerivedValues()
 
     @property
     def version(self) -> int:
@@ -71,14 +75,27 @@ class Library:
         """SHA-256 over the names and digests of all definitions, in name order."""
         return digest({tool.name: tool.definition.digest for tool in self._tools.values()})
 
-    @cached_property
+    @property
     def dag(self) -> Dag:
         """Which composite calls which tool; see ``agentkit.library.dag`` for the questions.
 
-        Worked out when it is first asked for, and carried on from there by ``with_tools`` and
-        ``without``.
+        Worked out when it is first asked for, and carried on from there to later snapshots.
         """
-        return Dag.of(self)
+        return self.derived(DAG)
+
+    def derived(self, kind: Derived[T]) -> T:
+        """A value worked out from the definitions, such as a search index.
+
+        It is worked out when it is first asked for and kept. Libraries that are made from this one
+        bring it up to date by what changed, when they are asked for it.
+
+        Example:
+            >>> from agentkit.library.graph import DAG
+            >>> library = Library()
+            >>> library.derived(DAG) is library.dag
+            True
+        """
+        return self._values.get(kind, self)
 
     def get(self, name: str) -> Tool | None:
         """The tool of that name, or None."""
@@ -94,32 +111,33 @@ class Library:
         Cost: a copy of one dict and the new tools, whatever the size of the library.
         """
         added = Library(tools).tools
-        grown = self._with(self._tools | added)
-        if "dag" in self.__dict__:
-            grown.__dict__["dag"] = self.dag.with_tools(added.values())
-        return grown
+        return self._with(
+            self._tools | added,
+            Change(added={n: t for n, t in added.items() if not self._defines(t.definition)}),
+        )
 
     def without(self, names: Iterable[str]) -> Library:
         """A library that lacks ``names``; unknown names are ignored."""
-        dropped = set(names)
+        dropped = frozenset(names).intersection(self._tools)
         kept = {name: tool for name, tool in self._tools.items() if name not in dropped}
-        rest = self._with(kept)
-        if "dag" in self.__dict__:
-            rest.__dict__["dag"] = self.dag.without(dropped)
-        return rest
+        return self._with(kept, Change(removed=dropped))
 
     def at_version(self, version: int) -> Library:
         """The same tools under the version that a store gave them."""
-        library = Library(version=version)
-        library._tools = self._tools
-        if "dag" in self.__dict__:
-            library.__dict__["dag"] = self.dag
-        return library
+        return self._with(self._tools, Change(), version=version)
 
-    def _with(self, tools: dict[str, Tool]) -> Library:
+    def _defines(self, definition: ToolDefinition) -> bool:
+        """Whether this very definition is in the library."""
+        known = self._tools.get(definition.name)
+        return known is not None and known.definition is definition
+
+    def _with(
+        self, tools: Mapping[str, Tool], change: Change, *, version: int | None = None
+    ) -> Library:
         """A library of ``tools``, which are known to be well-formed, at the same version."""
-        library = Library(version=self._version)
-        library._tools = MappingProxyType(tools)
+        library = Library(version=self._version if version is None else version)
+        library._tools = tools if isinstance(tools, MappingProxyType) else MappingProxyType(tools)
+        library._values = self._values.after(change, size=len(tools))
         return library
 
     def bind(self, functions: Mapping[str, Tool | Callable[..., Any]] | Iterable[Tool]) -> Library:
@@ -137,18 +155,11 @@ class Library:
         """
         code = functions if isinstance(functions, Mapping) else tools_by_name(functions)
         bound = {name: _bound(self[name].definition, given) for name, given in code.items()}
-        library = self._with_code(self._tools | bound)
-        if has_composites(library):
-            composites, _ = bind_composites(library.tools, library.dag)
-            library = self._with_code(self._tools | bound | composites)
-        return library
-
-    def _with_code(self, tools: dict[str, Tool]) -> Library:
-        """The same definitions, with the code of ``tools``."""
-        library = self._with(tools)
-        if "dag" in self.__dict__:
-            library.__dict__["dag"] = self.dag
-        return library
+        tools = self._tools | bound
+        if has_composites(tools.values()):
+            composites, _ = bind_composites(tools, self.dag)
+            tools |= composites
+        return self._with(tools, Change())  # the definitions stay
 
     def __getitem__(self, name: str) -> Tool:
         try:

@@ -9,20 +9,26 @@ from agentkit._lazy import lazy_door
 if TYPE_CHECKING:
     from agentkit.retrieval.cards import card, schema_text
     from agentkit.retrieval.cascade import CascadeRetriever, default_retriever, default_stages
+    from agentkit.retrieval.goals import SubGoal
+    from agentkit.retrieval.index.config import IndexConfig
+    from agentkit.retrieval.index.lexical import FieldLengths, FieldWeights, LexicalChannel
+    from agentkit.retrieval.index.tool_index import ToolIndex
     from agentkit.retrieval.mentions import NameIndex
-    from agentkit.retrieval.rankers import FieldWeights, LexicalIndex, best
     from agentkit.retrieval.retriever import Hit, Retrieval, Retriever
-    from agentkit.retrieval.stages import ExactName, Lexical
-    from agentkit.retrieval.survivors import Stage, SubGoal, Survivors
+    from agentkit.retrieval.stages.exact_name import ExactName
+    from agentkit.retrieval.stages.lexical import Lexical
+    from agentkit.retrieval.survivors import Stage, Survivors
     from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 
 __all__ = [
     "CascadeRetriever",
     "ExactName",
+    "FieldLengths",
     "FieldWeights",
     "Hit",
+    "IndexConfig",
     "Lexical",
-    "LexicalIndex",
+    "LexicalChannel",
     "NameIndex",
     "Retrieval",
     "Retriever",
@@ -30,7 +36,7 @@ __all__ = [
     "SubGoal",
     "Survivors",
     "TokenCounter",
-    "best",
+    "ToolIndex",
     "card",
     "default_retriever",
     "default_stages",
@@ -40,19 +46,21 @@ __all__ = [
 
 _MODULES = {
     "CascadeRetriever": "agentkit.retrieval.cascade",
-    "ExactName": "agentkit.retrieval.stages",
-    "FieldWeights": "agentkit.retrieval.rankers",
+    "ExactName": "agentkit.retrieval.stages.exact_name",
+    "FieldLengths": "agentkit.retrieval.index.lexical",
+    "FieldWeights": "agentkit.retrieval.index.lexical",
     "Hit": "agentkit.retrieval.retriever",
-    "Lexical": "agentkit.retrieval.stages",
-    "LexicalIndex": "agentkit.retrieval.rankers",
+    "IndexConfig": "agentkit.retrieval.index.config",
+    "Lexical": "agentkit.retrieval.stages.lexical",
+    "LexicalChannel": "agentkit.retrieval.index.lexical",
     "NameIndex": "agentkit.retrieval.mentions",
     "Retrieval": "agentkit.retrieval.retriever",
     "Retriever": "agentkit.retrieval.retriever",
     "Stage": "agentkit.retrieval.survivors",
-    "SubGoal": "agentkit.retrieval.survivors",
+    "SubGoal": "agentkit.retrieval.goals",
     "Survivors": "agentkit.retrieval.survivors",
     "TokenCounter": "agentkit.retrieval.tokens",
-    "best": "agentkit.retrieval.rankers",
+    "ToolIndex": "agentkit.retrieval.index.tool_index",
     "card": "agentkit.retrieval.cards",
     "default_retriever": "agentkit.retrieval.cascade",
     "default_stages": "agentkit.retrieval.cascade",

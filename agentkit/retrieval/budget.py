@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentkit.library.library import Library
 from agentkit.retrieval.cards import card, schema_text
-from agentkit.retrieval.memo import PerLibrary
 from agentkit.retrieval.retriever import Hit
 from agentkit.retrieval.survivors import Survivors
 from agentkit.retrieval.tokens import TokenCounter
 from agentkit.tools.definition import ToolDefinition
+
+_REMEMBERED = 2_000
+"""Cards that are kept made: about half a megabyte."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +44,7 @@ class PricedCard:
 
 
 class PriceList:
-    """What showing a tool costs. Cards are made once for each library.
+    """What showing a tool costs. The tools that were shown last are remembered.
 
     Args:
         count_tokens: Counts the tokens of one text.
@@ -51,25 +52,15 @@ class PriceList:
 
     def __init__(self, count_tokens: TokenCounter) -> None:
         self._count = count_tokens
-        self._cards = PerLibrary(
-            lambda library: {entry.name: self._priced(entry) for entry in library.definitions}
-        )
-        self._totals = PerLibrary(
-            lambda library: sum(priced.tokens for priced in self._cards(library).values())
-        )
+        self._cards: dict[int, PricedCard] = {}  # by identity; a card keeps its definition alive
 
-    def card(self, definition: ToolDefinition, library: Library) -> PricedCard:
+    def card(self, definition: ToolDefinition) -> PricedCard:
         """The card of a tool and what it costs."""
-        known = self._cards(library).get(definition.name)
-        if known is not None and known.definition is definition:
-            return known
-        return self._priced(definition)  # a stage may show a tool in other words
-
-    def cards(self, definitions: Sequence[ToolDefinition], library: Library) -> int:
-        """Tokens of all cards of ``definitions``."""
-        if definitions is library.definitions:
-            return self._totals(library)
-        return sum(self.card(definition, library).tokens for definition in definitions)
+        known = self._cards.pop(id(definition), None) or self._priced(definition)
+        self._cards[id(definition)] = known  # the one used last stands last
+        if len(self._cards) > _REMEMBERED:
+            self._cards.pop(next(iter(self._cards)), None)
+        return known
 
     def schema(self, definition: ToolDefinition) -> int:
         """Tokens of a full schema."""
@@ -90,7 +81,7 @@ def pack(
     the other tools, best first, up to the first that does not fit.
     """
     hits = survivors.hits[:shortlist]
-    cards = [prices.card(hit.definition, survivors.library) for hit in hits]
+    cards = [prices.card(hit.definition) for hit in hits]
     full = _in_full(cards, offer, token_budget, prices)
     left = token_budget - sum(full.values()) - sum(cards[place].tokens for place in full)
     shown = set(full)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Sequence
-from time import perf_counter
+from dataclasses import replace
+from time import perf_counter, thread_time
 
 from agentkit.episodes import StageReport
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.retrieval.budget import Packed, PriceList, pack
+from agentkit.retrieval.goals import SubGoal
+from agentkit.retrieval.index.card_tokens import CardTokens
+from agentkit.retrieval.merging import merged
+from agentkit.retrieval.planner import Plan, Planner, identity_plan
 from agentkit.retrieval.retriever import Retrieval
-from agentkit.retrieval.stages import ExactName, Lexical
-from agentkit.retrieval.survivors import Stage, SubGoal, Survivors
+from agentkit.retrieval.stages.exact_name import ExactName
+from agentkit.retrieval.stages.lexical import Lexical
+from agentkit.retrieval.survivors import Stage, Survivors
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 
 logger = logging.getLogger(__name__)
@@ -28,12 +34,14 @@ class CascadeRetriever:
     best. When none fits, ``offered`` is empty, the cards that fit are there, and a warning is
     logged that names the budget needed.
 
-    What a stage knows about a library is worked out at the first query and kept for the lifetime
-    of that snapshot (about 0.1 CPU s for a thousand tools); send one query at start-up where the
-    first user must not wait for it.
+    What the stages read is an index (``Survivors.index``). It is made at the first query about a
+    library, in about 0.1 CPU s for a thousand tools, and later snapshots bring it up to date by
+    what changed; send one query at start-up where the first user must not wait for it.
 
     Args:
         stages: What to run, in order; by default ``default_stages(shortlist)``.
+        planner: Splits a query into steps; the stages run for each of them, and the results take
+            turns. None searches the query as it is.
         shortlist: Most tools to name.
         offer: Most tools to give in full.
         token_budget: Most tokens that cards and full schemas may cost together.
@@ -58,6 +66,7 @@ class CascadeRetriever:
         self,
         *,
         stages: Sequence[Stage] | None = None,
+        planner: Planner | None = None,
         shortlist: int = 32,
         offer: int = 5,
         token_budget: int = 1600,
@@ -71,6 +80,12 @@ class CascadeRetriever:
                 f"token_budget={token_budget} at least 0"
             )
         self.stages = tuple(stages or default_stages(shortlist))
+        self._planner = planner
+        self._card_tokens = CardTokens(count_tokens=count_tokens)
+        self._channels = (
+            self._card_tokens,
+            *(channel for stage in self.stages for channel in getattr(stage, "channels", ())),
+        )
         self._shortlist = shortlist
         self._offer = offer
         self._budget = token_budget
@@ -84,15 +99,17 @@ class CascadeRetriever:
         Raises:
             UsageError: A stage returned something else than survivors.
         """
-        survivors, reports = Survivors.of(library), []
-        for stage in self.stages:
-            started = perf_counter()
-            survivors = await _run(stage, query, survivors)
-            seconds = perf_counter() - started
-            reports.append(self._report(stage_name(stage), survivors, seconds))
-        started = perf_counter()
-        packed = self._packed(survivors)
-        reports.extend(_packing_reports(packed, perf_counter() - started))
+        start = Survivors.of(library, self._channels)
+        plan, reports = await self._plan(query, start)
+        found = []
+        for goal in plan.goals:
+            survivors, of_stages = await self._survivors(query, goal, start)
+            found.append(survivors)
+            reports += of_stages if len(plan.goals) == 1 else [_of(goal, one) for one in of_stages]
+        together = merged(found)
+        started, worked = perf_counter(), thread_time()
+        packed = self._packed(together)
+        reports += _packing_reports(packed, perf_counter() - started, thread_time() - worked)
         return Retrieval(
             query=query,
             hits=packed.hits,
@@ -100,8 +117,32 @@ class CascadeRetriever:
             cards=packed.cards,
             tokens=packed.card_tokens + packed.schema_tokens,
             stages=tuple(reports),
-            usage=survivors.usage,
+            usage=plan.usage + together.usage,
+            goals=plan.goals,
+            notes=(*plan.notes, *together.notes),
         )
+
+    async def _plan(self, query: str, start: Survivors) -> tuple[Plan, list[StageReport]]:
+        """The sub-goals, with a report about planning if there is a planner."""
+        if self._planner is None:
+            return identity_plan(query), []
+        started, worked = perf_counter(), thread_time()
+        plan = await self._planner(query)
+        if not plan.goals:
+            note = "the planner gave no step; the request was searched as it is"
+            plan = replace(plan, goals=(SubGoal(intent=query),), notes=(*plan.notes, note))
+        return plan, [self._report("planner", start, started, worked)]
+
+    async def _survivors(
+        self, query: str, goal: SubGoal, start: Survivors
+    ) -> tuple[Survivors, list[StageReport]]:
+        """What the stages leave for one sub-goal, with a report each."""
+        survivors, reports = start, []
+        for stage in self.stages:
+            started, worked = perf_counter(), thread_time()
+            survivors = await _run(stage, query, goal, survivors)
+            reports.append(self._report(stage_name(stage), survivors, started, worked))
+        return survivors, reports
 
     def _packed(self, survivors: Survivors) -> Packed:
         packed = pack(
@@ -117,7 +158,7 @@ class CascadeRetriever:
 
     def _warn_that_nothing_fits(self, survivors: Survivors) -> None:
         best = survivors.hits[0].definition
-        card = self._prices.card(best, survivors.library)
+        card = self._prices.card(best)
         logger.warning(
             "no tool is offered: %d matched, but none fits the token budget of %d; the best, %r, "
             "needs %d. Raise token_budget or shorten the definition",
@@ -127,9 +168,17 @@ class CascadeRetriever:
             card.tokens + self._prices.schema(best),
         )
 
-    def _report(self, name: str, survivors: Survivors, seconds: float) -> StageReport:
-        tokens = self._prices.cards(survivors.pool, survivors.library)
-        return StageReport(stage=name, survivors=len(survivors), tokens=tokens, seconds=seconds)
+    def _report(
+        self, name: str, survivors: Survivors, started: float, worked: float
+    ) -> StageReport:
+        seconds, cpu_seconds = perf_counter() - started, thread_time() - worked
+        return StageReport(
+            stage=name,
+            survivors=len(survivors),
+            tokens=self._card_tokens.total(survivors.index, survivors.mask),
+            seconds=seconds,
+            cpu_seconds=cpu_seconds,
+        )
 
 
 def default_stages(keep: int = 32) -> tuple[Stage, ...]:
@@ -152,8 +201,8 @@ def stage_name(stage: Stage) -> str:
     return str(name or type(stage).__name__)
 
 
-async def _run(stage: Stage, query: str, survivors: Survivors) -> Survivors:
-    returned: object = stage(query, SubGoal(intent=query), survivors)
+async def _run(stage: Stage, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
+    returned: object = stage(query, goal, survivors)
     if inspect.isawaitable(returned):
         returned = await returned
         if isinstance(returned, Survivors):
@@ -165,9 +214,17 @@ async def _run(stage: Stage, query: str, survivors: Survivors) -> Survivors:
     )
 
 
-def _packing_reports(packed: Packed, seconds: float) -> tuple[StageReport, StageReport]:
+def _of(goal: SubGoal, report: StageReport) -> StageReport:
+    return replace(report, goal=goal.intent)
+
+
+def _packing_reports(packed: Packed, seconds: float, cpu: float) -> tuple[StageReport, StageReport]:
     shortlist = StageReport(
-        stage="shortlist", survivors=len(packed.hits), tokens=packed.card_tokens, seconds=seconds
+        stage="shortlist",
+        survivors=len(packed.hits),
+        tokens=packed.card_tokens,
+        seconds=seconds,
+        cpu_seconds=cpu,
     )
     offer = StageReport(
         stage="offer", survivors=len(packed.offered), tokens=packed.schema_tokens, seconds=0.0

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
-_NAME = re.compile(r"[A-Za-z0-9_]+(?:[.\-/:]+[A-Za-z0-9_]+)*")
+from agentkit.retrieval.index.names import IDENTIFIER, NameTable
+from agentkit.retrieval.index.phrases import Spans
+from agentkit.retrieval.index.segment import LARGEST
+
 _LOOKS_LIKE_CODE = re.compile(r"[_.\-/:]|[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 _MARKED = re.compile(
     r"`([^`\n]+)`"  # `add`
@@ -47,13 +51,10 @@ class NameIndex:
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._by_folded: dict[str, list[str]] = {}
-        self._phrases: list[str] = []
-        for name in names:
-            folded = name.casefold()
-            self._by_folded.setdefault(folded, []).append(name)
-            if not (_NAME.fullmatch(name) or name.isalnum()):
-                self._phrases.append(folded)
+        known = list(dict.fromkeys(names))
+        self._tables = [
+            NameTable.of(known[start : start + LARGEST]) for start in range(0, len(known), LARGEST)
+        ]
 
     def mentioned(self, text: str) -> Mapping[str, bool]:
         """The names that ``text`` mentions.
@@ -62,25 +63,54 @@ class NameIndex:
             Per name, whether the text writes it with the same capitals: where two names differ
             in capitals alone, that one is meant.
         """
-        found: dict[str, bool] = {}
-        for written in (*_identifiers(text), *_marked(text), *self._verbatim(text)):
-            for name in self._by_folded.get(written.casefold(), ()):
-                found[name] = found.get(name, False) or name == written
-        return found
+        return mentioned(text, self)
 
-    def _verbatim(self, text: str) -> list[str]:
-        """Phrases that stand in the text, as they are written there."""
-        folded = text.casefold()
-        spans = [(folded.find(phrase), phrase) for phrase in self._phrases if phrase in folded]
+    def called(self, folded: str) -> list[str]:
+        """The names that equal ``folded`` without capitals."""
+        return [table.names[row] for table in self._tables for row in table.rows_of(folded)]
+
+    def phrases_in(self, spans: Spans) -> list[tuple[int, str]]:
+        """Where which names stand word for word, of those that are no identifiers."""
         return [
-            text[start : start + len(phrase)] if len(folded) == len(text) else phrase
-            for start, phrase in sorted(spans)
-            if re.search(rf"(?<![A-Za-z0-9_]){re.escape(phrase)}(?![A-Za-z0-9_])", folded)
+            (start, table.names[row])
+            for table in self._tables
+            for start, row in table.phrases_in(spans)
         ]
 
 
+class Names(Protocol):
+    """Names that can be looked up; a ``ToolIndex`` is one."""
+
+    def called(self, folded: str) -> Sequence[str]:
+        """The names that equal ``folded`` without capitals."""
+        ...
+
+    def phrases_in(self, spans: Spans) -> Sequence[tuple[int, str]]:
+        """Where which names stand word for word, of those that are no identifiers."""
+        ...
+
+
+def mentioned(text: str, names: Names) -> dict[str, bool]:
+    """Which of ``names`` a text mentions, see ``NameIndex``."""
+    found: dict[str, bool] = {}
+    for written in (*_identifiers(text), *_marked(text), *_verbatim(text, names)):
+        for name in names.called(written.casefold()):
+            found[name] = found.get(name, False) or name == written
+    return found
+
+
+def _verbatim(text: str, names: Names) -> list[str]:
+    """Phrases that stand in the text, as they are written there."""
+    folded = text.casefold()
+    same = len(folded) == len(text)  # some letters become two without capitals
+    return [
+        text[start : start + len(name.casefold())] if same else name
+        for start, name in sorted(names.phrases_in(Spans(folded)))
+    ]
+
+
 def _identifiers(text: str) -> list[str]:
-    return [word for word in _NAME.findall(text) if _LOOKS_LIKE_CODE.search(word)]
+    return [word for word in IDENTIFIER.findall(text) if _LOOKS_LIKE_CODE.search(word)]
 
 
 def _marked(text: str) -> list[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from agentkit.episodes import RetrievalTrace, StageReport
 from agentkit.library.library import Library
 from agentkit.messages import Usage
+from agentkit.retrieval.features import GraphFeatures
+from agentkit.retrieval.goals import SubGoal
 from agentkit.tools.definition import ToolDefinition
 
 
@@ -19,11 +22,15 @@ class Hit:
         definition: The tool.
         score: Higher is better; comparable within one retrieval only.
         reason: What matched, in words, for people.
+        fields: What each kind of evidence added to the score, by its name.
+        features: Where the tool stands in the graph, when a stage has looked.
     """
 
     definition: ToolDefinition
     score: float
     reason: str = ""
+    fields: Mapping[str, float] = field(default_factory=dict)
+    features: GraphFeatures | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +45,8 @@ class Retrieval:
         tokens: Estimated prompt tokens of ``cards`` and the full schemas together.
         stages: One report per stage, in order.
         usage: What the stages spent on models, for those that ask one.
+        goals: The steps that tools were looked for.
+        notes: Fallbacks that were taken, in words.
     """
 
     query: str
@@ -47,6 +56,8 @@ class Retrieval:
     tokens: int
     stages: tuple[StageReport, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    goals: tuple[SubGoal, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def trace(self) -> RetrievalTrace:
         """The record of this retrieval that an episode keeps."""
@@ -55,6 +66,7 @@ class Retrieval:
             shortlist=tuple(hit.definition.name for hit in self.hits),
             offered=tuple(definition.name for definition in self.offered),
             stages=self.stages,
+            notes=self.notes,
         )
 
 

@@ -1,73 +1,113 @@
-"""What passes from stage to stage: the sub-goal, and the tools still in the running."""
+"""What passes from stage to stage: the tools still in the running, and their scores."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from agentkit.library.library import Library
 from agentkit.messages import Usage
+from agentkit.retrieval.goals import SubGoal
+from agentkit.retrieval.index.channel import Channel, Mask
+from agentkit.retrieval.index.config import IndexConfig
+from agentkit.retrieval.index.tool_index import ToolIndex
 from agentkit.retrieval.retriever import Hit
 from agentkit.tools.definition import ToolDefinition
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SubGoal:
-    """What a tool is looked for: one step of what the user asked.
-
-    Attributes:
-        intent: The step in words; the whole query when nobody split it.
-        argument_names: Names of arguments that the step's tool probably takes. A planner model
-            that guesses them helps retrieval more than one that guesses types.
-    """
-
-    intent: str
-    argument_names: tuple[str, ...] = ()
+__all__ = ["Stage", "SubGoal", "Survivors"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Survivors:
     """The tools still in the running; immutable, each method returns another one.
 
-    A stage may rank tools (``add``), drop some (``where``), or drop all that no stage has ranked
-    (``best``). It can not bring a tool back.
+    A stage may rank tools (``add``), drop some (``where``, ``only``), or drop all that no stage
+    has ranked (``best``). It can not bring a tool back.
 
     Attributes:
         library: The snapshot that the run is pinned to.
-        pool: Every tool still in the running: in library order, or best first after ``best``. At
-            the start this is the very object ``library.definitions``, which costs nothing.
-        hits: Those of the pool that a stage has ranked, best first.
+        index: The index of that snapshot; masks and factors are by its rows.
+        mask: bool[index.size], the rows still in the running; None for all tools. Not to be
+            written to.
+        factors: float32[index.size], what a stage that ranks multiplies its score of a tool by;
+            None for 1 everywhere.
+        hits: Those tools that a stage has ranked, best first.
         usage: What stages spent on models so far.
+        notes: Fallbacks that were taken so far, in words.
     """
 
     library: Library
-    pool: tuple[ToolDefinition, ...]
+    index: ToolIndex
+    mask: Mask | None = None
+    factors: NDArray[np.float32] | None = None
     hits: tuple[Hit, ...] = ()
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = dataclasses.field(default_factory=Usage)
+    notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, library: Library) -> Survivors:
-        """All tools of a library, none of them ranked."""
-        return cls(library=library, pool=library.definitions)
+    def of(cls, library: Library, channels: Sequence[Channel[Any]] = ()) -> Survivors:
+        """All tools of a library, none of them ranked.
+
+        Args:
+            library: The snapshot.
+            channels: What the stages to come read, see their ``channels``.
+        """
+        index = library.derived(IndexConfig(channels=tuple(dict.fromkeys(channels))))
+        return cls(library=library, index=index)
 
     @property
     def is_whole_library(self) -> bool:
         """Whether no tool has been dropped yet."""
-        return self.pool is self.library.definitions
+        return self.mask is None
+
+    @property
+    def pool(self) -> tuple[ToolDefinition, ...]:
+        """Every tool still in the running: ranked ones first, best first, then library order.
+
+        Cost: a look at each tool of the library; ``len`` and the methods do without.
+        """
+        ranked = {hit.definition.name: hit.definition for hit in self.hits}
+        rest = (one for one in self.library.definitions if one.name not in ranked)
+        return (*ranked.values(), *(one for one in rest if self.has(one.name)))
 
     def __len__(self) -> int:
-        return len(self.pool)
+        return len(self.index) if self.mask is None else int(self.mask.sum())
+
+    def has(self, name: str) -> bool:
+        """Whether the tool of that name is still in the running."""
+        row = self.index.row(name)
+        return row is not None and (self.mask is None or bool(self.mask[row]))
 
     def where(self, keep: Callable[[ToolDefinition], bool]) -> Survivors:
-        """Only the tools for which ``keep`` holds; scores stay."""
-        pool = tuple(definition for definition in self.pool if keep(definition))
-        names = {definition.name for definition in pool}
-        hits = tuple(hit for hit in self.hits if hit.definition.name in names)
-        return replace(self, pool=pool, hits=hits)
+        """Only the tools for which ``keep`` holds; scores stay.
+
+        Cost: a call of ``keep`` for each tool in the running.
+        """
+        import numpy as np
+
+        mask = np.zeros(self.index.size, bool)
+        for row in np.flatnonzero(self.index.alive if self.mask is None else self.mask).tolist():
+            mask[row] = keep(self.library[self.index.name(row)].definition)
+        return self.only(mask)
+
+    def only(self, mask: Mask) -> Survivors:
+        """Only the tools whose rows are in ``mask``; scores stay."""
+        mask = mask & (self.index.alive if self.mask is None else self.mask)
+        hits = tuple(hit for hit in self.hits if self._holds(mask, hit.definition.name))
+        return replace(self, mask=mask, hits=hits)
 
     def add(
-        self, scores: Mapping[str, float], *, reason: str | Mapping[str, str] = ""
+        self,
+        scores: Mapping[str, float],
+        *,
+        reason: str | Mapping[str, str] = "",
+        field: str = "",
     ) -> Survivors:
         """Add to the scores of tools; one without a score so far starts at 0.
 
@@ -75,44 +115,59 @@ class Survivors:
             scores: What to add, by tool name, negative to push down. Names that are not in the
                 running are ignored, as a model that ranks may invent some.
             reason: Why, for people: one text for all, or one by tool name.
+            field: The kind of evidence, under which ``Hit.fields`` keeps what was added.
 
         Returns:
             The survivors, ranked anew. Ties keep the order that they had; newly ranked tools
             come after the others, in the order of ``scores``.
         """
         ranked = {hit.definition.name: hit for hit in self.hits}
-        known = self._known(scores)
-        for name, definition in known.items():
-            why = reason if isinstance(reason, str) else reason.get(name, "")
-            hit = ranked.get(name, Hit(definition=definition, score=0.0))
-            reasons = "; ".join(filter(None, (hit.reason, why)))
-            ranked[name] = replace(hit, score=hit.score + scores[name], reason=reasons)
+        for name, score in scores.items():
+            hit = ranked.get(name) or self._unranked(name)
+            if hit is not None:
+                why = reason if isinstance(reason, str) else reason.get(name, "")
+                ranked[name] = _raised(hit, score, why, field)
         hits = sorted(ranked.values(), key=lambda hit: -hit.score)
         return replace(self, hits=tuple(hits))
 
     def best(self, count: int | None = None) -> Survivors:
         """Only the ``count`` best of the ranked tools, or all of those; unranked tools drop out."""
+        import numpy as np
+
         hits = self.hits[:count]
-        return replace(self, hits=hits, pool=tuple(hit.definition for hit in hits))
+        mask = np.zeros(self.index.size, bool)
+        rows = (self.index.row(hit.definition.name) for hit in hits)
+        mask[[row for row in rows if row is not None]] = True
+        return replace(self, hits=hits, mask=mask)
+
+    def scaled(self, factors: NDArray[np.float32]) -> Survivors:
+        """The same survivors, whose later scores are multiplied by ``factors`` too, by row."""
+        return replace(self, factors=factors if self.factors is None else self.factors * factors)
 
     def spent(self, usage: Usage) -> Survivors:
         """The same survivors, with ``usage`` added to what stages spent on models."""
         return replace(self, usage=self.usage + usage)
 
-    def _known(self, scores: Mapping[str, float]) -> dict[str, ToolDefinition]:
-        """Definitions of the names in ``scores`` that are in the running, in that order."""
-        if self.is_whole_library:
-            tools = self.library.tools
-            return {name: tools[name].definition for name in scores if name in tools}
-        pool = {definition.name: definition for definition in self.pool}
-        return {name: pool[name] for name in scores if name in pool}
+    def note(self, text: str) -> Survivors:
+        """The same survivors, with a fallback recorded for the trace."""
+        return replace(self, notes=(*self.notes, text))
+
+    def _holds(self, mask: Mask, name: str) -> bool:
+        row = self.index.row(name)
+        return row is not None and bool(mask[row])
+
+    def _unranked(self, name: str) -> Hit | None:
+        if not self.has(name):
+            return None
+        return Hit(definition=self.library[name].definition, score=0.0)
 
 
 class Stage(Protocol):
     """One step of a cascade: any async callable of this form.
 
     An async function will do; so will an object with ``async def __call__``. A report calls the
-    stage by its ``name`` attribute if it has one, else by the function's or the class's name.
+    stage by its ``name`` attribute if it has one, else by the function's or the class's name. A
+    stage that reads channels of the index names them in an attribute ``channels``, a tuple.
     """
 
     async def __call__(self, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
@@ -127,3 +182,11 @@ class Stage(Protocol):
             What is left now, with the stage's own cost added by ``Survivors.spent``.
         """
         ...
+
+
+def _raised(hit: Hit, score: float, why: str, kind: str) -> Hit:
+    fields = hit.fields
+    if kind:
+        fields = {**fields, kind: fields.get(kind, 0.0) + score}
+    reasons = "; ".join(filter(None, (hit.reason, why)))
+    return replace(hit, score=hit.score + score, reason=reasons, fields=fields)

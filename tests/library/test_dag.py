@@ -283,14 +283,14 @@ def test_a_dag_carried_along_is_the_one_made_afresh(steps):
         assert circular == (find_cycle(library) is not None)
 
 
-def test_a_dag_is_made_when_it_is_asked_for(library):
-    """A library that nobody asks has none; one that was asked hands it on."""
-    assert "dag" not in vars(library)
-    assert "dag" not in vars(library.with_tools([primitive("new")]))
+def test_a_dag_is_carried_to_changed_libraries(library):
+    """A changed library has its own DAG; one whose definitions stay shares that of the first."""
     before = library.dag
     for changed in (library.with_tools([primitive("new")]), library.without(["lone"])):
-        assert vars(changed)["dag"] == Dag.of(changed)
-    assert vars(library.bind({"a": print}))["dag"] is before
+        assert changed.dag == Dag.of(changed)
+        assert changed.dag is changed.dag
+    assert library.bind({"a": print}).dag is before
+    assert library.at_version(7).dag is before
     assert library.dag is before
     assert len(before.children) == 5
 

@@ -21,6 +21,11 @@ from agentkit.retrieval import (
 )
 
 
+def everything(library, *stages):
+    """All tools of a library, with what the stages read."""
+    return Survivors.of(library, [one for stage in stages for one in stage.channels])
+
+
 async def run(stage, query, survivors, goal=None):
     return await stage(query, goal or SubGoal(intent=query), survivors)
 
@@ -40,7 +45,8 @@ async def test_exact_name_lifts_and_drops_nothing(catalogue):
 
 async def test_lexical_keeps_the_best_matches_and_says_why(catalogue):
     """At most ``keep`` tools go on; the best match adds a score of 1."""
-    left = await run(Lexical(keep=2), "forecast of the weather, the time", Survivors.of(catalogue))
+    stage = Lexical(keep=2)
+    left = await run(stage, "forecast of the weather, the time", everything(catalogue, stage))
     assert ranked(left) == ["get_weather", "get_time"]
     assert len(left) == 2
     assert left.hits[0].score == 1.0
@@ -49,14 +55,14 @@ async def test_lexical_keeps_the_best_matches_and_says_why(catalogue):
 
 async def test_lexical_keeps_what_an_earlier_stage_ranked(catalogue):
     """A tool that shares no word survives if it has a score, behind or before the others."""
-    before = Survivors.of(catalogue).add({"send_mail": 0.001}, reason="likely")
+    before = everything(catalogue, Lexical()).add({"send_mail": 0.001}, reason="likely")
     left = await run(Lexical(), "weather", before)
     assert ranked(left) == ["get_weather", "send_mail"]
 
 
 async def test_lexical_adds_to_ranked_tools_beyond_its_cut(catalogue):
     """A tool ranked before gets the points of its own match although others match better."""
-    before = Survivors.of(catalogue).add({"get_time": 2.0})
+    before = everything(catalogue, Lexical()).add({"get_time": 2.0})
     left = await run(Lexical(keep=1), "weather forecast for the city and the time", before)
     assert ranked(left) == ["get_time"]
     assert left.hits[0].score > 2.0
@@ -64,25 +70,30 @@ async def test_lexical_adds_to_ranked_tools_beyond_its_cut(catalogue):
 
 async def test_lexical_stays_among_the_survivors(catalogue):
     """A tool that a filter dropped does not come back."""
-    before = Survivors.of(catalogue).where(lambda definition: definition.name != "get_weather")
+    before = everything(catalogue, Lexical()).where(
+        lambda definition: definition.name != "get_weather"
+    )
     assert ranked(await run(Lexical(), "weather or time", before)) == ["get_time"]
 
 
 async def test_guessed_argument_names_help(catalogue):
     """Argument names of the sub-goal are searched along with its intent."""
     goal = SubGoal(intent="money each month", argument_names=("term",))
-    left = await run(Lexical(), "money each month", Survivors.of(catalogue), goal)
+    start = everything(catalogue, Lexical())
+    left = await run(Lexical(), "money each month", start, goal)
     assert "calculate_loan" in ranked(left)
-    assert "calculate_loan" in ranked(await run(Lexical(), "the term", Survivors.of(catalogue)))
-    assert ranked(await run(Lexical(), "money each week", Survivors.of(catalogue))) == []
+    assert "calculate_loan" in ranked(await run(Lexical(), "the term", start))
+    assert ranked(await run(Lexical(), "money each week", start)) == []
 
 
 async def test_lexical_takes_weights(define):
     """The weights given are those of its index."""
     library = Library([define("rocket", "Plain."), define("plain", "Rocket, a rocket.")])
     weights = FieldWeights(name=0.1, description=5.0)
-    assert ranked(await run(Lexical(), "rocket", Survivors.of(library))) == ["rocket", "plain"]
-    left = await run(Lexical(weights=weights), "rocket", Survivors.of(library))
+    weighted = Lexical(weights=weights)
+    start = everything(library, Lexical(), weighted)
+    assert ranked(await run(Lexical(), "rocket", start)) == ["rocket", "plain"]
+    left = await run(weighted, "rocket", start)
     assert ranked(left) == ["plain", "rocket"]
 
 
@@ -132,7 +143,7 @@ def test_where_drops_ranked_and_unranked_alike(catalogue):
     survivors = Survivors.of(catalogue).add({"add": 1.0, "search": 2.0})
     left = survivors.where(lambda definition: definition.name in {"add", "get_time"})
     assert ranked(left) == ["add"]
-    assert [definition.name for definition in left.pool] == ["get_time", "add"]
+    assert [definition.name for definition in left.pool] == ["add", "get_time"]
     assert not left.is_whole_library
 
 

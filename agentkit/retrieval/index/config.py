@@ -1,0 +1,114 @@
+"""``IndexConfig``: how the index of a library is made, and kept up with what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentkit.library.derived import Snapshot
+from agentkit.retrieval.index.channel import Channel, Mask
+from agentkit.retrieval.index.segment import LARGEST, Segment
+from agentkit.retrieval.index.tool_index import Part, ToolIndex
+from agentkit.tools.tool import Tool
+
+_SMALL = 64
+"""Segments of so few tools are merged into one at each insert."""
+
+_MOST_GONE = 0.5
+"""A segment that lost more of its tools than this is written anew without them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class IndexConfig:
+    """Which channels an index has: the kind to ask a library for, see ``Library.derived``.
+
+    The index is a log of segments. What is new comes as a segment of its own, which is merged with
+    its neighbours when these are not larger, as in a binary counter: a tool is moved once for each
+    doubling of its segment. What is gone loses its bit in a mask. Nothing that another version
+    uses is written to.
+
+    Attributes:
+        channels: What is worked out about each tool; the order does not matter to results.
+    """
+
+    channels: tuple[Channel[Any], ...] = ()
+
+    def build(self, library: Snapshot) -> ToolIndex:
+        """The index of a whole library."""
+        return self._index(self._segments(list(library.tools.values())))
+
+    def update(
+        self, value: ToolIndex, library: Snapshot, added: Sequence[Tool], removed: Collection[str]
+    ) -> ToolIndex:
+        """The index after a change."""
+        gone = [
+            row
+            for name in (*removed, *(tool.name for tool in added))
+            if (row := value.row(name)) is not None
+        ]
+        parts = _without(value.parts, gone)
+        return self._index(self._settled([*parts, *self._segments(added)]))
+
+    def _segments(self, tools: Sequence[Tool]) -> list[tuple[Segment, Mask | None]]:
+        definitions = [tool.definition for tool in tools]
+        return [
+            (Segment.of(definitions[start : start + LARGEST], self.channels), None)
+            for start in range(0, len(definitions), LARGEST)
+        ]
+
+    def _settled(
+        self, parts: list[tuple[Segment, Mask | None]]
+    ) -> list[tuple[Segment, Mask | None]]:
+        """The segments after merging what is small, and cleaning what is mostly gone."""
+        first = _first_to_merge([len(segment) for segment, _ in parts])
+        kept = [self._cleaned(*part) for part in parts[:first]]
+        if first < len(parts) - 1:
+            kept.append((Segment.merged(parts[first:], self.channels), None))
+        else:
+            kept += [self._cleaned(*part) for part in parts[first:]]
+        return [(segment, mask) for segment, mask in kept if len(segment)]
+
+    def _cleaned(self, segment: Segment, mask: Mask | None) -> tuple[Segment, Mask | None]:
+        if mask is None or mask.sum() >= _MOST_GONE * len(segment):
+            return segment, mask
+        return Segment.merged([(segment, mask)], self.channels), None
+
+    def _index(self, segments: Sequence[tuple[Segment, Mask | None]]) -> ToolIndex:
+        parts, offset = [], 0
+        for segment, mask in segments:
+            living = len(segment) if mask is None else int(mask.sum())
+            parts.append(Part(segment=segment, offset=offset, alive=mask, living=living))
+            offset += len(segment)
+        return ToolIndex(tuple(parts), self.channels)
+
+
+def _without(parts: Sequence[Part], gone: Sequence[int]) -> list[tuple[Segment, Mask | None]]:
+    """The segments with the rows of ``gone`` taken out; masks of earlier versions stay."""
+    import numpy as np
+
+    left = []
+    for part in parts:
+        mask = part.alive
+        here = [row - part.offset for row in gone if part.rows.start <= row < part.rows.stop]
+        if here:
+            mask = np.ones(part.size, bool) if mask is None else mask.copy()
+            mask[here] = False
+        left.append((part.segment, mask))
+    return left
+
+
+def _first_to_merge(sizes: Sequence[int]) -> int:
+    """From which segment on all are merged into one; the last one's place for none.
+
+    Example:
+        >>> _first_to_merge([4096, 128, 65, 64, 1]), _first_to_merge([128, 65, 1])
+        (1, 2)
+    """
+    first, total = len(sizes) - 1, sizes[-1] if sizes else 0
+    while (
+        first > 0 and sizes[first - 1] <= max(_SMALL, total) and total + sizes[first - 1] <= LARGEST
+    ):
+        first -= 1
+        total += sizes[first]
+    return max(first, 0)

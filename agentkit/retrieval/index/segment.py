@@ -1,0 +1,52 @@
+"""``Segment``: some tools, and what each channel knows about them. Never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentkit.retrieval.index.channel import Channel, Mask
+from agentkit.retrieval.index.names import NameTable
+from agentkit.tools.definition import ToolDefinition
+
+LARGEST = 32_768
+"""Most tools of a segment: rows fit into 16 bits, and no insert waits for a larger merge."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Segment:
+    """An index over some definitions.
+
+    Attributes:
+        names: Their names.
+        data: What each channel made of them.
+    """
+
+    names: NameTable
+    data: Mapping[Channel[Any], Any]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def of(cls, definitions: Sequence[ToolDefinition], channels: Sequence[Channel[Any]]) -> Segment:
+        """The segment of some definitions; the place in the list is the row."""
+        return cls(
+            names=NameTable.of([definition.name for definition in definitions]),
+            data={channel: channel.build(definitions) for channel in channels},
+        )
+
+    @classmethod
+    def merged(
+        cls, parts: Sequence[tuple[Segment, Mask | None]], channels: Sequence[Channel[Any]]
+    ) -> Segment:
+        """Several segments as one, without the rows that are not kept."""
+        sizes = [len(part) if mask is None else int(mask.sum()) for part, mask in parts]
+        return cls(
+            names=NameTable.merged([(part.names, mask) for part, mask in parts]),
+            data={
+                channel: channel.merge([(part.data[channel], mask) for part, mask in parts], sizes)
+                for channel in channels
+            },
+        )

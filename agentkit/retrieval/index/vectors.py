@@ -1,0 +1,210 @@
+"""``VectorChannel``: what tools mean, as vectors of an embedding model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from agentkit.retrieval.cards import first_sentence
+from agentkit.retrieval.embedders import Embedder
+from agentkit.retrieval.index.channel import Mask
+from agentkit.retrieval.index.packing import pack_arrays, unpack_arrays
+from agentkit.retrieval.index.tool_index import Part, ToolIndex
+from agentkit.tools.definition import ToolDefinition
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from agentkit.retrieval.embedders import FloatRows
+
+_VERSION = 1
+"""Raise it when ``vector_text`` or the way vectors are kept changes."""
+
+_RESCORED = 8
+"""So many times the rows asked for are compared exactly, chosen by the signs of their numbers."""
+
+_ALWAYS_RESCORED = 512
+"""And never fewer than these, so that small catalogues are compared exactly throughout."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VectorRows:
+    """The vectors of the tools of a segment: 292 bytes each at 256 dimensions.
+
+    Attributes:
+        codes: int8[tools, dimensions], each row scaled so that its largest number is 127.
+        inverse_norms: float32[tools], 1 / length of the row in ``codes``; 0 for a row of zeros.
+        signs: uint64[words, tools]: a bit for each number above 0, to find near ones fast.
+    """
+
+    codes: NDArray[np.int8]
+    inverse_norms: NDArray[np.float32]
+    signs: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, vectors: FloatRows) -> VectorRows:
+        """The rows of an array, rounded to 8 bits.
+
+        Example:
+            >>> import numpy as np
+            >>> rows = VectorRows.of(np.array([[3.0, -4.0], [0.0, 0.0]], np.float32))
+            >>> rows.codes.tolist(), rows.signs.tolist()
+            ([[95, -127], [0, 0]], [[1, 0]])
+        """
+        import numpy as np
+
+        largest = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
+        largest[largest == 0] = 1
+        codes = np.rint(vectors * (127 / largest)).astype(np.int8)
+        lengths = np.linalg.norm(codes.astype(np.float32), axis=1)
+        inverse = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        return cls(codes=codes, inverse_norms=inverse, signs=_signs(codes))
+
+    def cosines(self, vectors: FloatRows, rows: NDArray[np.intp]) -> FloatRows:
+        """float32[vectors, rows]: the cosine of each of ``vectors``, of length 1, to each row."""
+        import numpy as np
+
+        return (vectors @ self.codes[rows].astype(np.float32).T) * self.inverse_norms[rows]
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorChannel:
+    """A vector for each tool, of its name and the first sentence of its description.
+
+    Longer texts were tried: the whole description and the names of parameters change recall@5 by
+    less than half a point on two public catalogues and lose two points on a third.
+
+    Attributes:
+        embedder: The model. Equal models share data, so pass the same object to all retrievers.
+    """
+
+    embedder: Embedder
+
+    @property
+    def fingerprint(self) -> str:
+        """The model's."""
+        return f"vectors/{_VERSION}/{self.embedder.fingerprint}"
+
+    def query(self, texts: Sequence[str]) -> FloatRows:
+        """The vectors of texts at length 1; a text that the model does not know stays at zeros."""
+        import numpy as np
+
+        vectors = self.embedder.embed(texts)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+
+    # --- answering --------------------------------------------------------------------------------
+
+    def nearest(
+        self, index: ToolIndex, vector: NDArray[np.float32], count: int, mask: Mask | None = None
+    ) -> NDArray[np.intp]:
+        """Rows among which the tools nearest to ``vector`` are, ascending; at least ``count``.
+
+        Signs are compared first: that reads 32 bytes a tool instead of 256. Compare the rows
+        exactly with ``cosines``.
+
+        Args:
+            index: An index that has this channel.
+            vector: float32[dimensions].
+            count: How many of the nearest are wanted.
+            mask: bool[index.size], rows in question; None for all.
+        """
+        import numpy as np
+
+        if not vector.any() or not index.size:
+            return np.zeros(0, np.intp)
+        mask = index.alive if mask is None and len(index) < index.size else mask
+        wanted = max(_ALWAYS_RESCORED, _RESCORED * count)
+        if index.size <= wanted:
+            return np.arange(index.size) if mask is None else np.flatnonzero(mask)
+        differing = np.concatenate([_differing(data.signs, vector) for _, data in index.data(self)])
+        if mask is not None:
+            differing[~mask] = np.iinfo(differing.dtype).max
+        up_to = np.cumsum(np.bincount(differing))
+        bound = int(np.searchsorted(up_to, min(wanted, int(up_to[-1]))))
+        return np.flatnonzero(differing <= min(bound, len(vector)))
+
+    def cosines(self, index: ToolIndex, vectors: FloatRows, rows: NDArray[np.intp]) -> FloatRows:
+        """How alike texts and tools are.
+
+        Args:
+            index: An index that has this channel.
+            vectors: float32[texts, dimensions], see ``query``.
+            rows: Rows of the index, ascending.
+
+        Returns:
+            float32[texts, rows], -1 to 1; 0 where the model knows nothing.
+        """
+        import numpy as np
+
+        found = np.zeros((len(vectors), len(rows)), np.float32)
+        for part, data, here in self._within(index, rows):
+            found[:, here] = data.cosines(vectors, rows[here] - part.offset)
+        return found
+
+    def _within(
+        self, index: ToolIndex, rows: NDArray[np.intp]
+    ) -> Iterator[tuple[Part, VectorRows, slice]]:
+        """The segments that hold some of ``rows``, and which of these."""
+        import numpy as np
+
+        for part, data in index.data(self):
+            start, stop = np.searchsorted(rows, (part.rows.start, part.rows.stop)).tolist()
+            if start < stop:
+                yield part, data, slice(start, stop)
+
+    # --- keeping ----------------------------------------------------------------------------------
+
+    def build(self, definitions: Sequence[ToolDefinition]) -> VectorRows:
+        """The vectors of some definitions."""
+        return VectorRows.of(self.embedder.embed([vector_text(one) for one in definitions]))
+
+    def merge(
+        self, parts: Sequence[tuple[VectorRows, Mask | None]], sizes: Sequence[int]
+    ) -> VectorRows:
+        """The vectors of several segments."""
+        import numpy as np
+
+        kept = [(part, slice(None) if mask is None else mask) for part, mask in parts]
+        return VectorRows(
+            codes=np.concatenate([part.codes[mask] for part, mask in kept]),
+            inverse_norms=np.concatenate([part.inverse_norms[mask] for part, mask in kept]),
+            signs=np.concatenate([part.signs[:, mask] for part, mask in kept], axis=1),
+        )
+
+    def to_bytes(self, data: VectorRows) -> bytes:
+        """All three arrays."""
+        return pack_arrays({name: getattr(data, name) for name in VectorRows.__slots__})
+
+    def from_bytes(self, blob: bytes) -> VectorRows:
+        """The inverse of ``to_bytes``."""
+        return VectorRows(**unpack_arrays(blob))
+
+
+def vector_text(definition: ToolDefinition) -> str:
+    """What of a tool is embedded: ``name: first sentence``, identifiers in words."""
+    name = " ".join(re.split(r"[_.\-/]+", definition.name))
+    return f"{name}: {first_sentence(definition.text)}"
+
+
+def _signs(codes: NDArray[np.int8]) -> NDArray[np.uint64]:
+    """uint64[words, rows]: a bit for each number above 0."""
+    import numpy as np
+
+    bits = np.packbits(codes > 0, axis=1, bitorder="little")
+    padded = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
+    return np.ascontiguousarray(padded.view(np.uint64).T)
+
+
+def _differing(signs: NDArray[np.uint64], vector: NDArray[np.float32]) -> NDArray[np.uint16]:
+    """uint16[rows]: in how many numbers the sign of a row is not that of ``vector``."""
+    import numpy as np
+
+    wanted = _signs(vector[None, :] > 0)[:, 0]
+    total = np.zeros(signs.shape[1], np.uint16)
+    for word, want in zip(signs, wanted, strict=True):
+        total += np.bitwise_count(word ^ want)
+    return total

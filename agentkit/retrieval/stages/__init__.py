@@ -1,0 +1,25 @@
+"""The stages that ship: callables that rank or narrow the survivors, one a file.
+
+Each is an item in the list that ``CascadeRetriever(stages=[...])`` takes; order is meaning. The
+scores that stages add are of the same size on purpose: a ranking adds between 0 and 1, a mention
+by name adds 2 or more, so that it wins over any one ranking.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentkit._lazy import lazy_door
+
+if TYPE_CHECKING:
+    from agentkit.retrieval.stages.exact_name import ExactName
+    from agentkit.retrieval.stages.lexical import Lexical
+
+__all__ = ["ExactName", "Lexical"]
+
+_MODULES = {
+    "ExactName": "agentkit.retrieval.stages.exact_name",
+    "Lexical": "agentkit.retrieval.stages.lexical",
+}
+
+__getattr__ = lazy_door(__name__, _MODULES)
