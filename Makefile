@@ -72,7 +72,7 @@ coverage: $(VENV)/.dev  ## pytest with branch coverage
 
 # PEERS: a folder of virtual environments (pydantic_ai, openai_agents; smolagents, monty) to measure
 # beside ours.
-# CORPORA: folders with tools.jsonl and retrieval.jsonl to measure retrieval on.
+# CORPORA: folders with tools.jsonl.gz and retrieval.jsonl.gz to measure retrieval on.
 bench: $(VENV)/.dev  ## measure runtime and composites (and retrieval, with CORPORA="..."); see docs/benchmarks.md
 	$(SAY) "Measuring the runtime"
 	$(BIN)/python tests/benchmarks/runtime/overhead.py $(if $(PEERS),--peers-venvs $(PEERS)) $(ARGS)
@@ -80,7 +80,11 @@ bench: $(VENV)/.dev  ## measure runtime and composites (and retrieval, with CORP
 	$(BIN)/python tests/benchmarks/composites/overhead.py $(if $(PEERS),--peers-venvs $(PEERS))
 ifdef CORPORA
 	$(SAY) "Measuring retrieval"
-	$(BIN)/python tests/benchmarks/bench_retrieval.py $(CORPORA) --out docs/benchmarks/retrieval.json
+	for folder in $(CORPORA); do \
+	  $(BIN)/agentkit bench retrieval --by name --tools $$folder/tools.jsonl.gz \
+	    --queries $$folder/retrieval.jsonl.gz \
+	    --out docs/benchmarks/retrieval-$$(basename $$folder).jsonl || exit 1; \
+	done
 endif
 
 docs: $(VENV)/.dev  ## write the generated pages, run every block of the documentation

@@ -21,7 +21,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "search": ("agentkit.cli.search:search", "Rank the library's tools for a query."),
     "episodes": ("agentkit.cli.episodes:episodes", "Look at what happened in each run."),
     "models": ("agentkit.cli.models:models", "Install, list and remove weights of local models."),
-    "bench": ("agentkit.cli.bench:bench", "Run a benchmark of the source checkout."),
+    "bench": ("agentkit.cli.bench:bench", "Measure how well tools are found, and what runs cost."),
     "version": ("agentkit.cli.version:version", "Print the versions of agentkit and Python."),
 }
 """Command name to the place of its implementation and what the help page says about it.

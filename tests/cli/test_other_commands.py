@@ -34,9 +34,9 @@ def test_every_command_has_an_example(invoke, name):
 
 def test_a_benchmark_gets_its_own_arguments(invoke, capfd):
     """What follows the name goes to the script, and its status is ours."""
-    assert invoke("bench", "retrieval", "--", "--help").exit_code == 0
+    assert invoke("bench", "runtime", "--", "--help").exit_code == 0
     assert "usage:" in capfd.readouterr().out
-    assert invoke("bench", "retrieval", "--no-such-option").exit_code == 2
+    assert invoke("bench", "runtime", "--no-such-option").exit_code == 2
 
 
 def test_the_default_store_lies_in_the_users_data_folder(tmp_path, monkeypatch):

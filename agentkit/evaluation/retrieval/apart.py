@@ -7,8 +7,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentkit.errors import DatasetError
+from agentkit.errors import AgentKitError, DatasetError, UsageError
 from agentkit.evaluation.retrieval.corpus import Identity, RetrievalCorpus, Split, load_corpus
+from agentkit.evaluation.retrieval.equipment import Equipment
 from agentkit.evaluation.retrieval.measure import measure_method
 from agentkit.evaluation.retrieval.methods import find_method
 from agentkit.evaluation.retrieval.report import MethodReport
@@ -56,7 +57,9 @@ class CorpusFiles:
         return chosen if self.max_queries is None else chosen.sample(self.max_queries)
 
 
-def measure_apart(method: str, files: CorpusFiles) -> MethodReport:
+def measure_apart(
+    method: str, files: CorpusFiles, equipment: Equipment | None = None
+) -> MethodReport:
     """Measure one method in a fresh process.
 
     A script that calls this needs the usual ``if __name__ == "__main__":``, as the new process
@@ -65,6 +68,7 @@ def measure_apart(method: str, files: CorpusFiles) -> MethodReport:
     Args:
         method: Its name in ``METHODS``.
         files: The corpus; the process reads it itself.
+        equipment: Names of models, for methods that need one; the process opens them itself.
 
     Raises:
         DatasetError: The files do not hold a corpus.
@@ -77,7 +81,7 @@ def measure_apart(method: str, files: CorpusFiles) -> MethodReport:
 
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
         try:
-            return pool.submit(_measure, method, files).result()
+            return pool.submit(_measure, method, files, equipment).result()
         except BrokenProcessPool as error:
             raise ChildProcessError(
                 f"the process that measured {method!r} ended without an answer; most often memory "
@@ -85,6 +89,12 @@ def measure_apart(method: str, files: CorpusFiles) -> MethodReport:
             ) from error
 
 
-def _measure(method: str, files: CorpusFiles) -> MethodReport:
+def _measure(method: str, files: CorpusFiles, equipment: Equipment | None) -> MethodReport:
     os.environ.update(_ONE_THREAD)  # before numpy or torch are loaded
-    return asyncio.run(measure_method(find_method(method), files.load()))
+    try:
+        found = find_method(method)
+        return asyncio.run(measure_method(found, files.load(), equipment=equipment))
+    except (DatasetError, UsageError):
+        raise
+    except AgentKitError as error:  # those with more than a message do not travel
+        raise UsageError(str(error)) from error

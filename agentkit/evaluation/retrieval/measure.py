@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 
 from agentkit.evaluation.retrieval.corpus import RetrievalCorpus, RetrievalQuery
+from agentkit.evaluation.retrieval.equipment import Equipment
 from agentkit.evaluation.retrieval.methods import DEEP, Limits, Method
 from agentkit.evaluation.retrieval.report import (
     FULL_AT,
@@ -29,7 +30,7 @@ from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 from agentkit.tools.definition import ToolDefinition
 
 _MEGABYTE = 2**20
-_MAX_NAMES = 1000
+_MAX_NAMES = 500
 """Names asked as queries; an even sample of a larger catalogue."""
 
 
@@ -45,6 +46,7 @@ async def measure_method(
     method: Method,
     corpus: RetrievalCorpus,
     *,
+    equipment: Equipment | None = None,
     limits: Limits | None = None,
     count_tokens: TokenCounter = estimate_tokens,
     progress: Callable[[int, int], None] | None = None,
@@ -58,12 +60,14 @@ async def measure_method(
     Args:
         method: What to measure.
         corpus: The catalogue and the questions.
+        equipment: Models, for methods that need one.
         limits: What the model may be shown; by default 32 tools, 5 in full, 1,600 tokens.
         count_tokens: Counts the tokens of a text.
         progress: Told how many of how many questions are done.
     """
-    shown, built = await _built(method, corpus, limits or Limits())
-    deep = method.build(DEEP)
+    equipment = equipment or Equipment()
+    shown, built = await _built(method, corpus, limits or Limits(), equipment)
+    deep = method.build(DEEP, equipment)
     await deep.retrieve(corpus.queries[0].text, corpus.library)
     found: list[Retrieval] = []
     ranked: list[tuple[ToolDefinition, ...]] = []
@@ -80,7 +84,7 @@ async def measure_method(
     return MethodReport(
         method=method.name,
         tools=len(corpus.library),
-        questions=len(corpus.queries),
+        asked=tuple(query.query_id for query in corpus.queries),
         quality=_quality(corpus, found, keys, await _name_hit(shown, corpus)),
         cost=cost,
         by_question={depth: _recalls(corpus.queries, keys, depth) for depth in RECALL_AT},
@@ -89,12 +93,12 @@ async def measure_method(
 
 
 async def _built(
-    method: Method, corpus: RetrievalCorpus, limits: Limits
+    method: Method, corpus: RetrievalCorpus, limits: Limits, equipment: Equipment
 ) -> tuple[Retriever, _Build]:
     """The retriever, warm, and what warming it cost beyond a usual query."""
     gc.collect()
     before, started = resident_mb(), time.process_time()
-    retriever = method.build(limits)
+    retriever = method.build(limits, equipment)
     await retriever.retrieve(corpus.queries[0].text, corpus.library)
     first = time.process_time() - started
     await retriever.retrieve(corpus.queries[0].text, corpus.library)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from agentkit.errors import UsageError
+from agentkit.evaluation.retrieval.equipment import Equipment
 from agentkit.retrieval.cascade import CascadeRetriever, default_stages
 from agentkit.retrieval.retriever import Retriever
 from agentkit.retrieval.stages import Lexical
+from agentkit.retrieval.survivors import Stage
+
+Need = Literal["embedder", "model"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,25 +37,23 @@ class Method:
         name: What tables call it.
         summary: What it does, in a line.
         build: Makes the retriever within limits.
+        needs: What has to be in the equipment.
     """
 
     name: str
     summary: str
-    build: Callable[[Limits], Retriever]
+    build: Callable[[Limits, Equipment], Retriever]
+    needs: frozenset[Need] = frozenset()
+
+    def missing(self, equipment: Equipment) -> frozenset[Need]:
+        """What the method needs and the equipment lacks."""
+        given = {"embedder": equipment.embedder_name, "model": equipment.model_name}
+        return frozenset(need for need in self.needs if given[need] is None)
 
 
-def _default(limits: Limits) -> Retriever:
+def _cascade(limits: Limits, stages: tuple[Stage, ...]) -> Retriever:
     return CascadeRetriever(
-        stages=default_stages(limits.shortlist),
-        shortlist=limits.shortlist,
-        offer=limits.offer,
-        token_budget=limits.token_budget,
-    )
-
-
-def _lexical(limits: Limits) -> Retriever:
-    return CascadeRetriever(
-        stages=[Lexical(keep=limits.shortlist)],
+        stages=stages,
         shortlist=limits.shortlist,
         offer=limits.offer,
         token_budget=limits.token_budget,
@@ -60,8 +63,16 @@ def _lexical(limits: Limits) -> Retriever:
 METHODS: Mapping[str, Method] = {
     method.name: method
     for method in (
-        Method(name="default", summary="what an agent uses", build=_default),
-        Method(name="lexical", summary="shared words alone", build=_lexical),
+        Method(
+            name="default",
+            summary="what an agent uses",
+            build=lambda limits, _: _cascade(limits, default_stages(limits.shortlist)),
+        ),
+        Method(
+            name="lexical",
+            summary="shared words alone",
+            build=lambda limits, _: _cascade(limits, (Lexical(keep=limits.shortlist),)),
+        ),
     )
 }
 

@@ -69,20 +69,25 @@ class MethodReport:
     Attributes:
         method: Its name.
         tools: How many tools the catalogue holds.
-        questions: How many were asked.
+        asked: Ids of the questions, in order.
         quality: How good it is.
         cost: What it costs.
-        by_question: Recall at 5 and at 32 of each question, for paired comparisons.
+        by_question: Recall of each question, by depth, for paired comparisons.
         notes: Fall-backs that the stages reported, with how many questions each met.
     """
 
     method: str
     tools: int
-    questions: int
+    asked: tuple[str, ...]
     quality: Quality
     cost: Cost
     by_question: Mapping[int, Sequence[float]] = field(default_factory=dict)
     notes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def questions(self) -> int:
+        """How many were asked."""
+        return len(self.asked)
 
     def to_json(self) -> dict[str, Any]:
         """One flat object with keys such as ``recall@5`` and ``cpu_p99_ms``."""

@@ -88,7 +88,10 @@ def wilson_interval(successes: int, total: int, *, confidence: float = 0.95) -> 
     centre = (share + z * z / (2 * total)) / (1 + z * z / total)
     reach = z / (1 + z * z / total)
     reach *= math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
-    return Interval(mean=share, low=max(0.0, centre - reach), high=min(1.0, centre + reach))
+    low, high = max(0.0, centre - reach), min(1.0, centre + reach)
+    return Interval(
+        mean=share, low=min(low, share), high=max(high, share)
+    )  # ends may round past 0 or 1
 
 
 def _quantile(confidence: float) -> float:

@@ -1,0 +1,207 @@
+"""``agentkit bench retrieval``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from agentkit.cli.output import Column, plural, print_json_line, print_table, say
+from agentkit.errors import UsageError
+from agentkit.evaluation.retrieval.apart import CorpusFiles, measure_apart
+from agentkit.evaluation.retrieval.compare import compare
+from agentkit.evaluation.retrieval.corpus import Identity, Split
+from agentkit.evaluation.retrieval.equipment import Equipment
+from agentkit.evaluation.retrieval.methods import METHODS, find_method
+from agentkit.evaluation.retrieval.report import Comparison, MethodReport
+from agentkit.evaluation.retrieval.scores import Interval
+
+_file = click.Path(exists=True, dir_okay=False)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  agentkit bench retrieval --tools tools.jsonl --queries queries.jsonl
+  agentkit bench retrieval --tools tools.jsonl.gz --queries queries.jsonl.gz --by name --json
+  agentkit bench retrieval --tools t.jsonl --queries q.jsonl --methods default,lexical --split test
+
+\b
+Methods:
+"""
+    + "\n".join(f"  {method.name:<15} {method.summary}" for method in METHODS.values())
+)
+@click.option(
+    "--tools",
+    multiple=True,
+    required=True,
+    type=_file,
+    help="JSON lines, plain or .gz: name, description, parameters; optional id, returns or "
+    "output, examples. Given several times, the files are one catalogue.",
+)
+@click.option(
+    "--queries",
+    multiple=True,
+    required=True,
+    type=_file,
+    help="JSON lines, plain or .gz: query, and gold or gold_tools (ids or names); optional id, "
+    "category. May be given several times.",
+)
+@click.option(
+    "--methods",
+    default="",
+    metavar="NAME,...",
+    help="What to compare; by default every method whose needs are met.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(get_args(Identity)),
+    default="id",
+    show_default=True,
+    help="Whether tools of one name count as one tool.",
+)
+@click.option(
+    "--split",
+    type=click.Choice(get_args(Split)),
+    default="all",
+    show_default=True,
+    help="Which questions: those to tune on, those to report, or both. A category that begins "
+    "with dev or test decides; else the SHA-256 of the id does, three tenths are dev.",
+)
+@click.option(
+    "--max-queries",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Ask an even sample of this many questions.",
+)
+@click.option(
+    "--embedder",
+    metavar="NAME",
+    help="An embedding model: module:function (texts to rows of numbers), or the name or folder "
+    "of a sentence-transformers model.",
+)
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="A language model that plans and judges, such as openai:NAME or local:NAME.",
+)
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Also write the JSON lines here.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a method.")
+def retrieval(
+    *,
+    tools: tuple[str, ...],
+    queries: tuple[str, ...],
+    methods: str,
+    by: Identity,
+    split: Split,
+    max_queries: int | None,
+    embedder: str | None,
+    model: str | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare ways to find tools on a catalogue and questions of yours.
+
+    Each method runs in a process of its own with one thread. R@k is the share of the right tools
+    among the first k, full@k the share of questions with all right tools among them. Tokens, an
+    estimate of four bytes each, are those of what a model would be shown: cards and schemas. CPU
+    is that of one query, memory what the method added to a process that held the catalogue.
+    """
+    files = CorpusFiles(tools=tools, queries=queries, by=by, split=split, max_queries=max_queries)
+    equipment = Equipment(embedder_name=embedder, model_name=model)
+    names = _chosen(methods, equipment)
+    done: list[MethodReport] = []
+    records: list[dict[str, Any]] = []
+    for name in names:
+        say(f"Measuring {name}")
+        done.append(measure_apart(name, files, equipment))
+        records.append(_record(done[-1], _versus(done)))
+        if as_json:
+            print_json_line(records[-1])
+    if not as_json:
+        _print(done, files)
+    if out is not None:
+        lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        out.write_text("".join(lines), encoding="utf-8")
+
+
+def _chosen(methods: str, equipment: Equipment) -> list[str]:
+    """The methods that were asked for; else all whose needs are met, and a word on the others."""
+    names = list(dict.fromkeys(filter(None, (name.strip() for name in methods.split(",")))))
+    wanted = [find_method(name) for name in names or METHODS]
+    ready = []
+    for method in wanted:
+        missing = " and ".join(f"--{need}" for need in sorted(method.missing(equipment)))
+        if missing and names:
+            raise UsageError(f"the method {method.name!r} needs {missing}")
+        if missing:
+            say(f"Leaving out {method.name}, which needs {missing}")
+        else:
+            ready.append(method.name)
+    return ready
+
+
+def _versus(done: Sequence[MethodReport]) -> Comparison | None:
+    return compare(done[-1], done[0]) if len(done) > 1 else None
+
+
+def _record(report: MethodReport, versus: Comparison | None) -> dict[str, Any]:
+    record = report.to_json()
+    if versus is not None:
+        record["versus"] = {"method": versus.against} | {
+            f"recall@{depth}": {
+                "difference": round(interval.mean, 4),
+                "low": round(interval.low, 4),
+                "high": round(interval.high, 4),
+            }
+            for depth, interval in versus.difference.items()
+        }
+    return record
+
+
+def _print(done: Sequence[MethodReport], files: CorpusFiles) -> None:
+    titles = ("R@1", "R@5", "R@10", "R@32", "full@10", "tokens", "p50 ms", "p99 ms", "MB")
+    columns = [Column(title="method", fit="fold")]
+    columns += [Column(title=title, align="right") for title in titles]
+    print_table(columns, (_row(report) for report in done))
+    say(
+        f"\n{plural(done[0].tools, 'tool')}, {plural(done[0].questions, 'question')} "
+        f"({files.split}), tools told apart by {files.by}; R@k and full@k in percent."
+    )
+    if len(done) > 1:
+        say("Points of recall more or less, with the 95% interval of the paired difference:")
+        for report in done[1:]:
+            say(f"  {report.method}: " + ", ".join(_differences(compare(report, done[0]))))
+    for report in done:
+        for note, times in report.notes.items():
+            say(f"{report.method}, {plural(times, 'question')}: {note}")
+
+
+def _row(report: MethodReport) -> tuple[object, ...]:
+    quality, cost = report.quality, report.cost
+    shares = (*quality.recall.values(), quality.full[10])
+    return (
+        report.method,
+        *(f"{share * 100:.1f}" for share in shares),
+        f"{cost.tokens:,.0f}",
+        f"{cost.cpu_p50_ms:.2f}",
+        f"{cost.cpu_p99_ms:.2f}",
+        f"{cost.memory_mb:.0f}",
+    )
+
+
+def _differences(comparison: Comparison) -> Iterator[str]:
+    for depth, interval in comparison.difference.items():
+        yield f"@{depth} {_points(interval)}"
+
+
+def _points(interval: Interval) -> str:
+    mean, low, high = (value * 100 for value in (interval.mean, interval.low, interval.high))
+    return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"

@@ -1,0 +1,92 @@
+"""``agentkit bench retrieval``."""
+
+import json
+
+import pytest
+
+TOOLS = [
+    {"id": "1", "name": "tide_table", "description": "High and low water at a harbour."},
+    {"id": "2", "name": "ferry_times", "description": "Departures of the ferry."},
+    {"id": "3", "name": "postage", "description": "Price of a stamp."},
+]
+QUESTIONS = [
+    {"id": "a", "query": "low water at the harbour", "gold_tools": ["1"], "category": "dev"},
+    {"id": "b", "query": "when does the ferry leave", "gold": ["2"], "category": "test"},
+    {"id": "c", "query": "how much is a stamp", "gold": ["3"], "category": "test"},
+]
+
+
+@pytest.fixture
+def bench(invoke, tmp_path):
+    """Runs the command on three tools and three questions."""
+
+    def lines(records):
+        return "".join(json.dumps(record) + "\n" for record in records)
+
+    (tmp_path / "tools.jsonl").write_text(lines(TOOLS))
+    (tmp_path / "queries.jsonl").write_text(lines(QUESTIONS))
+
+    def run(*options):
+        files = ("--tools", "tools.jsonl", "--queries", "queries.jsonl")
+        return invoke("bench", "retrieval", *files, *options)
+
+    return run
+
+
+def test_json_is_one_object_a_method(bench, tmp_path):
+    """Each line of stdout is a record with the figures of one method; --out holds the same."""
+    result = bench("--methods", "default,lexical", "--json", "--out", "out.jsonl")
+    assert result.exit_code == 0, result.stderr
+    records = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [record["method"] for record in records] == ["default", "lexical"]
+    wanted = {"recall@1", "recall@5", "recall@10", "recall@32", "full@10", "tokens"}
+    wanted |= {"cpu_p50_ms", "cpu_p99_ms", "memory_mb"}
+    for record in records:
+        assert wanted <= record.keys()
+        assert record["recall@1"] == record["full@10"] == 1.0
+        assert record["questions"] == record["tools"] == 3
+    assert records[1]["versus"]["method"] == "default"
+    assert (tmp_path / "out.jsonl").read_text() == result.stdout
+
+
+def test_the_table_has_a_row_a_method(bench):
+    """Without --json there is a table on stdout and its legend on stderr."""
+    result = bench("--methods", "lexical", "--split", "test")
+    assert result.exit_code == 0, result.stderr
+    heading, _, row = result.stdout.splitlines()[:3]
+    assert heading.split()[:6] == ["method", "R@1", "R@5", "R@10", "R@32", "full@10"]
+    assert row.split()[:3] == ["lexical", "100.0", "100.0"]
+    assert "3 tools, 2 questions (test)" in result.stderr
+
+
+def test_the_table_fits_a_narrow_terminal(bench, monkeypatch):
+    """No row is broken on 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    result = bench("--methods", "lexical", "--max-queries", "1")
+    rows = [line.rstrip() for line in result.stdout.splitlines() if line.strip()]
+    assert len(rows) == 3
+    assert max(map(len, rows)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--methods", "magic"), "there is no method 'magic'; there are: default"),
+        (("--methods", "lexical", "--tools", "missing.jsonl"), "missing.jsonl"),
+        (("--by", "shape"), "shape"),
+    ],
+)
+def test_misuse_is_explained(bench, options, words):
+    """What can not work ends with status 2 and says why."""
+    result = bench(*options)
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+def test_a_bad_line_is_named(bench, tmp_path):
+    """A file that holds something else fails with its place."""
+    with (tmp_path / "queries.jsonl").open("a") as lines:
+        lines.write("{\n")
+    result = bench("--methods", "lexical")
+    assert result.exit_code == 1
+    assert "queries.jsonl:4" in result.stderr
