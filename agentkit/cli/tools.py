@@ -39,6 +39,7 @@ reason_option = click.option("--reason", default="", help="Why, for the tool's h
     places={
         "check": "agentkit.cli.check:check",
         "compose": "agentkit.cli.compose:compose",
+        "doctor": "agentkit.cli.doctor:doctor",
         "graph": "agentkit.cli.graph:graph",
         "mine": "agentkit.cli.mine:mine_command",
     },

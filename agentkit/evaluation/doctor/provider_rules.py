@@ -1,0 +1,278 @@
+"""What providers refuse, as data: one table, read by ``checks.refused``.
+
+Each rule names the page or the report that it comes from. Providers change their rules without
+notice; the table was made from what was published in 2026, and each line can be dropped or added
+without touching code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from agentkit.evaluation.doctor.finding import Kind
+from agentkit.evaluation.doctor.listing import listed
+from agentkit.evaluation.doctor.parts import Part, parts, type_names
+from agentkit.evaluation.doctor.schema_mends import ghosts
+from agentkit.tools.definition import ToolDefinition
+
+Search = Callable[[ToolDefinition], Iterator[str]]
+"""Gives the places of a definition that break a rule, each in a few words."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProviderRule:
+    """One rule of one provider.
+
+    Attributes:
+        provider: Whose it is; ``openai-strict`` is OpenAI with ``strict: true``.
+        kind: What breaking it is called, how bad it is and what to do.
+        search: Finds what breaks it.
+        source: Where it is written.
+    """
+
+    provider: str
+    kind: Kind
+    search: Search
+    source: str
+
+
+_OPENAI_FUNCTIONS = "https://platform.openai.com/docs/api-reference/chat/create, FunctionObject"
+_OPENAI_STRICT = "https://platform.openai.com/docs/guides/structured-outputs, Supported schemas"
+_OPENAI_ROOT = "https://github.com/langchain-ai/langchainjs/issues/9804"
+_OPENAI_ITEMS = "https://github.com/streamnative/streamnative-mcp-server/issues/26"
+_CLAUDE_TOOLS = "https://platform.claude.com/docs/en/agents-and-tools/tool-use/define-tools"
+_CLAUDE_ROOT = "https://github.com/anthropics/claude-code/issues/27337"
+_CLAUDE_KEYS = "https://github.com/anthropics/claude-code/issues/79418"
+_GEMINI_FUNCTIONS = (
+    "https://cloud.google.com/vertex-ai/generative-ai/docs/reference/nodejs/1.1.0/vertexai/"
+    "functiondeclaration"
+)
+_GEMINI_SCHEMA = "https://ai.google.dev/api/caching#Schema"
+_GEMINI_TYPE = "https://github.com/zed-industries/zed/issues/53919"
+_GEMINI_ITEMS = "https://github.com/NousResearch/hermes-agent/pull/69924"
+_GEMINI_REQUIRED = "https://github.com/Kilo-Org/kilocode/pull/11955"
+
+_STRICT_REFUSED_TEXT = """
+allOf oneOf not dependentRequired dependentSchemas if then else patternProperties
+unevaluatedProperties propertyNames prefixItems
+"""
+_STRICT_REFUSED = frozenset(_STRICT_REFUSED_TEXT.split())
+_STRICT_DEPTH = 10
+_STRICT_PROPERTIES = 5_000
+_STRICT_VALUES = 1_000
+_GEMINI_KEYWORDS_TEXT = """
+type format title description nullable enum maxItems minItems properties required
+minProperties maxProperties minLength maxLength pattern example anyOf propertyOrdering
+default items minimum maximum
+"""
+_GEMINI_KEYWORDS = frozenset(_GEMINI_KEYWORDS_TEXT.split())
+_GEMINI_FORMATS: Mapping[str, frozenset[str]] = {
+    "string": frozenset({"enum", "date-time"}),
+    "number": frozenset({"float", "double"}),
+    "integer": frozenset({"int32", "int64"}),
+}
+
+
+def _name_like(pattern: str) -> Search:
+    accepted = re.compile(pattern)
+
+    def search(definition: ToolDefinition) -> Iterator[str]:
+        if not accepted.fullmatch(definition.name):
+            yield repr(definition.name)
+
+    return search
+
+
+def _root_has(*keywords: str) -> Search:
+    def search(definition: ToolDefinition) -> Iterator[str]:
+        root = definition.signature.parameters
+        yield from (f"{key} at the top" for key in keywords if key in root)
+
+    return search
+
+
+def _part_is(test: Callable[[Part], str | None]) -> Search:
+    def search(definition: ToolDefinition) -> Iterator[str]:
+        for part in parts(definition.signature.parameters):
+            told = test(part)
+            if told:
+                yield f"{told} at {part.path}" if part.path else f"{told} at the top"
+
+    return search
+
+
+def _keys_like(pattern: str) -> Search:
+    accepted = re.compile(pattern)
+
+    def search(definition: ToolDefinition) -> Iterator[str]:
+        names = definition.signature.properties
+        yield from (repr(name) for name in names if not accepted.fullmatch(name))
+
+    return search
+
+
+def _array_without_items(part: Part) -> str | None:
+    return "array" if "array" in type_names(part.schema) and "items" not in part.schema else None
+
+
+def _strict_keyword(part: Part) -> str | None:
+    found = sorted(part.schema.keys() & _STRICT_REFUSED)
+    return listed(found) if found else None
+
+
+def _strict_open_object(part: Part) -> str | None:
+    if "object" not in type_names(part.schema):
+        return None
+    if part.schema.get("additionalProperties") not in (None, False):
+        return "additionalProperties"
+    is_open = part.role != "root" and not part.schema.keys() & {"properties", "anyOf", "$ref"}
+    return "object without properties" if is_open else None
+
+
+def _strict_size(definition: ToolDefinition) -> Iterator[str]:
+    every = list(parts(definition.signature.parameters))
+    depth = max(part.depth for part in every)
+    properties = sum(part.role == "property" for part in every)
+    values = sum(len(part.schema.get("enum") or ()) for part in every)
+    for what, number, most in (
+        ("levels", depth, _STRICT_DEPTH),
+        ("properties", properties, _STRICT_PROPERTIES),
+        ("allowed values", values, _STRICT_VALUES),
+    ):
+        if number > most:
+            yield f"{number:,} {what}, at most {most:,}"
+
+
+def _gemini_keyword(part: Part) -> str | None:
+    found = sorted(part.schema.keys() - _GEMINI_KEYWORDS)
+    return listed(found) if found else None
+
+
+def _gemini_type(part: Part) -> str | None:
+    if isinstance(part.schema.get("type"), list):
+        return "several types"
+    values = part.schema.get("enum")
+    if values and not all(isinstance(value, str) for value in values):
+        return "allowed values that are not strings"
+    found = part.schema.get("format")
+    known = (_GEMINI_FORMATS.get(name, frozenset()) for name in type_names(part.schema))
+    is_known = found is None or any(found in formats for formats in known)
+    return None if is_known else f"format {found}"
+
+
+def _gemini_required(part: Part) -> str | None:
+    names = ghosts(part.schema)
+    return f"required {listed(names)}" if names else None
+
+
+_REQUEST_FAILS = "The whole request fails, whichever tool the user needs."
+
+REFUSED_NAME = Kind(
+    code="refused_name",
+    severity="note",
+    title="names that providers refuse",
+    why="agentkit maps them on the way, other clients fail; and the model reads another name than "
+    "the library has.",
+    advice="Use letters, digits, _ and -, at most 64, a letter or _ first, if callers allow it.",
+)
+REFUSED_ROOT = Kind(
+    code="refused_root",
+    severity="error",
+    title="unions at the top of a schema, which providers refuse",
+    why=f"oneOf, anyOf and allOf may not stand there. {_REQUEST_FAILS}",
+    advice="Move the alternatives into one property, or list all properties as optional.",
+)
+REFUSED_KEY = Kind(
+    code="refused_parameter_name",
+    severity="error",
+    title="parameter names that providers refuse",
+    why=f"Letters, digits, _ . and - only, at most 64. {_REQUEST_FAILS}",
+    advice="Rename the parameter, and map it back where the tool is called.",
+)
+REFUSED_ARRAY = Kind(
+    code="refused_array",
+    severity="error",
+    title="arrays without items, which providers refuse",
+    why=_REQUEST_FAILS,
+    advice="Declare items.",
+)
+REFUSED_REQUIRED = Kind(
+    code="refused_required",
+    severity="error",
+    title="required names without a property, which providers refuse",
+    why=_REQUEST_FAILS,
+    advice="Add the property, or drop the name.",
+)
+REFUSED_KEYWORD = Kind(
+    code="refused_keyword",
+    severity="warning",
+    title="keywords that a provider does not know",
+    why="Gemini's 'parameters' take a subset of OpenAPI 3.0: $ref, oneOf, additionalProperties and "
+    "others are refused, unless the client rewrites them. Strict mode of OpenAI has its own list.",
+    advice="See that the client rewrites them (for Gemini: sends parametersJsonSchema), or do "
+    "without.",
+)
+REFUSED_TYPE = Kind(
+    code="refused_type",
+    severity="warning",
+    title="types, formats or values that a provider does not know",
+    why="Gemini takes one type, enums of strings, and for strings the formats enum and date-time.",
+    advice="See that the client rewrites them, or say the format in the description.",
+)
+REFUSED_OBJECT = Kind(
+    code="refused_object",
+    severity="warning",
+    title="objects with free keys, which strict mode refuses",
+    why="With strict: true each object must list its properties.",
+    advice="List the properties, or send the tool without strict.",
+)
+REFUSED_SIZE = Kind(
+    code="refused_size",
+    severity="warning",
+    title="schemas too large for strict mode",
+    why=f"At most {_STRICT_DEPTH} levels, {_STRICT_PROPERTIES:,} properties and "
+    f"{_STRICT_VALUES:,} allowed values.",
+    advice="Split the tool, or send it without strict.",
+)
+
+_NAMES = r"[a-zA-Z0-9_-]{1,64}"
+_CLAUDE_NAMES = r"[a-zA-Z0-9_-]{1,128}"
+_GEMINI_NAMES = r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}"
+_KEYS = r"[a-zA-Z0-9_.-]{1,64}"
+
+
+def _rule(provider: str, kind: Kind, search: Search, source: str) -> ProviderRule:
+    return ProviderRule(provider=provider, kind=kind, search=search, source=source)
+
+
+PROVIDER_RULES: tuple[ProviderRule, ...] = (
+    _rule("openai", REFUSED_NAME, _name_like(_NAMES), _OPENAI_FUNCTIONS),
+    _rule(
+        "openai", REFUSED_ROOT, _root_has("oneOf", "anyOf", "allOf", "enum", "not"), _OPENAI_ROOT
+    ),
+    _rule("openai", REFUSED_ARRAY, _part_is(_array_without_items), _OPENAI_ITEMS),
+    _rule("anthropic", REFUSED_NAME, _name_like(_CLAUDE_NAMES), _CLAUDE_TOOLS),
+    _rule("anthropic", REFUSED_ROOT, _root_has("oneOf", "anyOf", "allOf"), _CLAUDE_ROOT),
+    _rule("anthropic", REFUSED_KEY, _keys_like(_KEYS), _CLAUDE_KEYS),
+    _rule("gemini", REFUSED_NAME, _name_like(_GEMINI_NAMES), _GEMINI_FUNCTIONS),
+    _rule("gemini", REFUSED_ARRAY, _part_is(_array_without_items), _GEMINI_ITEMS),
+    _rule("gemini", REFUSED_REQUIRED, _part_is(_gemini_required), _GEMINI_REQUIRED),
+    _rule("gemini", REFUSED_KEYWORD, _part_is(_gemini_keyword), _GEMINI_SCHEMA),
+    _rule("gemini", REFUSED_TYPE, _part_is(_gemini_type), _GEMINI_TYPE),
+    _rule("openai-strict", REFUSED_KEYWORD, _part_is(_strict_keyword), _OPENAI_STRICT),
+    _rule("openai-strict", REFUSED_OBJECT, _part_is(_strict_open_object), _OPENAI_STRICT),
+    _rule("openai-strict", REFUSED_SIZE, _strict_size, _OPENAI_STRICT),
+)
+"""Every rule. Optional parameters and missing ``additionalProperties: false`` are no faults for
+strict mode: a client can add both without changing what the tool means."""
+
+REFUSALS: tuple[Kind, ...] = tuple(dict.fromkeys(rule.kind for rule in PROVIDER_RULES))
+"""What the rules can find."""
+
+PROVIDERS: tuple[str, ...] = tuple(dict.fromkeys(rule.provider for rule in PROVIDER_RULES))
+"""Whose rules are known; ``openai-strict`` is OpenAI with ``strict: true``."""
+
+DEFAULT_PROVIDERS: tuple[str, ...] = ("openai", "anthropic", "gemini")
+"""Whose rules are checked when none is named."""

@@ -1,0 +1,147 @@
+"""Cleaning a text: what is taken out says nothing to a model."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+
+_TAGS = (
+    "a|abbr|article|b|big|blockquote|br|caption|center|cite|code|dd|del|div|dl|dt|em|figure|font"
+    "|footer|h[1-6]|header|hr|i|img|ins|kbd|li|main|mark|nav|ol|p|pre|q|s|samp|section|small|span"
+    "|strike|strong|sub|sup|table|tbody|td|tfoot|th|thead|tr|tt|u|ul"
+)
+_TAG = re.compile(rf"</?(?:{_TAGS})(?:\s[^<>]*)?/?>", re.IGNORECASE)
+_BREAKING_TAG = re.compile(r"<(?:/?(?:p|div|li|tr|ul|ol|table|h[1-6])\b|br\b)", re.IGNORECASE)
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|ndash|mdash|hellip|#\d{2,5}|#x[0-9a-f]{2,5});")
+_CODE = re.compile(r"```|^\s*\|.*\|\s*$|^( {4}|\t)\S.*[{}()=;]\s*$", re.MULTILINE)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\d\"'(\[])|\n+")
+_FEWEST_WORDS = 4
+_JOINERS = {"\u200c", "\u200d"}
+_KEPT_CONTROLS = {"\t", "\n", "\r"}
+
+
+def invisible(text: str) -> tuple[str, ...]:
+    r"""The characters of ``text`` that nobody sees, each once, in order.
+
+    Control characters, zero-width spaces, marks of text direction, tag characters. Joiners count
+    only between ASCII characters: Persian, Indic scripts and emoji need them.
+
+    Example:
+        >>> invisible("Delete" + chr(0x200B) + " a file")
+        ('\u200b',)
+    """
+    if text.isascii() and text.isprintable():
+        return ()
+    found = (char for at, char in enumerate(text) if _is_invisible(text, at, char))
+    return tuple(dict.fromkeys(found))
+
+
+def _is_invisible(text: str, at: int, char: str) -> bool:
+    category = unicodedata.category(char)
+    if category == "Cc":
+        return char not in _KEPT_CONTROLS
+    if category != "Cf":
+        return False
+    around = text[max(at - 1, 0) : at] + text[at + 1 : at + 2]
+    return around.isascii() if char in _JOINERS else not _is_script_mark(char)
+
+
+def _is_script_mark(char: str) -> bool:
+    """Whether a format character belongs to a script (Arabic number signs and the like)."""
+    return "ARABIC" in unicodedata.name(char, "") or "SYRIAC" in unicodedata.name(char, "")
+
+
+def without_invisible(text: str) -> str:
+    """The text without what ``invisible`` finds."""
+    found = set(invisible(text))
+    if not found:
+        return text
+    kept = (char for at, char in enumerate(text) if not _is_invisible(text, at, char))
+    return without_invisible("".join(kept))  # joiners may have come to stand between others
+
+
+def markup(text: str) -> tuple[str, ...]:
+    """The HTML tags, comments and entities of ``text``; names in angle brackets are not HTML.
+
+    Example:
+        >>> markup("<p>The <b>city</b> &amp; <country></p>")
+        ('<p>', '<b>', '</b>', '</p>', '&amp;')
+    """
+    if "<" not in text and "&" not in text:
+        return ()
+    found = [match[0] for rule in (_COMMENT, _TAG, _ENTITY) for match in rule.finditer(text)]
+    return tuple(found)
+
+
+def without_markup(text: str) -> str:
+    """The text without its HTML: what ends a line becomes a line break, entities become text."""
+    if not markup(text):
+        return text
+    bare = _COMMENT.sub("", text)
+    bare = _TAG.sub(lambda tag: "\n" if _BREAKING_TAG.match(tag[0]) else "", bare)
+    bare = _ENTITY.sub(lambda entity: html.unescape(entity[0]).replace("\xa0", " "), bare)
+    tidy = re.sub(r"[ \t]*\n[ \t\n]*", "\n", bare).strip()
+    return without_markup(tidy) if len(tidy) < len(text) else tidy
+
+
+def with_folded_blanks(text: str) -> str:
+    """The text without indentation, runs of blanks and empty lines that mean nothing.
+
+    A text that holds code or a table keeps its blanks; only its ends are trimmed.
+    """
+    if _CODE.search(text):
+        return text.rstrip().lstrip("\n")
+    lines = [" ".join(line.split()) for line in text.strip().splitlines()]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
+
+
+def sentences(text: str) -> tuple[str, ...]:
+    """The sentences of a text, and its lines, without blanks around them.
+
+    Example:
+        >>> sentences("Get a user. Use 3.5 as version, e.g. for tests.")
+        ('Get a user.', 'Use 3.5 as version, e.g. for tests.')
+    """
+    return tuple(filter(None, (piece.strip() for piece in _SENTENCE.split(text))))
+
+
+def sentence_key(sentence: str) -> str:
+    """What two sentences have in common when they are the same; empty for short ones."""
+    words = sentence.casefold().strip(" .!?").split()
+    return " ".join(words) if len(words) >= _FEWEST_WORDS else ""
+
+
+def repeats(text: str) -> tuple[str, ...]:
+    """Sentences of at least four words that stand in ``text`` again, word for word.
+
+    Example:
+        >>> repeats("Get the weather now. Give a city. Get the weather now.")
+        ('Get the weather now.',)
+    """
+    seen: set[str] = set()
+    found = []
+    for sentence in _SENTENCE.split(text):
+        key = sentence_key(sentence)
+        if key and key in seen:
+            found.append(sentence.strip())
+        seen.add(key)
+    return tuple(found)
+
+
+def without_repeats(text: str) -> str:
+    """The text with each sentence once, where it stands first."""
+    if not repeats(text):
+        return text
+    seen: set[str] = set()
+    kept: list[str] = []
+    ends = [*(match.span() for match in _SENTENCE.finditer(text)), (len(text), len(text))]
+    start = 0
+    for end, next_start in ends:
+        key = sentence_key(text[start:end])
+        if not key or key not in seen:
+            kept.append(text[start:next_start])
+        seen.add(key)
+        start = next_start
+    return "".join(kept).strip()
