@@ -2,6 +2,7 @@
 
 from agentkit.episodes.episode import (
     Episode,
+    GoalTrace,
     RefineMode,
     RefineTrace,
     RetrievalTrace,
@@ -12,6 +13,7 @@ from agentkit.episodes.episode import (
 
 __all__ = [
     "Episode",
+    "GoalTrace",
     "RefineMode",
     "RefineTrace",
     "RetrievalTrace",

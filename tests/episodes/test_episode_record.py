@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Episode
-from agentkit.episodes import RefineTrace, RetrievalTrace, StageReport, Turn
+from agentkit.episodes import GoalTrace, RefineTrace, RetrievalTrace, StageReport, Turn
 from agentkit.episodes.jsonl import decode_episode, encode_episode
 from agentkit.errors import EpisodeFormatError
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
@@ -60,7 +60,12 @@ RESULTS = st.lists(
 ).map(tuple)
 NAMES = st.lists(TEXT, max_size=2).map(tuple)
 STAGES = st.builds(
-    StageReport, stage=TEXT, survivors=st.integers(0, 9), tokens=st.integers(0, 9), seconds=NUMBERS
+    StageReport,
+    stage=TEXT,
+    survivors=st.integers(0, 9),
+    tokens=st.integers(0, 9),
+    seconds=NUMBERS,
+    goal=TEXT,
 )
 RETRIEVAL = st.builds(
     RetrievalTrace,
@@ -68,6 +73,9 @@ RETRIEVAL = st.builds(
     shortlist=NAMES,
     offered=NAMES,
     stages=st.lists(STAGES, max_size=2).map(tuple),
+    notes=NAMES,
+    goals=st.lists(st.builds(GoalTrace, intent=TEXT, ranked=NAMES), max_size=2).map(tuple),
+    unmatched=NAMES,
 )
 REFINE = st.builds(
     RefineTrace,
@@ -170,4 +178,22 @@ def test_an_older_record_stays_readable():
         "hello",
         3,
         "hello",
+    )
+
+
+def test_a_trace_of_an_earlier_retrieval_stays_readable():
+    """What traces did not hold then is empty."""
+    turn = {
+        "message": {"role": "assistant", "text": "hello"}, "results": [], "usage": Usage().to_json(),
+        "seconds": 0.1, "model_seconds": 0.1,
+        "retrieval": {"query": "hi", "shortlist": ["greet"], "offered": ["greet"], "stages": [
+            {"stage": "lexical", "survivors": 1, "tokens": 9, "seconds": 0.1},
+        ]},
+    }  # fmt: skip
+    record = Episode(episode_id="e", request="hi").to_json() | {"turns": [turn]}
+    assert Episode.from_json(record).turns[0].retrieval == RetrievalTrace(
+        query="hi",
+        shortlist=("greet",),
+        offered=("greet",),
+        stages=(StageReport(stage="lexical", survivors=1, tokens=9, seconds=0.1),),
     )
