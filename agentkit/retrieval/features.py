@@ -42,7 +42,7 @@ def graph_features(library: Library, name: str) -> GraphFeatures:
         >>> from agentkit.testing import primitive_library
         >>> from agentkit.tools.composite.source import compose
         >>> library = primitive_library()
-        >>> text = "def plus(net: float, rate: float) -> float:\n    return add(net, mul(net, rate))"
+        >>> text = "def plus(a: float, b: float) -> float:\n    return add(a, mul(a, b))"
         >>> library = library.with_tools([compose(text, library.tools)])
         >>> graph_features(library, "plus")
         GraphFeatures(depth=1, children=('add', 'mul'), subgraph_size=3)
