@@ -15,6 +15,7 @@ from itertools import product
 from types import MappingProxyType
 
 from agentkit.tools.types.evidence import Guess, TypeEvidence
+from agentkit.tools.types.inference import type_of_part
 from agentkit.tools.types.lattice import ANY, Alternative, Base, TypeSet
 from agentkit.tools.types.meanings import includes
 
@@ -284,7 +285,7 @@ def _by_base(one: Alternative, two: Alternative) -> float:
         return PARTLY * _by_domain(one, two)
     fit = COERCIONS.get((one.base, two.base), 0.0)
     if one.domain is not None and one.base == "string":
-        return CONVERTED if all(_holds(text, two.base) for text in one.domain) else 0.0
+        return CONVERTED if all(holds(text, two.base) for text in one.domain) else 0.0
     return fit
 
 
@@ -301,8 +302,8 @@ def _folded(texts: Iterable[str]) -> set[str]:
     return {" ".join(text.strip('"').split()).casefold() for text in texts}
 
 
-def _holds(text: str, base: Base) -> bool:
-    """Whether a JSON string is the text of a value of another type."""
+def holds(text: str, base: Base) -> bool:
+    """Whether a JSON text is a string in which a number stands."""
     written = json.loads(text)
     try:
         number = float(written)
@@ -347,12 +348,18 @@ def _serves(result: TypeEvidence, wanted: TypeEvidence, depth: int) -> float:
     whole = _flow(result, wanted, depth)
     if whole == 1.0 or depth > _DEEPEST:
         return whole
-    parts = [
-        TypeEvidence(declared=part)
-        for one in result.declared.alternatives
-        for part in ([one.items] if one.items is not None else [kind for _, kind in one.fields])
-    ]
+    parts = parts_of(result.declared)
     return max([whole, *(FIELD * _serves(part, wanted, depth + 1) for part in parts)])
+
+
+def parts_of(declared: TypeSet) -> list[TypeEvidence]:
+    """The fields and the items of a type, fields with what their names suggest."""
+    found: list[TypeEvidence] = []
+    for one in declared.alternatives:
+        if one.items is not None:
+            found.append(TypeEvidence(declared=one.items))
+        found.extend(type_of_part(name, kind) for name, kind in one.fields)
+    return found
 
 
 def _why(slot: TypedSlot, evidence: TypeEvidence, fit: float) -> str:
