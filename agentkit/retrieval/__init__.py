@@ -9,27 +9,44 @@ from agentkit._lazy import lazy_door
 if TYPE_CHECKING:
     from agentkit.retrieval.cards import card, schema_text
     from agentkit.retrieval.cascade import CascadeRetriever, default_retriever, default_stages
+    from agentkit.retrieval.features import GraphFeatures, graph_features
     from agentkit.retrieval.goals import SubGoal
     from agentkit.retrieval.index.config import IndexConfig
+    from agentkit.retrieval.index.examples import ExampleChannel
     from agentkit.retrieval.index.lexical import FieldLengths, FieldWeights, LexicalChannel
     from agentkit.retrieval.index.tool_index import ToolIndex
     from agentkit.retrieval.mentions import NameIndex
+    from agentkit.retrieval.paper.judge import ModelJudge
+    from agentkit.retrieval.planner import ModelPlanner, Plan, Planner, identity_plan
     from agentkit.retrieval.retriever import Hit, Retrieval, Retriever
+    from agentkit.retrieval.stages.abstraction import Abstraction
     from agentkit.retrieval.stages.exact_name import ExactName
+    from agentkit.retrieval.stages.examples import Examples
     from agentkit.retrieval.stages.lexical import Lexical
     from agentkit.retrieval.survivors import Stage, Survivors
     from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+    from agentkit.retrieval.typed_dag import TypedDagRetriever, paper_stages
+    from agentkit.retrieval.variants.registry import VARIANTS, variant
 
 __all__ = [
+    "VARIANTS",
+    "Abstraction",
     "CascadeRetriever",
     "ExactName",
+    "ExampleChannel",
+    "Examples",
     "FieldLengths",
     "FieldWeights",
+    "GraphFeatures",
     "Hit",
     "IndexConfig",
     "Lexical",
     "LexicalChannel",
+    "ModelJudge",
+    "ModelPlanner",
     "NameIndex",
+    "Plan",
+    "Planner",
     "Retrieval",
     "Retriever",
     "Stage",
@@ -37,23 +54,37 @@ __all__ = [
     "Survivors",
     "TokenCounter",
     "ToolIndex",
+    "TypedDagRetriever",
     "card",
     "default_retriever",
     "default_stages",
     "estimate_tokens",
+    "graph_features",
+    "identity_plan",
+    "paper_stages",
     "schema_text",
+    "variant",
 ]
 
 _MODULES = {
+    "VARIANTS": "agentkit.retrieval.variants.registry",
+    "Abstraction": "agentkit.retrieval.stages.abstraction",
     "CascadeRetriever": "agentkit.retrieval.cascade",
     "ExactName": "agentkit.retrieval.stages.exact_name",
+    "ExampleChannel": "agentkit.retrieval.index.examples",
+    "Examples": "agentkit.retrieval.stages.examples",
     "FieldLengths": "agentkit.retrieval.index.lexical",
     "FieldWeights": "agentkit.retrieval.index.lexical",
+    "GraphFeatures": "agentkit.retrieval.features",
     "Hit": "agentkit.retrieval.retriever",
     "IndexConfig": "agentkit.retrieval.index.config",
     "Lexical": "agentkit.retrieval.stages.lexical",
     "LexicalChannel": "agentkit.retrieval.index.lexical",
+    "ModelJudge": "agentkit.retrieval.paper.judge",
+    "ModelPlanner": "agentkit.retrieval.planner",
     "NameIndex": "agentkit.retrieval.mentions",
+    "Plan": "agentkit.retrieval.planner",
+    "Planner": "agentkit.retrieval.planner",
     "Retrieval": "agentkit.retrieval.retriever",
     "Retriever": "agentkit.retrieval.retriever",
     "Stage": "agentkit.retrieval.survivors",
@@ -61,11 +92,16 @@ _MODULES = {
     "Survivors": "agentkit.retrieval.survivors",
     "TokenCounter": "agentkit.retrieval.tokens",
     "ToolIndex": "agentkit.retrieval.index.tool_index",
+    "TypedDagRetriever": "agentkit.retrieval.typed_dag",
     "card": "agentkit.retrieval.cards",
     "default_retriever": "agentkit.retrieval.cascade",
     "default_stages": "agentkit.retrieval.cascade",
     "estimate_tokens": "agentkit.retrieval.tokens",
+    "graph_features": "agentkit.retrieval.features",
+    "identity_plan": "agentkit.retrieval.planner",
+    "paper_stages": "agentkit.retrieval.typed_dag",
     "schema_text": "agentkit.retrieval.cards",
+    "variant": "agentkit.retrieval.variants.registry",
 }
 
 __getattr__ = lazy_door(__name__, _MODULES)

@@ -17,7 +17,9 @@ from agentkit.retrieval.index.card_tokens import CardTokens
 from agentkit.retrieval.merging import merged
 from agentkit.retrieval.planner import Plan, Planner, identity_plan
 from agentkit.retrieval.retriever import Retrieval
+from agentkit.retrieval.stages.abstraction import Abstraction
 from agentkit.retrieval.stages.exact_name import ExactName
+from agentkit.retrieval.stages.examples import Examples
 from agentkit.retrieval.stages.lexical import Lexical
 from agentkit.retrieval.survivors import Stage, Survivors
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
@@ -182,12 +184,16 @@ class CascadeRetriever:
 
 
 def default_stages(keep: int = 32) -> tuple[Stage, ...]:
-    """The stages that run when none are given: tools called by name, then shared words.
+    """The stages that run when none are given.
+
+    Tools called by name, then tools whose worked examples are like the request, then shared words;
+    at last composites and their parts are put in order. A stage that finds nothing to go by, as in
+    a library without examples or composites, costs next to nothing.
 
     Args:
         keep: How many tools the ranking keeps.
     """
-    return ExactName(), Lexical(keep=keep)
+    return ExactName(), Examples(keep=keep), Lexical(keep=keep), Abstraction()
 
 
 def default_retriever() -> CascadeRetriever:

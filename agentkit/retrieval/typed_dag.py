@@ -117,7 +117,7 @@ class TypedDagRetriever:
         >>> [(hit.definition.name, hit.features.depth) for hit in found.hits]
         [('weather_now', 0)]
         >>> found.usage.requests
-        4
+        3
     """
 
     def __init__(

@@ -106,13 +106,15 @@ async def test_every_stage_reports_survivors_and_tokens(catalogue):
     found = await CascadeRetriever(offer=1).retrieve("weather or time", catalogue)
     assert [(report.stage, report.survivors) for report in found.stages] == [
         ("exact_name", 10),
+        ("examples", 10),
         ("lexical", 2),
+        ("abstraction", 2),
         ("shortlist", 2),
         ("offer", 1),
     ]
     whole = sum(estimate_tokens(card(tool) + "\n") for tool in catalogue.definitions)
     assert found.stages[0].tokens == whole
-    assert found.stages[2].tokens + found.stages[3].tokens == found.tokens
+    assert found.stages[-2].tokens + found.stages[-1].tokens == found.tokens
     assert all(report.seconds >= 0 for report in found.stages)
 
 
@@ -161,7 +163,8 @@ def test_the_default_is_a_retriever():
     """What ``Agent(retriever="auto")`` uses fits the protocol and shows its stages."""
     retriever = default_retriever()
     assert isinstance(retriever, Retriever)
-    assert [stage.name for stage in retriever.stages] == ["exact_name", "lexical"]
+    names = [stage.name for stage in retriever.stages]
+    assert names == ["exact_name", "examples", "lexical", "abstraction"]
 
 
 async def test_concurrent_queries_do_not_disturb_each_other(catalogue):

@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING
 from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
+    from agentkit.retrieval.stages.abstraction import Abstraction
     from agentkit.retrieval.stages.exact_name import ExactName
+    from agentkit.retrieval.stages.examples import Examples
     from agentkit.retrieval.stages.lexical import Lexical
 
-__all__ = ["ExactName", "Lexical"]
+__all__ = ["Abstraction", "ExactName", "Examples", "Lexical"]
 
 _MODULES = {
+    "Abstraction": "agentkit.retrieval.stages.abstraction",
     "ExactName": "agentkit.retrieval.stages.exact_name",
+    "Examples": "agentkit.retrieval.stages.examples",
     "Lexical": "agentkit.retrieval.stages.lexical",
 }
 
