@@ -15,7 +15,7 @@ from agentkit.evaluation.retrieval.apart import CorpusFiles, measure_apart
 from agentkit.evaluation.retrieval.compare import compare
 from agentkit.evaluation.retrieval.corpus import Identity, Split
 from agentkit.evaluation.retrieval.equipment import Equipment
-from agentkit.evaluation.retrieval.methods import METHODS, find_method
+from agentkit.evaluation.retrieval.methods import HINTS, METHODS, find_method
 from agentkit.evaluation.retrieval.report import Comparison, MethodReport
 from agentkit.evaluation.retrieval.scores import Interval
 
@@ -138,7 +138,7 @@ def _chosen(methods: str, equipment: Equipment) -> list[str]:
     wanted = [find_method(name) for name in names or METHODS]
     ready = []
     for method in wanted:
-        missing = " and ".join(f"--{need}" for need in sorted(method.missing(equipment)))
+        missing = "; ".join(HINTS[need] for need in sorted(method.missing(equipment)))
         if missing and names:
             raise UsageError(f"the method {method.name!r} needs {missing}")
         if missing:

@@ -9,6 +9,7 @@ import click
 
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, one_line, print_json, print_table, say
+from agentkit.cli.search_explain import explanation, hit_explanation, print_explanation
 from agentkit.cli.stores import opened_to_read
 from agentkit.library import Library
 from agentkit.retrieval.cascade import default_retriever
@@ -19,15 +20,21 @@ from agentkit.retrieval.retriever import Retrieval
     epilog="""\b
 Examples:
   agentkit search "area of a triangle"
-  agentkit search "book a flight" --limit 3 --json"""
+  agentkit search "book a flight" --limit 3 --json
+  agentkit search "book a flight" --explain"""
 )
 @click.argument("query")
 @click.option(
     "--limit", default=10, show_default=True, type=click.IntRange(min=1), help="Most rows."
 )
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Show what each stage left and cost, and where the score of each tool comes from.",
+)
 @store_option
 @json_option
-def search(query: str, limit: int, store_url: str, as_json: bool) -> None:
+def search(query: str, *, limit: int, explain: bool, store_url: str, as_json: bool) -> None:
     """Rank the library's tools for QUERY, as an agent would.
 
     Tools marked with * would be offered to the model in full; the others of the shortlist would
@@ -37,12 +44,15 @@ def search(query: str, limit: int, store_url: str, as_json: bool) -> None:
         library = store.load()
     found = asyncio.run(default_retriever().retrieve(query, library))
     if as_json:
-        print_json(_as_json(found, library, limit))
+        print_json(_as_json(found, library, limit, explain=explain))
         return
+    if explain:
+        print_explanation(found, library, limit)
     if not found.hits:
         say(f"Nothing in library version {library.version} ({len(library):,} tools) matches.")
         return
-    _print(found, limit)
+    if not explain:
+        _print(found, limit)
     say(_outline(found, library))
 
 
@@ -78,7 +88,7 @@ def _outline(found: Retrieval, library: Library) -> str:
     )
 
 
-def _as_json(found: Retrieval, library: Library, limit: int) -> dict[str, Any]:
+def _as_json(found: Retrieval, library: Library, limit: int, *, explain: bool) -> dict[str, Any]:
     offered = [definition.name for definition in found.offered]
     return {
         "query": found.query,
@@ -92,6 +102,7 @@ def _as_json(found: Retrieval, library: Library, limit: int) -> dict[str, Any]:
                 "reason": hit.reason,
                 "summary": hit.definition.description.summary,
             }
+            | (hit_explanation(hit, found, library) if explain else {})
             for hit in found.hits[:limit]
         ],
-    }
+    } | (explanation(found) if explain else {})

@@ -68,6 +68,18 @@ def test_the_table_fits_a_narrow_terminal(bench, monkeypatch):
     assert max(map(len, rows)) <= 80
 
 
+def test_a_method_that_lacks_a_model_is_left_out_or_refused(bench):
+    """By default what can not run is named; asked for by name it is an error."""
+    refused = bench("--methods", "paper")
+    assert refused.exit_code == 2
+    assert "--model NAME" in refused.stderr
+    left_out = bench("--json")
+    assert "Leaving out paper" in left_out.stderr
+    methods = {json.loads(line)["method"] for line in left_out.stdout.splitlines()}
+    assert {"default", "lexical", "flat_library"} <= methods
+    assert "paper" not in methods
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -41,3 +41,46 @@ def test_nothing_found_is_said(invoke):
     assert result.exit_code == 0
     assert result.stdout == ""
     assert "matches" in result.stderr
+
+
+def test_an_explanation_shows_stages_scores_and_reasons(invoke):
+    """--explain prints what each stage left and where a tool's score comes from."""
+    result = invoke("search", "When does the ferry leave?", "--explain")
+    assert result.exit_code == 0, result.stderr
+    text = result.stdout
+    stages, scores, reasons = (
+        text.partition(f"{title}\n\n")[2] for title in ("Stages", "Scores", "Reasons")
+    )
+    assert stages.splitlines()[0].split() == ["stage", "tools", "left", "tokens", "CPU", "ms"]
+    assert "offer, as schemas" in stages
+    assert "ferry_times" in scores.splitlines()[2]
+    assert "ferry" in reasons.splitlines()[2]
+
+
+def test_an_explanation_as_json_names_each_part_of_a_score(as_json):
+    """The fields of a hit add up to its score, and stages carry survivors, tokens and CPU."""
+    found = as_json("search", "low water at the harbour", "--explain")
+    for hit in found["hits"]:
+        assert sum(hit["fields"].values()) == pytest.approx(hit["score"], abs=0.001)
+        assert hit["graph"] == {"depth": 0, "children": [], "subgraph_size": 1}
+        assert hit["types"] is None
+    assert {"stage", "survivors", "tokens", "cpu_ms", "ms", "goal"} == found["stages"][0].keys()
+    assert found["steps"][0]["intent"] == "low water at the harbour"
+    assert found["notes"] == []
+
+
+def test_an_explanation_of_nothing_still_shows_the_stages(invoke):
+    """Where nothing matches, the stages say where the tools went."""
+    result = invoke("search", "xyzzy", "--explain")
+    assert result.exit_code == 0
+    assert "Stages" in result.stdout
+    assert "Scores" not in result.stdout
+    assert "matches" in result.stderr
+
+
+@pytest.mark.parametrize("width", ["60", "80", "120"])
+def test_an_explanation_fits_the_terminal(invoke, monkeypatch, width):
+    """No line is longer than the terminal is wide."""
+    monkeypatch.setenv("COLUMNS", width)
+    result = invoke("search", "the ferry between harbours at low water", "--explain")
+    assert max(map(len, result.stdout.splitlines())) <= int(width)

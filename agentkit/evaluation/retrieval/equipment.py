@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from agentkit.errors import MissingExtraError, UsageError
-from agentkit.models.base import ChatModel
+from agentkit.errors import MissingExtraError, ModelNotFoundError, UsageError
+from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
 from agentkit.models.resolve import resolve_model
 from agentkit.retrieval.embedders import Embedder, as_embedder
 
@@ -43,9 +43,16 @@ class Equipment:
             return as_embedder(_attribute(place, attribute))
         return as_embedder(_sentence_transformer(name))
 
+    @property
+    def embedder_or_none(self) -> Embedder | None:
+        """The embedding model, if one was named."""
+        return None if self.embedder_name is None else self.embedder
+
     @cached_property
     def model(self) -> ChatModel:
-        """The language model.
+        """The language model; what it answered once it is not asked again.
+
+        So that the ranking of a question can be looked at beyond what the budget shows.
 
         Raises:
             UsageError: None was named.
@@ -54,7 +61,38 @@ class Equipment:
         name = self.model_name
         if name is None:
             raise UsageError("this method needs a language model; name one with --model")
-        return resolve_model(name)
+        place, _, attribute = name.partition(":")
+        try:
+            return RememberingModel(resolve_model(name))
+        except ModelNotFoundError:
+            found = _attribute(place, attribute) if attribute else None
+            if not isinstance(found, ChatModel):
+                raise
+            return RememberingModel(found)
+
+
+class RememberingModel:
+    """A model that is asked each request once; its answers, usage included, are kept.
+
+    Args:
+        model: Who is asked.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+        self._answers: dict[str, ModelResponse] = {}
+
+    @property
+    def name(self) -> str:
+        """As the model calls itself."""
+        return self._model.name
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """The kept answer, or a new one."""
+        key = repr((request.messages, request.settings))
+        if key not in self._answers:
+            self._answers[key] = await self._model.complete(request)
+        return self._answers[key]
 
 
 def _attribute(place: str, attribute: str) -> object:

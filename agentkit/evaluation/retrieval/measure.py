@@ -172,6 +172,8 @@ def _cost(
     return Cost(
         tokens=fmean(one.tokens for one in found),
         tokens_max=max(one.tokens for one in found),
+        model_tokens=fmean(one.usage.prompt_tokens + one.usage.completion_tokens for one in found),
+        model_requests=fmean(one.usage.requests for one in found),
         schemas=_mean_sums(ranked, schema),
         cards=_mean_sums(ranked, line),
         build_cpu_s=built.cpu_s,
@@ -189,7 +191,7 @@ def _mean_sums(
 
 
 def _notes(found: Sequence[Retrieval]) -> Mapping[str, int]:
-    return Counter(note for one in found for note in dict.fromkeys(getattr(one, "notes", ())))
+    return Counter(note for one in found for note in dict.fromkeys(one.notes))
 
 
 def resident_mb() -> float:

