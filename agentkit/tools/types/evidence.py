@@ -52,6 +52,9 @@ def pooled(guesses: Iterable[Guess]) -> tuple[Guess, ...]:
         >>> pooled([Guess(meaning="date", confidence=0.8), Guess(meaning="date", confidence=0.5)])
         (Guess(meaning='date', confidence=0.9),)
     """
+    guesses = tuple(guesses)
+    if len(guesses) < 2:
+        return guesses
     doubt: dict[str, float] = {}
     for guess in guesses:
         doubt[guess.meaning] = doubt.get(guess.meaning, 1.0) * (1.0 - guess.confidence)

@@ -179,46 +179,48 @@ _BY_FIRST_WORD: Mapping[str, tuple[str, float]] = {
 
 _IDENTIFIERS = frozenset({"id", "identifier"})
 
-_TEXT_CLUES: Sequence[tuple[str, float, str]] = (
-    ("datetime", 0.9, r"yyyy-mm-dd[t ]+\W?hh|date[- ]time|iso ?8601 (?:timestamp|datetime)"),
-    ("date", 0.93, r"yyyy-mm-dd|yyyy/mm/dd|mm/dd/yyyy|dd/mm/yyyy|dd-mm-yyyy|mm-dd-yyyy"),
-    ("time", 0.85, r"hh:mm|24-hour format|hours? and minutes"),
-    ("email", 0.8, r"e-?mail address"),
-    ("url", 0.75, r"\burl\b|\buri\b"),
-    ("airport", 0.9, r"\biata\b|airport code"),
-    ("currency", 0.9, r"iso[- ]4217|currency code|currency to convert"),
-    ("language", 0.9, r"iso[- ]639|language code"),
-    ("country", 0.9, r"iso[- ]3166|country code"),
-    ("city", 0.6, r"name of the city|city name|the city (?:where|in which|for which|to)"),
-    (
-        "place",
-        0.8,
-        r"city and (?:the )?(?:state|country)|city, (?:state|country)|san francisco, ca",
-    ),
-    ("latitude", 0.8, r"\blatitude\b(?!.*longitude)"),
-    ("longitude", 0.8, r"\blongitude\b(?!.*latitude)"),
-    ("phone", 0.85, r"phone number"),
-    ("ip", 0.8, r"\bip address\b|\bipv[46]\b"),
-    ("postal_code", 0.85, r"postal code|zip code"),
-    ("file_path", 0.75, r"path (?:to|of) (?:the |a )?(?:\w+ )?(?:file|folder|directory)|file path"),
-    ("percentage", 0.75, r"as a percentage|in percent\b"),
-    ("money", 0.7, r"in (?:us )?dollars|in usd|in (?:euro|eur)\b"),
+_TEXT_CLUES: Sequence[tuple[str, float, str, str]] = (
+    ("datetime", 0.9, "yyyy", r"yyyy-mm-dd[t ]+\W?hh"),
+    ("datetime", 0.9, "time", r"date[- ]time|iso ?8601 (?:timestamp|datetime)"),
+    ("date", 0.93, "yyyy", r"yyyy[-/]mm[-/]dd|(?:mm[-/]dd|dd[-/]mm)[-/]yyyy"),
+    ("time", 0.85, "hh:mm", r"hh:mm"),
+    ("time", 0.85, "hour", r"24-hour format|hours? and minutes"),
+    ("email", 0.8, "mail", r"e-?mail address"),
+    ("url", 0.75, "ur", r"\burl\b|\buri\b"),
+    ("airport", 0.9, "a", r"\biata\b|airport code"),
+    ("currency", 0.9, "currency", r"currency code|currency to convert"),
+    ("currency", 0.9, "4217", r"iso[- ]4217"),
+    ("language", 0.9, "language", r"language code"),
+    ("language", 0.9, "639", r"iso[- ]639"),
+    ("country", 0.9, "country", r"country code"),
+    ("country", 0.9, "3166", r"iso[- ]3166"),
+    ("city", 0.6, "city", r"name of the city|city name|the city (?:where|in which|for which|to)"),
+    ("place", 0.8, "city", r"city and (?:the )?(?:state|country)|city, (?:state|country)"),
+    ("place", 0.8, "san francisco, ca", r"san francisco, ca"),
+    ("latitude", 0.8, "latitude", r"\blatitude\b(?!.*longitude)"),
+    ("longitude", 0.8, "longitude", r"\blongitude\b(?!.*latitude)"),
+    ("phone", 0.85, "phone number", r"phone number"),
+    ("ip", 0.8, "ip", r"\bip address\b|\bipv[46]\b"),
+    ("postal_code", 0.85, "code", r"postal code|zip code"),
+    ("file_path", 0.75, "path", r"path (?:to|of) (?:the |a )?(?:\w+ )?(?:file|folder|directory)"),
+    ("percentage", 0.75, "percent", r"as a percentage|in percent\b"),
+    ("money", 0.7, "in ", r"in (?:us )?dollars|in usd\b|in (?:euros?|eur)\b"),
     (
         "length",
         0.75,
-        r"in (?:kilo|centi|milli)?met(?:er|re)s?\b|in miles\b|in (?:feet|inches|km|cm)\b",
+        "in ",
+        r"in (?:(?:kilo|centi|milli)?met(?:er|re)s?|miles|feet|inches|km|cm)\b",
     ),
-    ("mass", 0.75, r"in (?:kilo)?grams?\b|in kg\b|in pounds\b|in lbs?\b"),
-    ("temperature", 0.7, r"in (?:degrees )?(?:celsius|fahrenheit|kelvin)"),
-    ("speed", 0.75, r"in (?:m/s|km/h|mph|met(?:er|re)s per second|kilomet(?:er|re)s per hour)"),
-    (
-        "duration",
-        0.7,
-        r"in (?:milli)?seconds\b|in minutes\b|in hours\b|in days\b|in (?:years|months)\b",
-    ),
-    ("id", 0.6, r"unique identifier|\bid of the\b|identifier of"),
+    ("mass", 0.75, "in ", r"in (?:(?:kilo)?grams?|kg|pounds|lbs?)\b"),
+    ("temperature", 0.7, "in ", r"in (?:degrees )?(?:celsius|fahrenheit|kelvin)"),
+    ("speed", 0.75, "in ", r"in (?:m/s|km/h|mph|(?:met(?:er|re)s|kilomet(?:er|re)s) per )"),
+    ("duration", 0.7, "in ", r"in (?:(?:milli)?seconds|minutes|hours|days|years|months)\b"),
+    ("id", 0.6, "identifier", r"unique identifier|identifier of"),
+    ("id", 0.6, "id of the", r"\bid of the\b"),
 )
-_CLUE = re.compile("|".join(f"(?P<c{at}>{form})" for at, (_, _, form) in enumerate(_TEXT_CLUES)))
+"""Meaning, confidence, a text that has to be there (a cheap test), and a pattern."""
+
+_CLUES = tuple((*clue[:3], re.compile(clue[3])) for clue in _TEXT_CLUES)
 
 _LISTED: Sequence[tuple[str, frozenset[str]]] = (
     ("unit", UNITS),
@@ -260,12 +262,12 @@ def type_of(
         ()
     """
     declared = declared_type(schema, root=root, is_result=is_result)
-    own_text = schema.get("description") if isinstance(schema, Mapping) else None
+    known = schema if isinstance(schema, Mapping) else {}
+    own_text = known.get("description")
     text = description or (own_text if isinstance(own_text, str) else "")
     clues = [*guesses_of_name(name), *_of_text(text), *_of_values(observed)]
-    if isinstance(schema, Mapping):
-        clues.extend(_of_list(schema.get("enum")))
-        clues.extend(_of_values(_examples(schema)))
+    clues.extend(_of_list(known.get("enum")))
+    clues.extend(_of_values(_examples(known)))
     return TypeEvidence(declared=declared, meanings=pooled(_possible(clues, declared)))
 
 
@@ -335,11 +337,9 @@ def guesses_of_name(name: str) -> tuple[Guess, ...]:
 
 
 def _of_text(text: str) -> Iterator[Guess]:
-    seen: set[str] = set()
-    for match in _CLUE.finditer(text[:_LONGEST_TEXT].lower()):
-        meaning, confidence, _ = _TEXT_CLUES[int((match.lastgroup or "c0")[1:])]
-        if meaning not in seen:
-            seen.add(meaning)
+    text = text[:_LONGEST_TEXT].lower()
+    for meaning, confidence, needed, pattern in _CLUES:
+        if needed in text and pattern.search(text) is not None:
             yield Guess(meaning=meaning, confidence=confidence)
 
 
@@ -359,6 +359,8 @@ def _of_list(values: Any) -> Iterator[Guess]:
 def _of_values(values: Iterable[Any]) -> Iterator[Guess]:
     """The meaning that most observed values have."""
     several = [value for value, _ in zip(values, range(_MOST_OBSERVED), strict=False)]
+    if not several:
+        return
     seen = Counter(guess.meaning for value in several for guess in type_of_value(value).meanings)
     for meaning, count in seen.most_common(1):
         share = count / len(several)

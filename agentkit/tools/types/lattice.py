@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -113,7 +113,7 @@ class TypeSet:
                 f"{meaning!r} is no known meaning; see agentkit.tools.signature.MEANINGS, or write "
                 "an identifier as 'id:owner'"
             )
-        return cls.union(Alternative(base=base, meaning=meaning) for base in bases)
+        return _plain(bases, meaning)
 
     @classmethod
     def meaning(cls, meaning: str) -> TypeSet:
@@ -222,8 +222,16 @@ class TypeSet:
         return " | ".join(sorted(map(_words, self.alternatives))) or "never"
 
 
+@lru_cache(maxsize=1_024)
+def _plain(bases: tuple[Base, ...], meaning: str) -> TypeSet:
+    return TypeSet.union(Alternative(base=base, meaning=meaning) for base in bases)
+
+
 def join(types: Iterable[TypeSet]) -> TypeSet:
     """The union of types; ``NEVER`` of none."""
+    types = tuple(types)
+    if len(types) == 1:
+        return types[0]
     return TypeSet.union(one for part in types for one in part.alternatives)
 
 

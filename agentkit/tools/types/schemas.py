@@ -22,6 +22,9 @@ _MOST_PARTS = 400
 _MOST_FIELDS = 40
 _MOST_VALUES = 200
 
+_WORDS_AND_TYPE = frozenset({"type", "description", "title", "default", "examples"})
+_SCALARS: tuple[Base, ...] = ("string", "number", "integer", "boolean")
+
 _MEANING_OF_FORMAT: Mapping[str, str] = {
     "date": "date",
     "date-time": "datetime",
@@ -89,6 +92,8 @@ class _Reader:
         self.parts += 1
         if not isinstance(schema, Mapping) or place.depth > _DEEPEST or self.parts > _MOST_PARTS:
             return ANY
+        if schema.keys() <= _WORDS_AND_TYPE and schema.get("type") in _SCALARS:
+            return TypeSet.of(schema["type"])  # most parameters of most catalogues
         found = self._by_type(schema, place)
         for keyword in ("anyOf", "oneOf"):
             if isinstance(branches := schema.get(keyword), list) and branches:
