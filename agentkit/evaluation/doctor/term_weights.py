@@ -49,19 +49,15 @@ class TermWeights:
         return tuple(sorted(leading or known, key=lambda term: (-weights[term], term)))
 
     def only(self, first: ToolDefinition, second: ToolDefinition) -> tuple[str, ...]:
-        """Words of the first tool that the second does not have at all, those of its name first.
+        """Words of the first tool's name and first sentence that the second lacks altogether.
 
-        Words of the first sentence come next, then those of the rest of the description; numbers
-        and codes are left out.
+        Those of the name come first, then the rarest; numbers and codes are left out.
         """
         other = self._terms[second.name]
-        name = first.origin.original_name or first.name
-        texts = (name, first_sentence(first.description.summary), first.text)
-        for text in texts:
-            found = {term for term in terms(text) if term not in other and _is_word(term)}
-            if found:
-                return tuple(sorted(found, key=lambda term: (-self._rarity.get(term, 0.0), term)))
-        return ()
+        name = terms(first.origin.original_name or first.name)
+        said = dict.fromkeys((*name, *terms(first_sentence(first.description.summary))))
+        found = [term for term in said if term not in other and _is_word(term)]
+        return tuple(sorted(found, key=lambda t: (t not in name, -self._rarity.get(t, 0.0), t)))
 
     def _weights(self, definition: ToolDefinition) -> Mapping[str, float]:
         return {

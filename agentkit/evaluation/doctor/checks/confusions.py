@@ -165,5 +165,5 @@ def told_apart(words: Confusion) -> str:
     if words.own:
         return f"only it says {listed(words.own)}"
     if words.other:
-        return f"it has no word of its own, the other has {listed(words.other)}"
-    return "both say the same words in another order"
+        return f"it begins with no word of its own, the other with {listed(words.other)}"
+    return "both begin with the same words"

@@ -1,0 +1,122 @@
+"""The same tool under several names, and tools that only look like it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit import ToolDefinition
+from agentkit.evaluation.doctor.doubles import features, find_doubles
+
+VOCABULARY = [f"word{number}" for number in range(30)]
+TEXTS = st.lists(st.sampled_from(VOCABULARY), min_size=1, max_size=12).map(" ".join)
+
+
+def tool(name, text, *parameters):
+    """A definition with untyped parameters."""
+    return ToolDefinition.from_schema(
+        name, text, {"properties": {parameter: {} for parameter in parameters}}
+    )
+
+
+def other_tools(count=40):
+    """Tools of other subjects, so that words have a rarity."""
+    return [
+        tool(f"{noun}_{number}", f"The {noun} of place {number} and what belongs to it.", noun)
+        for number, noun in enumerate(["river", "mountain", "song", "order"] * (count // 4))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "code"),
+    [
+        (
+            tool("get_weather", "The weather of a city today.", "city"),
+            tool("get_weather", "The weather of a city, today", "city"),
+            "duplicate",
+        ),
+        (
+            tool("release.update", "Update the details of a release by its id.", "id", "date"),
+            tool("release.update", "Updates details of a release by its id.", "id", "date"),
+            "duplicate",
+        ),
+        (
+            tool("gcd", "Greatest common divisor of two whole numbers.", "a", "b"),
+            tool("math_gcd", "Greatest common divisor of two whole numbers.", "a", "b"),
+            "near_duplicate",
+        ),
+    ],
+)
+def test_doubles_are_found(look, first, second, code):
+    """Case, small words and separators do not tell tools apart."""
+    found = look(first, second, *other_tools(), codes=["duplicate", "near_duplicate", "siblings"])
+    assert [one.kind.code for one in found] == [code]
+    assert len(found[0].tools) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("Delete a user by its id.", "Create a user with a name."),
+        ("Convert an amount from euros to dollars.", "Convert an amount from dollars to euros."),
+        ("The weather of a city today.", "The history of a city."),
+    ],
+)
+def test_tools_that_share_words_are_not_doubles(codes, first, second):
+    """Another verb, another order or another object is another tool."""
+    pair = tool("one", first, "x"), tool("two", second, "x")
+    found = codes(*pair, *other_tools())
+    assert not found & {"duplicate", "near_duplicate", "siblings"}
+
+
+def test_tools_made_from_one_template_are_siblings(look):
+    """What differs is in the name and in the first sentence: they are told apart, and noted."""
+    text = (
+        "Stop an active {} job of the laboratory. This changes the state of a remote computer and "
+        "needs a confirmation; results that exist already can still be read afterwards. Pass the id "
+        "that starting the job returned, and the word that confirms it."
+    )
+    tools = [
+        tool(f"stop_{kind}_job", text.format(kind), "id", "confirm")
+        for kind in ("protein", "molecule")
+    ]
+    (found,) = look(*tools, *other_tools(), codes=["duplicate", "near_duplicate", "siblings"])
+    assert found.kind.code == "siblings"
+    assert found.kind.severity == "note"
+
+
+@given(st.lists(TEXTS, min_size=2, max_size=12), st.sampled_from([0.5, 0.8]))
+def test_no_pair_of_the_likeness_asked_for_is_missed(texts, least):
+    """The index finds what comparing all with all finds, for catalogues below its bound."""
+    import math
+    from collections import Counter
+
+    tools = [tool(f"t{number}", text) for number, text in enumerate(texts)]
+    sets = {features(one) for one in tools}
+    counts = Counter(feature for found in sets for feature in found)
+    weights = {feature: math.log(1 + len(sets) / count) for feature, count in counts.items()}
+
+    def likeness(first, second):
+        either = sum(weights[feature] for feature in sorted(first | second))
+        return sum(weights[feature] for feature in sorted(first & second)) / either
+
+    pairs = {
+        (one.name, two.name)
+        for one in tools
+        for two in tools
+        if one.name < two.name
+        and (
+            features(one) == features(two) or likeness(features(one), features(two)) >= least + 1e-9
+        )
+    }
+    groups = [set(group.tools) for group in find_doubles(tools, least=least)]
+    assert all(any(set(pair) <= group for group in groups) for pair in pairs)
+
+
+def test_tools_that_differ_in_a_word_each_cost_bounded_work():
+    """Among thousands of variants of one text, the two that are the same are found."""
+    text = "Read sensor {} of the plant, with its unit and the time at which it was read."
+    tools = [tool(f"sensor_{number}", text.format(f"s{number}"), "at") for number in range(2000)]
+    tools.append(tool("sensor_77", text.format("s77"), "at", "unit"))
+    tools[-1] = ToolDefinition.from_json({**tools[-1].to_json(), "name": "sensor_77_again"})
+    groups = find_doubles(tools, least=0.6)
+    assert ("sensor_77", "sensor_77_again") in [group.tools for group in groups]
