@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, UsageError
 from agentkit.evolution.decision import Addition, Merger, told
 from agentkit.evolution.duplicates import Judge
 from agentkit.evolution.insert import Procedure, decide
+from agentkit.evolution.learning.lessons import Teaching, lessons_of
+from agentkit.evolution.learning.report import LearnReport
+from agentkit.evolution.learning.rules import LearningRules
+from agentkit.evolution.learning.uses import Passed, has_passed, uses_of
 from agentkit.evolution.loops import from_sync
 from agentkit.evolution.outcome import InsertOutcome, Rejected
 from agentkit.evolution.policy import InsertPolicy
+from agentkit.evolution.proposal import LESSON, Proposal, lesson
 from agentkit.evolution.reading import Candidate
 from agentkit.evolution.recorded import check_recorded, with_recorded
 from agentkit.evolution.snapshot import Snapshot
 from agentkit.library.library import Library
 from agentkit.library.linking import link
-from agentkit.library.store import LibraryChange, ToolStore
+from agentkit.library.pins import repinned
+from agentkit.library.store import ToolStore
 from agentkit.tools.composite.binding import composite_tool
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import Example, ToolDefinition
@@ -117,7 +122,7 @@ class ToolManager:
             raise UsageError(f"{', '.join(composites)}: composites are added with insert()")
         self._code |= {tool.name: tool for tool in given if tool.is_bound}
         return self._write(
-            _Proposal.of(proposal_id, "register", reason=reason),
+            Proposal.of(proposal_id, "register", reason=reason),
             lambda held: tuple(tool.definition for tool in given if tool.name not in held),
         )
 
@@ -163,9 +168,107 @@ class ToolManager:
         check_recorded(worked_calls)
         most = self._procedure.policy.most_examples
         return self._write(
-            _Proposal.of(proposal_id, "record", reason=reason, evidence=evidence),
+            Proposal.of(proposal_id, "record", reason=reason, evidence=evidence),
             lambda held: with_recorded(held, worked_calls, most=most),
         )
+
+    def learn(
+        self,
+        episodes: Iterable[Episode],
+        *,
+        rules: LearningRules = LearningRules(),  # noqa: B008 - frozen
+        passed: Passed = has_passed,
+        reason: str = "",
+        proposal_id: str | None = None,
+        dry_run: bool = False,
+    ) -> LearnReport:
+        """Add worked examples (L4) to the tools that episodes used with success.
+
+        Retrieval reads their queries, so that tools are found by what they were asked for. All
+        tools change in one commit, with the composites above pinned anew. The same episodes teach
+        once: what a tool has learned stays, and what was rolled back is not learned again.
+
+        Args:
+            episodes: What happened, in any order.
+            rules: What is kept.
+            passed: Which episodes went well; by default those whose verdict says so.
+            reason: Why, for the tools' history.
+            proposal_id: Recognises a retry: the same id changes the library once, and adds nothing
+                the second time. The history shows it behind ``learn-``.
+            dry_run: Write nothing, and report what would be added.
+
+        Returns:
+            What was added, and why other calls taught nothing.
+
+        Raises:
+            LibraryError: Composites above call each other in a circle, so no pin can be moved.
+            StaleVersionError: Other writers were faster every time.
+            UsageError: Called where an event loop runs; await ``learn_async`` there.
+
+        Example:
+            >>> from agentkit import Episode, ToolDefinition, open_store
+            >>> from agentkit.episodes import Turn
+            >>> from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+            >>> manager = ToolManager(open_store("memory:"))
+            >>> manager.register([ToolDefinition(name="weather")])
+            1
+            >>> call = ToolCall(call_id="1", name="weather", arguments={"city": "Rome"})
+            >>> result = ToolResult(call_id="1", name="weather", status="ok", value="sunny")
+            >>> turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
+            >>> episode = Episode(
+            ...     episode_id="e1", request="Umbrella in Rome?", turns=(turn,),
+            ...     verdict={"passed": True},
+            ... )
+            >>> print(manager.learn([episode]))
+            1 example learned by 1 tool from 1 call, library version 2
+            >>> print(manager.learn([episode]))
+            0 examples learned by 0 tools from 1 call, library version 2
+        """
+        taken = tuple(episodes)
+        return from_sync(
+            lambda: self.learn_async(
+                taken,
+                rules=rules,
+                passed=passed,
+                reason=reason,
+                proposal_id=proposal_id,
+                dry_run=dry_run,
+            )
+        )
+
+    async def learn_async(
+        self,
+        episodes: Iterable[Episode],
+        *,
+        rules: LearningRules = LearningRules(),  # noqa: B008 - frozen
+        passed: Passed = has_passed,
+        reason: str = "",
+        proposal_id: str | None = None,
+        dry_run: bool = False,
+    ) -> LearnReport:
+        """As ``learn``, where an event loop runs."""
+        uses = uses_of(episodes, passed=passed)
+        teaching = Teaching(
+            rules=rules,
+            policy=self._procedure.policy,
+            limits=self._procedure.limits,
+            learned_from=self._learned_from,
+        )
+        attempts_left = self._procedure.policy.attempts
+        while True:
+            library = self._snapshot.library
+            lessons = await lessons_of(uses, library, teaching)
+            changed = repinned(library, lessons.definitions) if lessons.definitions else ()
+            report = lessons.report(changed, uses=len(uses), version=library.version)
+            if dry_run or not changed:
+                return report
+            try:
+                return self._taught(report, changed, library, lesson(proposal_id, report, reason))
+            except StaleVersionError:
+                attempts_left -= 1
+                if not attempts_left:
+                    raise
+                self._reload()
 
     def insert(
         self,
@@ -207,7 +310,7 @@ class ToolManager:
         proposal_id: str | None = None,
     ) -> InsertOutcome:
         """As ``insert``, where an event loop runs."""
-        proposal = _Proposal.of(proposal_id, "insert", reason=reason, evidence=evidence)
+        proposal = Proposal.of(proposal_id, "insert", reason=reason, evidence=evidence)
         attempts_left = self._procedure.policy.attempts
         while True:
             snapshot = self._snapshot
@@ -241,7 +344,7 @@ class ToolManager:
         return outcome if isinstance(outcome, Rejected) else None
 
     def _write(
-        self, proposal: _Proposal, build: Callable[[Library], tuple[ToolDefinition, ...]]
+        self, proposal: Proposal, build: Callable[[Library], tuple[ToolDefinition, ...]]
     ) -> int:
         """Commit what ``build`` makes of the newest library; nothing when it makes nothing."""
         attempts_left = self._procedure.policy.attempts
@@ -259,6 +362,24 @@ class ToolManager:
                     raise
                 self._reload()
 
+    def _taught(
+        self,
+        report: LearnReport,
+        changed: tuple[ToolDefinition, ...],
+        library: Library,
+        proposal: Proposal,
+    ) -> LearnReport:
+        """Commit what was learned; a proposal that the store knows has taught it before."""
+        change = proposal.change(changed, author=self._author)
+        version = self._store.commit(change, expected_version=library.version)
+        self._reload()
+        return report.written(version) if version > library.version else report.repeated(version)
+
+    def _learned_from(self, name: str) -> frozenset[str]:
+        """Ids of the episodes that a tool has learned from, taken back or not."""
+        lessons = (r for r in self._store.history(name) if r.proposal_id.startswith(LESSON))
+        return frozenset(episode_id for lesson in lessons for episode_id in lesson.evidence)
+
     def _reload(self) -> Library:
         loaded = Snapshot.of(self._store.load(), self._code)
         with self._lock:
@@ -266,7 +387,7 @@ class ToolManager:
         return loaded.library
 
     def _carry_out(
-        self, decision: Addition | Merger, snapshot: Snapshot, proposal: _Proposal
+        self, decision: Addition | Merger, snapshot: Snapshot, proposal: Proposal
     ) -> InsertOutcome:
         changed = decision.upserts
         if not changed:
@@ -297,14 +418,14 @@ class ToolManager:
             linked = linked.with_tools([tool])
         self._linked = linked.at_version(snapshot.library.version)
 
-    def _is_written(self, wanted: ToolDefinition, proposal: _Proposal, version: int) -> bool:
+    def _is_written(self, wanted: ToolDefinition, proposal: Proposal, version: int) -> bool:
         """Whether that version was made by this change; a store skips an id that it knows."""
         if proposal.is_new:
             return True
         history = self._store.history(wanted.name)
         return any(r.version == version and r.definition == wanted for r in history)
 
-    def _repeated(self, wanted: ToolDefinition, proposal: _Proposal, version: int) -> InsertOutcome:
+    def _repeated(self, wanted: ToolDefinition, proposal: Proposal, version: int) -> InsertOutcome:
         """The store knew the proposal: what it made then, if that was the same."""
         library = self._reload()
         held = library.get(wanted.name)
@@ -318,7 +439,7 @@ class ToolManager:
             )
         return told(Addition(tool=held), library.at_version(version))
 
-    def _earlier(self, decision: Addition | Merger, proposal: _Proposal) -> InsertOutcome | None:
+    def _earlier(self, decision: Addition | Merger, proposal: Proposal) -> InsertOutcome | None:
         """What the proposal did when it was first made, for a retry that finds it done."""
         if isinstance(decision, Addition) or proposal.is_new:
             return None
@@ -328,43 +449,6 @@ class ToolManager:
             return None
         at = library.at_version(made[0].version)
         return told(Addition(tool=library[name]) if decision.is_itself else decision, at)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Proposal:
-    """What the history keeps of a candidate.
-
-    Attributes:
-        identity: Recognises a retry.
-        is_new: Whether nobody can have used the identity before.
-        reason: Why.
-        evidence: Ids of the episodes behind it.
-    """
-
-    identity: str
-    is_new: bool
-    reason: str = ""
-    evidence: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls, identity: str | None, kind: str, *, reason: str, evidence: Iterable[str] = ()
-    ) -> _Proposal:
-        return cls(
-            identity=identity or f"{kind}-{uuid.uuid4().hex}",
-            is_new=not identity,
-            reason=reason,
-            evidence=tuple(evidence),
-        )
-
-    def change(self, definitions: tuple[ToolDefinition, ...], *, author: str) -> LibraryChange:
-        return LibraryChange(
-            proposal_id=self.identity,
-            upserts=definitions,
-            author=author,
-            reason=self.reason,
-            evidence=self.evidence,
-        )
 
 
 def _contended(decision: Addition | Merger) -> Rejected:

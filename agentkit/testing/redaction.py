@@ -7,26 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from agentkit.evolution.learning.private import KEY_FORMATS, SECRET_FIELD
+
 REDACTED = "<redacted>"
 """Stands where a secret was."""
 
-_KEY_FORMATS = re.compile(
-    r"""
-      \b(?:sk|pk|rk)-[\w-]{16,}                    # OpenAI, Anthropic, OpenRouter, ...
-    | \b(?:sk|rk)_(?:live|test)_\w{16,}            # Stripe
-    | \bgh[pousr]_\w{20,} | \bgithub_pat_\w{20,}   # GitHub
-    | \bhf_\w{20,}                                 # Hugging Face
-    | \bAKIA[0-9A-Z]{16}\b                         # AWS
-    | \bAIza[\w-]{30,}                             # Google
-    | \bxox[abprs]-[\w-]{10,}                      # Slack
-    | \beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+         # JSON web tokens
-    | (?<=Bearer\ )[\w.~+/-]{12,}=*
-    """,
-    re.VERBOSE,
-)
-_SECRET_FIELD = re.compile(
-    r"key$|token$|secret|passw(or)?d|authorization|cookie|credential", re.IGNORECASE
-)
 _SECRET_VARIABLE = re.compile(r"_(API_KEY|TOKEN|SECRET|PASSWORD)$")
 _SHORTEST_SECRET = 8
 
@@ -56,7 +41,7 @@ def redactor(secrets: Iterable[str] = ()) -> Callable[[Any], Any]:
         if isinstance(value, str):
             for secret in known:
                 value = value.replace(secret, REDACTED)
-            return _KEY_FORMATS.sub(REDACTED, value)
+            return KEY_FORMATS.sub(REDACTED, value)
         if isinstance(value, Mapping):
             return {redact(key): redact(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -76,7 +61,7 @@ def without_secret_fields(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {
             key: REDACTED
-            if _SECRET_FIELD.search(key) and isinstance(item, str)
+            if SECRET_FIELD.search(key) and isinstance(item, str)
             else without_secret_fields(item)
             for key, item in value.items()
         }

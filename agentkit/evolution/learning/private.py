@@ -1,0 +1,115 @@
+"""Whether a text holds what should not stand in a library that others read.
+
+A simple check of formats, no promise: it knows addresses and keys by their look, and no names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+KEY_FORMATS = re.compile(
+    r"""
+      \b(?:sk|pk|rk)-[\w-]{16,}                    # OpenAI, Anthropic, OpenRouter, ...
+    | \b(?:sk|rk)_(?:live|test)_\w{16,}            # Stripe
+    | \bgh[pousr]_\w{20,} | \bgithub_pat_\w{20,}   # GitHub
+    | \bhf_\w{20,}                                 # Hugging Face
+    | \bAKIA[0-9A-Z]{16}\b                         # AWS
+    | \bAIza[\w-]{30,}                             # Google
+    | \bxox[abprs]-[\w-]{10,}                      # Slack
+    | \beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+         # JSON web tokens
+    | (?<=Bearer\ )[\w.~+/-]{12,}=*
+    """,
+    re.VERBOSE,
+)
+"""Keys whose format their issuers document."""
+
+SECRET_FIELD = re.compile(
+    r"key$|token$|secret|passw(or)?d|authorization|cookie|credential", re.IGNORECASE
+)
+"""Names of fields that hold secrets."""
+
+_MAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63})+")
+_PASSWORD = re.compile(
+    r"\b(?:password|passcode|passphrase|api[ _-]?key|access token)\s{0,3}(?:is\b|[:=])\s{0,3}\S",
+    re.IGNORECASE,
+)
+_PHONE = re.compile(r"(?<![\w+])\+\d[\d ()/.-]{6,18}\d\b")
+_ACCOUNT = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
+_CARD = re.compile(r"\b\d(?:[ -]?\d){12,18}\b")
+_WORD = re.compile(r"[A-Za-z0-9_+/=-]{24,}")
+
+
+def private_part(value: Any) -> str | None:
+    """What in JSON data looks private, in words; None when nothing does.
+
+    Looked for are e-mail addresses, international phone numbers, bank account (IBAN) and payment
+    card numbers with valid check digits, keys in well-known formats or as long random words, and
+    passwords that are called so; in objects also fields whose name says that they hold a secret.
+
+    Example:
+        >>> private_part("Write to ann@example.org"), private_part({"city": "Rome"})
+        ('an e-mail address', None)
+    """
+    waiting: list[Any] = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, str):
+            found = _in_text(part)
+            if found is not None:
+                return found
+        elif isinstance(part, Mapping):
+            if any(SECRET_FIELD.search(str(name)) and part[name] for name in part):
+                return "a field that holds a secret"
+            waiting.extend(part)
+            waiting.extend(part.values())
+        elif isinstance(part, list | tuple):
+            waiting.extend(part)
+    return None
+
+
+def _in_text(text: str) -> str | None:
+    return next((what for what, holds in _CHECKS.items() if holds(text)), None)
+
+
+def _has_account(text: str) -> bool:
+    return any(_is_account(found.group()) for found in _ACCOUNT.finditer(text))
+
+
+def _is_account(written: str) -> bool:
+    """Whether the check digits of an IBAN are right (ISO 13616)."""
+    bare = written.replace(" ", "")
+    moved = bare[4:] + bare[:4]
+    return int("".join(str(int(char, 36)) for char in moved)) % 97 == 1
+
+
+def _has_card(text: str) -> bool:
+    return any(_is_card(found.group()) for found in _CARD.finditer(text))
+
+
+def _is_card(written: str) -> bool:
+    """Whether the check digit of a card number is right (ISO 7812)."""
+    digits = [int(char) for char in reversed(written) if char.isdigit()]
+    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
+    return (sum(digits[::2]) + sum(doubled)) % 10 == 0
+
+
+def _has_random_word(text: str) -> bool:
+    return any(_is_random(found.group()) for found in _WORD.finditer(text))
+
+
+def _is_random(word: str) -> bool:
+    kinds = (str.islower, str.isupper, str.isdigit)
+    return all(any(map(kind, word)) for kind in kinds)
+
+
+_CHECKS: Mapping[str, Callable[[str], object]] = {
+    "an e-mail address": _MAIL.search,
+    "a key": KEY_FORMATS.search,
+    "a password": _PASSWORD.search,
+    "a phone number": _PHONE.search,
+    "an account number": _has_account,
+    "a card number": _has_card,
+    "a long random word": _has_random_word,
+}

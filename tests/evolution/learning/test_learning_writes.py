@@ -1,0 +1,157 @@
+"""What learning does to the store: one change, once, and nothing above it breaks."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from agentkit.errors import StaleVersionError, UsageError
+from agentkit.evolution import LearningRules, ToolManager
+from agentkit.library.pins import pin_faults
+from agentkit.library.rollback import rollback_change
+from agentkit.retrieval import CascadeRetriever
+
+RULES = LearningRules()
+LINE = '''
+@composite(examples=[{"arguments": {"x": 2}, "result": 7}])
+def line(x: float) -> float:
+    """Twice a number, and three more."""
+    return add(mul(x, 2), 3)
+'''
+
+
+@pytest.fixture
+def lived(episode):
+    """Two episodes that two tools learn from."""
+    rome = ("weather", {"city": "Rome"}, "sunny")
+    mail = ("send_mail", {"to": "Ann", "text": "hi"}, "sent")
+    return [
+        episode("Umbrella in Rome?", rome, episode_id="e1", started_at="1"),
+        episode("Tell Ann to take a coat.", rome, mail, episode_id="e2", started_at="2"),
+    ]
+
+
+def test_all_tools_learn_in_one_change(learner, store, lived):
+    """The history names the episodes."""
+    report = learner.learn(lived)
+    assert (report.version, report.is_written, report.evidence) == (2, True, ("e1", "e2"))
+    for name in ("weather", "send_mail"):
+        revision = store.history(name)[-1]
+        assert (revision.version, revision.evidence) == (2, ("e1", "e2"))
+        assert revision.reason == "learned from 2 episodes"
+
+
+def test_nothing_is_learned_twice(learner, lived):
+    """The same episodes, in another order too, leave the library as it is."""
+    learner.learn(lived)
+    again = learner.learn(reversed(lived))
+    assert (again.version, again.is_written, again.added) == (2, False, {})
+    assert again.reasons == {"learned_before": 3}
+
+
+def test_a_dry_run_writes_nothing(learner, lived):
+    """It tells what would be added."""
+    report = learner.learn(lived, dry_run=True)
+    assert (report.version, report.is_written) == (1, False)
+    assert learner.refresh().version == 1
+    assert learner.learn(lived).added == report.added
+
+
+def test_what_was_rolled_back_stays_forgotten(learner, store, lived):
+    """Further episodes teach, the old ones do not, unless the caller wants it."""
+    learner.learn(lived)
+    store.commit(
+        rollback_change(store, "weather", to_version=1, proposal_id="back", author="a person"),
+        expected_version=2,
+    )
+    learner.refresh()
+    assert learner.learn(lived).added == {}
+    report = learner.learn(lived, rules=LearningRules(again=True))
+    assert (report.version, len(report.added["weather"])) == (4, 2)
+
+
+def test_a_retry_with_one_id_adds_nothing(learner, store, lived):
+    """Even after the first was taken back."""
+    assert learner.learn(lived, proposal_id="monday").is_written
+    removal = rollback_change(store, "weather", to_version=1, proposal_id="back", author="a person")
+    store.commit(removal, expected_version=2)
+    learner.refresh()
+    again = LearningRules(again=True)
+    report = learner.learn(lived, proposal_id="monday", rules=again)
+    assert (report.is_written, report.added, report.version) == (False, {}, 2)
+    assert learner.refresh()["weather"].definition.examples == ()
+
+
+def test_composites_above_are_pinned_anew_and_run(manager, episode):
+    """A child that learns has another digest; what is made of it follows in the same change."""
+    manager.insert(LINE)
+    report = manager.learn([episode("Sum these up for me.", ("add", {"a": 1, "b": 2}, 3))])
+    assert report.repinned == ("line",)
+    library = manager.refresh()
+    assert pin_faults(library) == ()
+    assert library["line"](x=5) == 13
+
+
+def test_what_was_learned_does_not_stop_later_composites(manager, episode):
+    """The lessons of children hold when a composite over them is tried out."""
+    wrong = episode("Sum these up for me.", ("add", {"a": 1, "b": 2}, 4))
+    right = episode("What do they come to?", ("add", {"a": 3, "b": 4}, 7))
+    manager.learn([wrong, right])
+    assert manager.insert(LINE).definition.name == "line"
+
+
+def test_learning_finds_the_tool_by_the_words_of_the_user(learner, lived):
+    """A query that no tool's text has a word of finds what served it before."""
+    retriever = CascadeRetriever()
+    before = asyncio.run(retriever.retrieve("umbrella", learner.library))
+    learner.learn(lived)
+    after = asyncio.run(retriever.retrieve("umbrella", learner.library))
+    assert [hit.definition.name for hit in before.hits] == []
+    assert [hit.definition.name for hit in after.hits][:1] == ["weather"]
+
+
+def test_several_learn_at_once(learner, store, lived, catalogue):
+    """Managers that learn the same in parallel add it once."""
+    managers = [ToolManager(store) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda manager: manager.learn(lived), managers))
+    library = store.load()
+    assert library.version == 2
+    assert len(library["weather"].definition.examples) == 2
+
+
+def test_a_faster_writer_is_built_upon(learner, store, lived, catalogue):
+    """What another writer changed in between is kept."""
+    other = ToolManager(store)
+    other.record({"weather": [lived_example()]})
+    learner.learn(lived)
+    examples = store.load()["weather"].definition.examples
+    assert examples[0] == lived_example()
+    assert len(examples) == 3
+
+
+def lived_example():
+    """A recorded call."""
+    from agentkit.tools.definition import Example
+
+    return Example(arguments={"city": "Bern"}, result="fog")
+
+
+def test_other_writers_that_are_always_faster_are_told(learner, store, lived, monkeypatch):
+    """After the policy's attempts the error reaches the caller."""
+
+    def commit(change, *, expected_version):
+        raise StaleVersionError(expected=expected_version, actual=expected_version + 1)
+
+    monkeypatch.setattr(store, "commit", commit)
+    with pytest.raises(StaleVersionError):
+        learner.learn(lived)
+
+
+async def test_it_can_be_awaited(learner, lived):
+    """Where an event loop runs the sync form is refused."""
+    with pytest.raises(UsageError, match="learn_async"):
+        learner.learn(lived)
+    assert (await learner.learn_async(lived)).is_written

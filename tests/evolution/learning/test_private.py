@@ -1,0 +1,67 @@
+"""What looks private, and what only looks like it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit.evolution.learning import private_part
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("mail ann.b+c@example.co.uk now", "an e-mail address"),
+        ("use sk-abcdefghijklmnop1234", "a key"),
+        ("ghp_" + "a1" * 12, "a key"),
+        ("my password is hunter2", "a password"),
+        ("API key: xyz", "a password"),
+        ("call +44 20 7946 0958", "a phone number"),
+        ("pay to DE89 3704 0044 0532 0130 00", "an account number"),
+        ("card 4111 1111 1111 1111", "a card number"),
+        ("token Zx8Kq2Lm9Pv4Rt7Yw1Nb6Hc3", "a long random word"),
+    ],
+)
+def test_formats_that_are_private(text, what):
+    """An address, a key or a number of an account is known by its look."""
+    assert private_part(text) == what
+    assert private_part({"deep": [{"in": text}]}) == what
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Flights from Rome to Oslo on 2026-08-15, two adults",
+        "area of a 10 x 20.5 rectangle",
+        "order 12345678901234",
+        "how do I change my password?",
+        "https://example.org/a/long/path/that/goes/on",
+        "the method calculateTheAreaOfAVeryLargeTriangle",
+        "commit 9fceb02d0ae598e95dc970b74767f19372d61af8",
+        "@ann said so",
+        "罗马会下雨吗",
+    ],
+)
+def test_formats_that_are_not(text):
+    """Dates, orders, names of functions and places in the web stay."""
+    assert private_part(text) is None
+
+
+@pytest.mark.parametrize("name", ["password", "api_key", "accessToken", "Authorization"])
+def test_fields_that_say_so(name):
+    """A field that is called like a secret is one, unless it is empty."""
+    assert private_part({"login": {name: "x"}}) == "a field that holds a secret"
+    assert private_part({"login": {name: ""}}) is None
+
+
+@given(
+    st.recursive(
+        st.none() | st.floats() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+    )
+)
+def test_any_data_can_be_looked_at(value):
+    """It always answers."""
+    found = private_part(value)
+    assert found is None or found

@@ -1,0 +1,59 @@
+"""Which words a successful call is credited with."""
+
+from __future__ import annotations
+
+from agentkit.evolution.learning import uses_of
+
+ROME = ("weather", {"city": "Rome"}, "sunny")
+MAIL = ("send_mail", {"to": "Ann", "text": "sunny"}, "sent")
+
+
+def served(*episodes, **options):
+    """Tool and words of each use."""
+    return [(use.tool, use.query) for use in uses_of(episodes, **options)]
+
+
+def test_a_call_serves_the_request(episode):
+    """Every tool of an episode served what the user asked, as a whole."""
+    one = episode("Tell Ann whether it rains in Rome.", ROME, MAIL)
+    assert served(one) == [("weather", one.request), ("send_mail", one.request)]
+
+
+def test_with_sub_goals_a_call_serves_the_one_that_ranked_its_tool_best(episode):
+    """Of two steps that found it the tool served the one that placed it higher."""
+    goals = [("know the weather", ["weather"]), ("tell Ann", ["send_mail", "weather"])]
+    one = episode("Tell Ann whether it rains in Rome.", ROME, MAIL, goals=goals)
+    assert served(one) == [("weather", "know the weather"), ("send_mail", "tell Ann")]
+
+
+def test_a_tool_that_no_sub_goal_found_serves_the_request(episode):
+    """What the planner left out was done for the user all the same."""
+    one = episode("Tell Ann whether it rains.", ROME, MAIL, goals=[("tell Ann", ["send_mail"])])
+    assert served(one) == [("weather", one.request), ("send_mail", "tell Ann")]
+
+
+def test_failed_calls_serve_nothing(episode):
+    """A call that failed is no example of anything."""
+    assert served(episode("Rain?", ("weather", {"city": "Rome"}, OSError("down")))) == []
+
+
+def test_only_episodes_that_a_verdict_passed_count(episode):
+    """Failed and unjudged ones are left out, unless the caller knows better."""
+    failed, unjudged = episode("Rain?", ROME, passed=False), episode("Sun?", ROME, passed=None)
+    assert served(failed, unjudged) == []
+    assert served(failed, unjudged, passed=lambda one: one.verdict is None) == [("weather", "Sun?")]
+
+
+def test_an_answer_to_waiting_calls_serves_the_request_that_they_were_made_for(episode):
+    """An episode that goes on with another one takes over what was asked there."""
+    asked = episode("Tell Ann.", passed=None, episode_id="e1")
+    resumed = episode("", MAIL, episode_id="e2", resumes="e1")
+    assert served(asked, resumed) == [("send_mail", "Tell Ann.")]
+    assert served(resumed) == [("send_mail", "")]
+
+
+def test_the_oldest_come_first(episode):
+    """Whatever the order in which a store gives them."""
+    new = episode("New?", ROME, episode_id="e1", started_at="2026-02-01")
+    old = episode("Old?", ROME, episode_id="e2", started_at="2026-01-01")
+    assert served(new, old, new) == [("weather", "Old?"), ("weather", "New?")]
