@@ -34,6 +34,7 @@ _OUTPUTS = ("output", "outputs", "t_out", "returns", "return", "result", "out", 
 _NAMES = ("argument_names", "arguments", "args", "parameters", "params", "parameter_names",
           "argument", "names", "keywords")  # fmt: skip
 _STEPS = ("sub_goals", "subgoals", "goals", "steps", "plan", "tasks", "sub_tasks", "subtasks")
+_DEEPEST = 3
 _NOT_A_TYPE = frozenset({"", "any", "anything", "unknown", "none", "null", "n/a", "unspecified"})
 _ITEM = re.compile(r"^[ \t]*(?:\(?\d{1,3}[.):][ \t]|step[ \t]+\d{1,3}[.:)-][ \t]*|[-*\u2022+][ \t])"
                    r"[ \t]*(.+)$", re.IGNORECASE | re.MULTILINE)  # fmt: skip
@@ -91,26 +92,32 @@ def parse_plan(text: str, *, limit: int = MAX_STEPS) -> tuple[PlannedStep, ...]:
     found: list[PlannedStep] = []
     for value in values_in(text):
         found += _steps(value)
-        if len(found) >= limit:
+        if len(found) >= limit * 4:  # some may be the same
             break
-    steps = found or [PlannedStep(intent=intent) for intent in _listed(text)]
-    return tuple({step.intent.casefold(): step for step in reversed(steps)}.values())[::-1][:limit]
+    distinct: dict[str, PlannedStep] = {}
+    for step in found or (PlannedStep(intent=intent) for intent in _listed(text)):
+        distinct.setdefault(step.intent.casefold(), step)
+    return tuple(distinct.values())[:limit]
 
 
 def _steps(value: Any, *, depth: int = 0) -> Iterator[PlannedStep]:
     if isinstance(value, Mapping):
         fields = {_key(key): content for key, content in value.items()}
-        inner = next((fields[key] for key in _STEPS if isinstance(fields.get(key), list)), None)
-        if inner is not None and depth < 2:
+        inner = next((fields[key] for key in _STEPS if _is_nested(fields.get(key))), None)
+        if inner is not None and depth < _DEEPEST:
             yield from _steps(inner, depth=depth + 1)
         else:
             yield from _step(fields)
-    elif isinstance(value, list) and depth < 2:
+    elif isinstance(value, list) and depth < _DEEPEST:
         for item in value:
             if isinstance(item, str):
                 yield from _sentence(item)
             else:
                 yield from _steps(item, depth=depth + 1)
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, list | Mapping)
 
 
 def _step(fields: Mapping[str, Any]) -> Iterator[PlannedStep]:

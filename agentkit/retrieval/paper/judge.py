@@ -98,7 +98,9 @@ class ModelJudge:
 
     Each prompt holds at most ``token_budget`` tokens. Where all candidates fit into one, they are
     ranked in a single pass, as the paper has it. Where they do not, the judge holds a tournament:
-    each batch is ranked on its own, the better part of each goes on to the next round.
+    each batch is ranked on its own, and its ``keep`` best go on to the next round, so that a judge
+    who always prefers the same of two tools finds what it would find in a single pass. Only where
+    batches are hardly larger than ``keep``, the better part of each goes on, and a note says so.
 
     A judge that fails or answers nonsense changes nothing: the order before stays, nobody is
     rejected, and a note says so. It can not add a candidate.
@@ -148,20 +150,20 @@ class ModelJudge:
         running = [one for one in candidates if question.shown(one)]
         losers: list[ToolDefinition] = []
         cost, notes = self._evidence(question, running), []
-        while len(running) > 1:
+        is_over = len(running) < 2
+        while not is_over:
             batches = self._batches(question, step, running, keep)
             answers = await self._ask_all(batches)
             cost += _spent(batches, answers)
             orders = [_ordered(one, said) for one, said in zip(batches, answers, strict=True)]
             notes += [note for _, note in orders if note]
-            places = [_kept(len(one.candidates), keep, len(running)) for one in batches]
-            ahead = _by_turns([order[:k] for (order, _), k in zip(orders, places, strict=True)])
+            places = _places([len(one.candidates) for one in batches], keep)
+            if len(batches) > 1 and places != [min(keep, len(one.candidates)) for one in batches]:
+                notes.append(f"the {keep} best hardly fit into one prompt; batches were halved")
+            running = _by_turns([order[:k] for (order, _), k in zip(orders, places, strict=True)])
             behind = _by_turns([order[k:] for (order, _), k in zip(orders, places, strict=True)])
             losers = [*behind, *losers]
-            is_over = len(batches) == 1 or not behind or len(ahead) <= keep
-            running = ahead
-            if is_over:
-                break
+            is_over = len(batches) == 1 or not behind or len(running) <= keep
         rest = [one for one in candidates if not question.shown(one)]
         return Ranked(order=(*running, *losers, *rest), cost=cost, notes=_counted(notes))
 
@@ -264,9 +266,18 @@ def _ordered(batch: _Batch, answer: Asked) -> tuple[list[ToolDefinition], str]:
     return order, "" if places else f"{_no_use(answer)}; the order before was kept"
 
 
-def _kept(size: int, keep: int, total: int) -> int:
-    """How many of a batch go on: at least half of it, and its share of ``keep``, rounded up."""
-    return size if size == total else min(size, max(-(-size // 2), -(-keep * size // total)))
+def _places(sizes: Sequence[int], keep: int) -> list[int]:
+    """How many of each batch go on: all of a single one, else the ``keep`` best of each.
+
+    Where that would leave more than three quarters, half of each batch and its share of ``keep``.
+    """
+    total = sum(sizes)
+    places = [min(keep, size) for size in sizes]
+    if len(sizes) == 1:
+        return [total]
+    if 4 * sum(places) <= 3 * total:
+        return places
+    return [min(size, max(-(-size // 2), -(-keep * size // total))) for size in sizes]
 
 
 def _by_turns(orders: Sequence[Sequence[ToolDefinition]]) -> list[ToolDefinition]:

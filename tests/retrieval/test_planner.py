@@ -1,0 +1,166 @@
+"""A planner splits a request into typed steps; a model that can not is no reason to fail."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agentkit import Library
+from agentkit.errors import ModelTimeoutError, UsageError
+from agentkit.messages import AssistantMessage, Usage
+from agentkit.models.base import ModelResponse
+from agentkit.retrieval import (
+    CascadeRetriever,
+    ModelPlanner,
+    SubGoal,
+    TypedDagRetriever,
+    estimate_tokens,
+    identity_plan,
+)
+from agentkit.testing import FunctionModel, ScriptedModel
+
+QUERY = "What is the weather in Oslo, and mail it to Ann"
+PLAN = json.dumps(
+    [
+        {
+            "intent": "look up the weather forecast",
+            "inputs": {"city": "city", "day": "date"},
+            "output": "list of numbers",
+            "argument_names": ["city", "units"],
+        },
+        {"intent": "send a mail", "inputs": {"body": "gizmo"}, "argument_names": ["recipient"]},
+    ]
+)
+
+
+def planner_of(answer, **options):
+    return ModelPlanner(FunctionModel(lambda _: answer), **options)
+
+
+async def test_the_identity_plan_is_the_request_itself():
+    """Without a model nothing is split and nothing is guessed."""
+    plan = identity_plan(QUERY)
+    assert plan.goals == (SubGoal(intent=QUERY),)
+    assert (plan.usage, plan.notes) == (Usage(), ())
+
+
+async def test_a_plan_has_intents_types_and_argument_names():
+    """Type words become types, a word that is none becomes nothing."""
+    plan = await planner_of(PLAN)(QUERY)
+    first, second = plan.goals
+    assert (first.intent, second.intent) == ("look up the weather forecast", "send a mail")
+    assert first.argument_names == ("city", "units", "day")
+    assert [slot.name for slot in first.inputs] == ["city", "day"]
+    assert [sorted(slot.type.meanings) for slot in first.inputs] == [["city"], ["date"]]
+    assert str(first.output.type) == "array of (number)"
+    assert second.inputs == ()
+    assert second.argument_names == ("recipient", "body")
+    assert all(not slot.bound and slot.confidence < 0.95 for slot in first.inputs)
+
+
+async def test_the_request_is_the_user_message():
+    """Instructions and data are kept apart."""
+    model = FunctionModel(lambda _: PLAN)
+    await ModelPlanner(model)(QUERY)
+    system, user = model.requests[0].messages
+    assert user.text == QUERY
+    assert "JSON list" in system.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("I can not help with that.", "no plan in the answer"),
+        ("", "answered nothing"),
+        ("<think>1. hmm\n2. hmm</think>", "answered nothing"),
+        (ModelTimeoutError("no answer within 5 s"), "ModelTimeoutError: no answer within 5 s"),
+        (ZeroDivisionError("a bug in the model"), "ZeroDivisionError"),
+    ],
+)
+async def test_a_useless_model_gives_the_identity_plan_and_a_note(answer, reason):
+    """The reason stands in the notes, and the request that was made is counted."""
+    plan = await ModelPlanner(ScriptedModel([answer]))(QUERY)
+    assert plan.goals == (SubGoal(intent=QUERY),)
+    assert plan.usage.requests == 1
+    (note,) = plan.notes
+    assert note.startswith("not split: ")
+    assert reason in note
+
+
+async def test_what_planning_cost_is_counted():
+    """Usage of the model is that of the plan, also of a useless answer."""
+    usage = Usage(requests=1, prompt_tokens=300, completion_tokens=7)
+    for text in (PLAN, "nonsense"):
+        response = ModelResponse(message=AssistantMessage(text=text), usage=usage)
+        assert (await planner_of(response)(QUERY)).usage == usage
+
+
+async def test_too_many_steps_are_cut_and_noted():
+    """At most ``max_goals`` steps are searched for."""
+    answer = "\n".join(f"{number}. Do thing {number}" for number in range(1, 30))
+    plan = await planner_of(answer, max_goals=3)(QUERY)
+    assert [goal.intent for goal in plan.goals] == ["Do thing 1", "Do thing 2", "Do thing 3"]
+    assert plan.notes == ("only the first 3 steps were taken",)
+
+
+async def test_an_empty_request_is_not_asked_about():
+    """No model call, a plan nevertheless."""
+    model = ScriptedModel([])
+    plan = await ModelPlanner(model)("  \n")
+    assert (len(plan.goals), model.requests) == (1, [])
+
+
+@pytest.mark.parametrize("count", [estimate_tokens, len])
+async def test_the_prompt_stays_within_the_budget(count):
+    """Of a request of 100 kB start and end are sent."""
+    budget = count(" ") + 3000
+    model = FunctionModel(lambda _: PLAN)
+    query = "START " + "天气 weather " * 8000 + " END"
+    plan = await ModelPlanner(model, token_budget=budget, count_tokens=count)(query)
+    texts = [message.text for message in model.requests[0].messages]
+    assert sum(map(count, texts)) <= budget
+    assert texts[1].startswith("START")
+    assert texts[1].endswith("END")
+    assert len(plan.goals) == 2
+
+
+@pytest.mark.parametrize("options", [{"max_goals": 0}, {"token_budget": 50}])
+def test_impossible_settings_are_refused(options):
+    """The message repeats the value."""
+    name, value = next(iter(options.items()))
+    with pytest.raises(UsageError, match=rf"{name}.*{value}"):
+        planner_of("", **options)
+
+
+async def test_a_retriever_searches_for_each_step(catalogue):
+    """Each step finds its tool; the model's use and its notes are in the result."""
+    retriever = CascadeRetriever(planner=planner_of(PLAN))
+    found = await retriever.retrieve(QUERY, catalogue)
+    assert {"get_weather", "send_mail"} == {hit.definition.name for hit in found.hits[:2]}
+    assert [goal.intent for goal in found.goals] == ["look up the weather forecast", "send a mail"]
+    assert found.usage.requests == 1
+
+
+async def test_a_failing_planner_does_not_fail_the_search(catalogue):
+    """The request is searched as it is, and the trace says why."""
+    model = ScriptedModel([ModelTimeoutError("no answer within 5 s")])
+    found = await TypedDagRetriever(planner=model).retrieve("weather", catalogue)
+    assert [hit.definition.name for hit in found.hits] == ["get_weather"]
+    assert "no answer within 5 s" in found.trace().notes[0]
+
+
+async def test_a_function_is_a_planner(catalogue):
+    """Any async callable that returns a plan will do."""
+
+    async def by_hand(query):
+        return identity_plan("send a mail")
+
+    found = await TypedDagRetriever(planner=by_hand).retrieve(QUERY, catalogue)
+    assert [hit.definition.name for hit in found.hits] == ["send_mail"]
+
+
+async def test_an_empty_library_is_no_error():
+    """A plan without tools finds none."""
+    found = await CascadeRetriever(planner=planner_of(PLAN)).retrieve(QUERY, Library())
+    assert found.hits == ()
