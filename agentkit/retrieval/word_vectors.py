@@ -12,6 +12,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from itertools import pairwise
@@ -44,6 +45,7 @@ _LONGEST_TEXT = 8_000
 _BATCH = 256
 
 
+@dataclass(frozen=True)
 class StaticEmbedder:
     """The mean of the word vectors of a text, which knows words that are spelled differently.
 
@@ -51,12 +53,11 @@ class StaticEmbedder:
     the table does not know are left out, so that a text in an unknown script is a row of zeros.
     The files are opened at the first use and never downloaded.
 
-    Args:
-        folder: Where the files lie, laid out as in the package; by default the installed package.
+    Attributes:
+        folder: Where the files lie, laid out as in the package; None for the installed package.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
+    folder: Path | None = None
 
     @cached_property
     def fingerprint(self) -> str:
@@ -93,7 +94,7 @@ class StaticEmbedder:
 
     @cached_property
     def _files(self) -> Path:
-        folder = self._folder or packaged_folder()
+        folder = self.folder or packaged_folder()
         if folder is None:
             raise MissingExtraError(
                 "StaticEmbedder()",
@@ -149,8 +150,7 @@ class WordPieces:
 
 def packaged_embedder() -> StaticEmbedder | None:
     """The word vectors of the installed package; none when the extra ``vectors`` is absent."""
-    folder = packaged_folder()
-    return StaticEmbedder(folder) if folder is not None else None
+    return StaticEmbedder() if packaged_folder() is not None else None
 
 
 def packaged_folder() -> Path | None:

@@ -60,14 +60,16 @@ class VectorRows:
         largest[largest == 0] = 1
         codes = np.rint(vectors * (127 / largest)).astype(np.int8)
         lengths = np.linalg.norm(codes.astype(np.float32), axis=1)
-        inverse = np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-        return cls(codes=codes, inverse_norms=inverse, signs=_signs(codes))
+        inverse = np.where(lengths > 0, 1 / np.maximum(lengths, 1), 0).astype(np.float32)
+        return cls(codes=codes, inverse_norms=inverse, signs=_signs(codes > 0))
 
     def cosines(self, vectors: FloatRows, rows: NDArray[np.intp]) -> FloatRows:
         """float32[vectors, rows]: the cosine of each of ``vectors``, of length 1, to each row."""
         import numpy as np
 
-        return (vectors @ self.codes[rows].astype(np.float32).T) * self.inverse_norms[rows]
+        found = vectors @ self.codes[rows].astype(np.float32).T
+        cosines: FloatRows = np.multiply(found, self.inverse_norms[rows], dtype=np.float32)
+        return cosines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,37 +96,55 @@ class VectorChannel:
 
         vectors = self.embedder.embed(texts)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+        lengths[lengths == 0] = 1
+        units: FloatRows = (vectors / lengths).astype(np.float32, copy=False)
+        return units
 
     # --- answering --------------------------------------------------------------------------------
 
     def nearest(
         self, index: ToolIndex, vector: NDArray[np.float32], count: int, mask: Mask | None = None
-    ) -> NDArray[np.intp]:
-        """Rows among which the tools nearest to ``vector`` are, ascending; at least ``count``.
+    ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        """The tools nearest to ``vector``, those with a cosine above 0.
 
-        Signs are compared first: that reads 32 bytes a tool instead of 256. Compare the rows
-        exactly with ``cosines``.
+        Exact while the index holds no more than 512 tools, or eight times ``count``. Beyond that
+        the signs of the numbers choose what is compared, which reads 32 bytes a tool instead of
+        256: with the packaged vectors over 10,660 tools and a count of 100, the nearest tool was
+        kept for each of 400 requests, 99% of the ten nearest and 91% of the hundred nearest.
 
         Args:
             index: An index that has this channel.
-            vector: float32[dimensions].
-            count: How many of the nearest are wanted.
+            vector: float32[dimensions], of length 1, see ``query``.
+            count: Most tools to give; more where the last ones tie.
             mask: bool[index.size], rows in question; None for all.
+
+        Returns:
+            Rows, ascending, and the cosine of each.
         """
+        import numpy as np
+
+        rows = self._likely(index, vector, max(_ALWAYS_RESCORED, _RESCORED * count), mask)
+        cosines = self.cosines(index, vector[None], rows)[0]
+        bound = np.partition(cosines, -count)[-count] if len(rows) > count else 0.0
+        kept = (cosines >= bound) & (cosines > 0)
+        return rows[kept], cosines[kept]
+
+    def _likely(
+        self, index: ToolIndex, vector: NDArray[np.float32], count: int, mask: Mask | None
+    ) -> NDArray[np.intp]:
+        """Rows, at least ``count`` if there are so many, whose signs are most like the vector's."""
         import numpy as np
 
         if not vector.any() or not index.size:
             return np.zeros(0, np.intp)
         mask = index.alive if mask is None and len(index) < index.size else mask
-        wanted = max(_ALWAYS_RESCORED, _RESCORED * count)
-        if index.size <= wanted:
+        if index.size <= count:
             return np.arange(index.size) if mask is None else np.flatnonzero(mask)
         differing = np.concatenate([_differing(data.signs, vector) for _, data in index.data(self)])
         if mask is not None:
             differing[~mask] = np.iinfo(differing.dtype).max
         up_to = np.cumsum(np.bincount(differing))
-        bound = int(np.searchsorted(up_to, min(wanted, int(up_to[-1]))))
+        bound = int(np.searchsorted(up_to, count))
         return np.flatnonzero(differing <= min(bound, len(vector)))
 
     def cosines(self, index: ToolIndex, vectors: FloatRows, rows: NDArray[np.intp]) -> FloatRows:
@@ -190,11 +210,11 @@ def vector_text(definition: ToolDefinition) -> str:
     return f"{name}: {first_sentence(definition.text)}"
 
 
-def _signs(codes: NDArray[np.int8]) -> NDArray[np.uint64]:
-    """uint64[words, rows]: a bit for each number above 0."""
+def _signs(above: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """uint64[words, rows] with the bits of bool[rows, dimensions]."""
     import numpy as np
 
-    bits = np.packbits(codes > 0, axis=1, bitorder="little")
+    bits = np.packbits(above, axis=1, bitorder="little")
     padded = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
     return np.ascontiguousarray(padded.view(np.uint64).T)
 
@@ -206,5 +226,16 @@ def _differing(signs: NDArray[np.uint64], vector: NDArray[np.float32]) -> NDArra
     wanted = _signs(vector[None, :] > 0)[:, 0]
     total = np.zeros(signs.shape[1], np.uint16)
     for word, want in zip(signs, wanted, strict=True):
-        total += np.bitwise_count(word ^ want)
+        total += _ones(word ^ want)
     return total
+
+
+def _ones(words: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """How many bits of each word are set."""
+    import numpy as np
+
+    if hasattr(np, "bitwise_count"):  # from numpy 2.0 on
+        return np.bitwise_count(words)
+    of_byte = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1, dtype=np.uint8)
+    counts: NDArray[np.uint8] = of_byte[words.view(np.uint8).reshape(-1, 8)].sum(1, dtype=np.uint8)
+    return counts

@@ -1,0 +1,147 @@
+"""The vectors of tools in the index: exact answers, however the index came to be."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit import Library, ToolDefinition
+from agentkit.retrieval.embedders import FunctionEmbedder
+from agentkit.retrieval.index import vectors
+from agentkit.retrieval.index.config import IndexConfig
+from agentkit.retrieval.index.vectors import VectorChannel, VectorRows, vector_text
+
+
+def hashed(texts: list[str]) -> np.ndarray:
+    """A vector of 96 numbers for each text, the sum of one for each of its words."""
+    rows = np.zeros((len(texts), 96))
+    for row, text in enumerate(texts):
+        for word in text.lower().replace(":", " ").replace(".", " ").split():
+            seed = int.from_bytes(hashlib.sha256(word.encode()).digest()[:8], "little")
+            rows[row] += np.random.default_rng(seed).normal(size=96)
+    return rows
+
+
+CHANNEL = VectorChannel(embedder=FunctionEmbedder(hashed, name="hashed-words"))
+CONFIG = IndexConfig(channels=(CHANNEL,))
+
+
+def tool(number: int) -> ToolDefinition:
+    return ToolDefinition.from_schema(
+        f"tool_{number}", f"Does {number % 7} and {number}. Well.", {}
+    )
+
+
+def cosines_by_name(library: Library, text: str) -> dict[str, float]:
+    index = library.derived(CONFIG)
+    rows = np.flatnonzero(index.alive)
+    (found,) = CHANNEL.cosines(index, CHANNEL.query([text]), rows)
+    return {
+        index.name(row): float(cosine) for row, cosine in zip(rows.tolist(), found, strict=True)
+    }
+
+
+def test_a_tool_is_its_name_and_first_sentence() -> None:
+    """Identifiers are read as words; what follows the first sentence is left to other evidence."""
+    definition = ToolDefinition.from_schema("get_current-time.now", "The time. In a zone.", {})
+    assert vector_text(definition) == "get current time now: The time."
+
+
+def test_cosines_are_those_of_the_model_within_rounding() -> None:
+    """Eight bits a number cost less than a hundredth of a cosine."""
+    library = Library([tool(number) for number in range(50)])
+    (query,) = CHANNEL.query(["tool 3: Does 3"])
+    for name, cosine in cosines_by_name(library, "tool 3: Does 3").items():
+        (row,) = CHANNEL.query([vector_text(library[name].definition)])
+        assert cosine == pytest.approx(float(query @ row), abs=0.01)
+
+
+def test_the_nearest_are_found_among_many() -> None:
+    """Comparing signs first finds nearly all of the ten nearest of a thousand tools."""
+    library = Library([tool(number) for number in range(1_000)])
+    index = library.derived(CONFIG)
+    kept = 0
+    for number in range(0, 1_000, 20):
+        query = CHANNEL.query([f"tool {number} : Does it with {number % 7} ."])
+        rows, cosines = CHANNEL.nearest(index, query[0], 10)
+        assert len(rows) == len(cosines) == 10
+        exact = CHANNEL.cosines(index, query, np.arange(1_000))[0]
+        kept += len(set(np.argsort(-exact)[:10].tolist()) & set(rows.tolist()))
+    assert kept >= 0.95 * 500
+
+
+def test_a_small_catalogue_is_compared_exactly() -> None:
+    """Up to 512 tools the nearest are the nearest."""
+    index = Library([tool(number) for number in range(500)]).derived(CONFIG)
+    query = CHANNEL.query(["tool 3 does it"])
+    exact = CHANNEL.cosines(index, query, np.arange(500))[0]
+    rows, cosines = CHANNEL.nearest(index, query[0], 7)
+    assert sorted(np.argsort(-exact)[:7].tolist()) == rows.tolist()
+    assert cosines == pytest.approx(exact[rows])
+
+
+def test_only_rows_in_question_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a masked nor a removed tool comes up."""
+    monkeypatch.setattr(vectors, "_ALWAYS_RESCORED", 4)
+    library = Library([tool(number) for number in range(300)]).without("tool_7")
+    index = library.derived(CONFIG)
+    (query,) = CHANNEL.query(["tool 7: Does 7"])
+    mask = index.alive.copy()
+    mask[::2] = False
+    assert not set(CHANNEL.nearest(index, query, 3)[0].tolist()) - set(np.flatnonzero(index.alive))
+    assert not set(CHANNEL.nearest(index, query, 3, mask)[0].tolist()) - set(np.flatnonzero(mask))
+
+
+def test_a_text_that_the_model_does_not_know_is_near_nothing() -> None:
+    """Zeros stay zeros: no tool is near, every cosine is 0."""
+    index = Library([tool(1)]).derived(CONFIG)
+    zeros = np.zeros((1, 96), np.float32)
+    assert not len(CHANNEL.nearest(index, zeros[0], 5)[0])
+    assert CHANNEL.cosines(index, zeros, np.array([0])).tolist() == [[0.0]]
+
+
+def test_an_empty_library_has_no_vectors() -> None:
+    """Nothing is near in a library of no tool."""
+    index = Library([]).derived(CONFIG)
+    assert not len(CHANNEL.nearest(index, CHANNEL.query(["time"])[0], 5)[0])
+
+
+def test_vectors_survive_being_stored() -> None:
+    """Bytes give back the same arrays."""
+    data = CHANNEL.build([tool(1), tool(2)])
+    back = CHANNEL.from_bytes(CHANNEL.to_bytes(data))
+    for name in VectorRows.__slots__:
+        assert (getattr(back, name) == getattr(data, name)).all()
+
+
+def test_bits_are_counted_without_the_function_of_newer_numpy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The oldest numpy that we support gives the same counts."""
+    words = np.array([0, 1, 2**64 - 1, 0xF0F0], np.uint64)
+    monkeypatch.delattr(np, "bitwise_count", raising=False)
+    assert vectors._ones(words).tolist() == [0, 1, 64, 8]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 12)), max_size=25))
+def test_an_index_that_grew_answers_like_one_that_was_built(
+    changes: list[tuple[bool, int]],
+) -> None:
+    """Adding and removing tools one at a time leaves the cosines of those that remain."""
+    library = Library([tool(number) for number in range(5)])
+    library.derived(CONFIG)
+    for adds, number in changes:
+        if adds:
+            library = library.with_tools([tool(number)])
+        elif f"tool_{number}" in library.tools:
+            library = library.without(f"tool_{number}")
+        library.derived(CONFIG)
+    fresh = Library([library[name].definition for name in library.tools])
+    assert cosines_by_name(library, "tool 3: Does 3") == pytest.approx(
+        cosines_by_name(fresh, "tool 3: Does 3")
+    )
