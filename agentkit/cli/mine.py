@@ -104,7 +104,7 @@ def mine_command(
     )
     with opened_to_read(store_url) as store:
         library = store.load()
-        flow = trajectories_of(_episodes(store, file), failed_too=failed_too)
+        flow = trajectories_of(episodes_of(store, file), failed_too=failed_too)
         tools = {definition.name: definition for definition in library.definitions}
         result = mine(flow.trajectories, tools, rules)
         outcomes: Mapping[str, InsertOutcome] = {}
@@ -121,7 +121,8 @@ def mine_command(
         raise click.exceptions.Exit(1)
 
 
-def _episodes(store: Store, file: Path | None) -> list[Episode]:
+def episodes_of(store: Store, file: Path | None) -> list[Episode]:
+    """The episodes in a file, or else those in the store; broken lines are told."""
     if file is None:
         return list(store.select())
     broken: list[BrokenLine] = []
