@@ -11,8 +11,8 @@ from agentkit.retrieval.survivors import Survivors
 from agentkit.retrieval.tokens import TokenCounter
 from agentkit.tools.definition import ToolDefinition
 
-_REMEMBERED = 2_000
-"""Cards that are kept made: about half a megabyte."""
+_REMEMBERED = 10_000
+"""Cards that are kept made: about four megabytes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

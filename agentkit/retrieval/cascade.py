@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter, thread_time
 
-from agentkit.episodes import StageReport
+from agentkit.episodes import GoalTrace, StageReport
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.retrieval.budget import Packed, PriceList, pack
@@ -21,8 +21,10 @@ from agentkit.retrieval.stages.abstraction import Abstraction
 from agentkit.retrieval.stages.exact_name import ExactName
 from agentkit.retrieval.stages.examples import Examples
 from agentkit.retrieval.stages.lexical import Lexical
+from agentkit.retrieval.stages.signature import Signature
 from agentkit.retrieval.survivors import Stage, Survivors
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+from agentkit.retrieval.unmatched import unmatched_terms
 
 logger = logging.getLogger(__name__)
 
@@ -122,6 +124,8 @@ class CascadeRetriever:
             usage=plan.usage + together.usage,
             goals=plan.goals,
             notes=(*plan.notes, *together.notes),
+            by_goal=_by_goal(plan, found),
+            unmatched=unmatched_terms(query, start.index, start.index.channels),
         )
 
     async def _plan(self, query: str, start: Survivors) -> tuple[Plan, list[StageReport]]:
@@ -186,14 +190,14 @@ class CascadeRetriever:
 def default_stages(keep: int = 32) -> tuple[Stage, ...]:
     """The stages that run when none are given.
 
-    Tools called by name, then tools whose worked examples are like the request, then shared words;
-    at last composites and their parts are put in order. A stage that finds nothing to go by, as in
+    Tools called by name, then how types fit (of a typed sub-goal), then tools whose worked examples
+    are like the request, then shared words; at last composites and their parts are put in order. A stage that finds nothing to go by, as in
     a library without examples or composites, costs next to nothing.
 
     Args:
         keep: How many tools the ranking keeps.
     """
-    return ExactName(), Examples(keep=keep), Lexical(keep=keep), Abstraction()
+    return ExactName(), Signature(), Examples(keep=keep), Lexical(keep=keep), Abstraction()
 
 
 def default_retriever() -> CascadeRetriever:
@@ -217,6 +221,15 @@ async def _run(stage: Stage, query: str, goal: SubGoal, survivors: Survivors) ->
         f"the stage {stage_name(stage)!r} gave {type(returned).__name__}, but a stage is an async "
         "function that returns the survivors: write `async def`, and end it with "
         "`return survivors` or with one of the methods of Survivors"
+    )
+
+
+def _by_goal(plan: Plan, found: Sequence[Survivors]) -> tuple[GoalTrace, ...]:
+    if len(found) == 1:
+        return ()
+    return tuple(
+        GoalTrace(intent=goal.intent, ranked=tuple(hit.definition.name for hit in survivors.hits))
+        for goal, survivors in zip(plan.goals, found, strict=True)
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from agentkit.episodes import RetrievalTrace, StageReport
+from agentkit.episodes import GoalTrace, RetrievalTrace, StageReport
 from agentkit.library.library import Library
 from agentkit.messages import Usage
 from agentkit.retrieval.features import GraphFeatures
@@ -47,6 +47,8 @@ class Retrieval:
         usage: What the stages spent on models, for those that ask one.
         goals: The steps that tools were looked for.
         notes: Fallbacks that were taken, in words.
+        by_goal: When a planner split the query, for each step the tools ranked for it, best first.
+        unmatched: Words of the query that no tool knows, as search terms.
     """
 
     query: str
@@ -58,6 +60,8 @@ class Retrieval:
     usage: Usage = field(default_factory=Usage)
     goals: tuple[SubGoal, ...] = ()
     notes: tuple[str, ...] = ()
+    by_goal: tuple[GoalTrace, ...] = ()
+    unmatched: tuple[str, ...] = ()
 
     def trace(self) -> RetrievalTrace:
         """The record of this retrieval that an episode keeps."""
@@ -67,6 +71,8 @@ class Retrieval:
             offered=tuple(definition.name for definition in self.offered),
             stages=self.stages,
             notes=self.notes,
+            goals=self.by_goal,
+            unmatched=self.unmatched,
         )
 
 

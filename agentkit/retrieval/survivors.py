@@ -184,9 +184,11 @@ class Stage(Protocol):
         ...
 
 
-def _raised(hit: Hit, score: float, why: str, kind: str) -> Hit:
-    fields = hit.fields
-    if kind:
-        fields = {**fields, kind: fields.get(kind, 0.0) + score}
-    reasons = "; ".join(filter(None, (hit.reason, why)))
-    return replace(hit, score=hit.score + score, reason=reasons, fields=fields)
+def _raised(hit: Hit, score: float, why: str, field: str) -> Hit:
+    return Hit(  # half the cost of dataclasses.replace, which some forty hits a stage feel
+        definition=hit.definition,
+        score=hit.score + score,
+        reason=f"{hit.reason}; {why}" if hit.reason and why else hit.reason or why,
+        fields={**hit.fields, field: hit.fields.get(field, 0.0) + score} if field else hit.fields,
+        features=hit.features,
+    )

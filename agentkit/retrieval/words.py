@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from itertools import pairwise
+from functools import lru_cache
+from itertools import chain, pairwise
 
 _FUNCTION_WORDS = """
 a an and are as at be but by can could do does for from had has have how i if in into is it its me
@@ -16,7 +17,7 @@ STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 """Words that say nothing about which tool is meant."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_ASCII_WORD = re.compile(r"[a-z0-9]+")
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+")
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile("([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f]+)")
 """Runs of scripts that put no space between words: kana, Han and Thai."""
@@ -38,13 +39,18 @@ def terms(text: str) -> list[str]:
         >>> terms("getHTTPHeaders of math.prime_factors")
         ['get', 'http', 'header', 'math', 'prime', 'factor']
     """
-    text = _CAMEL.sub(" ", text)
-    words = (
-        _ASCII_WORD.findall(text.lower())
-        if text.isascii()
-        else [part for word in _WORD.findall(_folded(text)) for part in _parts(word)]
-    )
+    if text.isascii():
+        return list(chain.from_iterable(map(_of_ascii_word, _ASCII_WORD.findall(text))))
+    text = _folded(_CAMEL.sub(" ", text))
+    words = (part for word in _WORD.findall(text) for part in _parts(word))
     return [_singular(word) for word in words if word not in STOP_WORDS]
+
+
+@lru_cache(maxsize=65_536)  # words come again and again, and most are looked at in vain
+def _of_ascii_word(word: str) -> tuple[str, ...]:
+    """The terms of a run of ASCII letters and digits, which may have humps."""
+    parts = _CAMEL.sub(" ", word).lower().split()
+    return tuple(_singular(part) for part in parts if part not in STOP_WORDS)
 
 
 def _folded(text: str) -> str:

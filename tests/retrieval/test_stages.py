@@ -88,7 +88,7 @@ async def test_guessed_argument_names_help(catalogue):
 
 async def test_lexical_takes_weights(define):
     """The weights given are those of its index."""
-    library = Library([define("rocket", "Plain."), define("plain", "Rocket, a rocket.")])
+    library = Library([define("rocket", "Plain."), define("plain", "Some rocket.")])
     weights = FieldWeights(name=0.1, description=5.0)
     weighted = Lexical(weights=weights)
     start = everything(library, Lexical(), weighted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,11 @@ class Segment:
 
     Attributes:
         names: Their names.
-        data: What each channel made of them.
+        data: What each channel made of them, in the order of the channels.
     """
 
     names: NameTable
-    data: Mapping[Channel[Any], Any]
+    data: tuple[Any, ...]
 
     def __len__(self) -> int:
         return len(self.names)
@@ -34,7 +34,7 @@ class Segment:
         """The segment of some definitions; the place in the list is the row."""
         return cls(
             names=NameTable.of([definition.name for definition in definitions]),
-            data={channel: channel.build(definitions) for channel in channels},
+            data=tuple(channel.build(definitions) for channel in channels),
         )
 
     @classmethod
@@ -45,8 +45,8 @@ class Segment:
         sizes = [len(part) if mask is None else int(mask.sum()) for part, mask in parts]
         return cls(
             names=NameTable.merged([(part.names, mask) for part, mask in parts]),
-            data={
-                channel: channel.merge([(part.data[channel], mask) for part, mask in parts], sizes)
-                for channel in channels
-            },
+            data=tuple(
+                channel.merge([(part.data[place], mask) for part, mask in parts], sizes)
+                for place, channel in enumerate(channels)
+            ),
         )

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 D = TypeVar("D")
 
+_REMEMBERED = 1_000
+"""Rows of names that are kept at hand."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
@@ -72,6 +75,8 @@ class ToolIndex:
         self.size = parts[-1].rows.stop if parts else 0
         self._living = sum(part.living for part in parts)
         self._offsets = [part.offset for part in parts]
+        self._places = {channel: place for place, channel in enumerate(channels)}
+        self._rows: dict[str, int] = {}  # of the tools that were named last
 
     def __len__(self) -> int:
         return self._living
@@ -94,10 +99,17 @@ class ToolIndex:
     def name(self, row: int) -> str:
         """The name of the tool at a row."""
         part = self.parts[bisect_right(self._offsets, row) - 1]
-        return part.segment.names.names[row - part.offset]
+        name = part.segment.names.names[row - part.offset]
+        if len(self._rows) > _REMEMBERED:
+            self._rows.clear()
+        self._rows[name] = row  # whoever learns a name soon asks for its row
+        return name
 
     def row(self, name: str) -> int | None:
         """The row of a tool; None when this version has no tool of that name."""
+        known = self._rows.get(name)
+        if known is not None:
+            return known
         for part in reversed(self.parts):
             row = part.segment.names.row(name)
             if row is not None and (part.alive is None or part.alive[row]):
@@ -128,14 +140,15 @@ class ToolIndex:
         Raises:
             UsageError: The index was made without that channel.
         """
-        if channel not in self.channels:
+        place = self._places.get(channel)
+        if place is None:
             known = ", ".join(type(one).__name__ for one in self.channels) or "no channels"
             raise UsageError(
                 f"this index has {known}, but not the {type(channel).__name__} that is asked for; "
                 "a stage names what it reads in its attribute `channels`, and survivors made by "
                 "hand take them: Survivors.of(library, stage.channels)"
             )
-        return ((part, part.segment.data[channel]) for part in self.parts)
+        return ((part, part.segment.data[place]) for part in self.parts)
 
     def top(
         self, scores: NDArray[np.float32], count: int, mask: Mask | None = None
