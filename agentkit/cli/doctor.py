@@ -12,7 +12,7 @@ from typing import TextIO
 
 import click
 
-from agentkit.cli.doctor_report import print_details, print_overview
+from agentkit.cli.doctor_report import print_kinds, print_overview, print_tools
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import plural, print_json, say
@@ -117,8 +117,10 @@ def doctor(
     checkup = _examined(request)
     if as_json:
         print_json(checkup.to_json(limit=limit or None))
-    elif codes or names:
-        print_details(checkup, limit=_SHOWN if limit is None else limit or None)
+    elif codes:
+        print_kinds(checkup, limit=_SHOWN if limit is None else limit or None)
+    elif names:
+        print_tools(checkup)
     else:
         print_overview(checkup)
     if proposals_file is not None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
-from agentkit.cli.output import Column, plural, print_table, say
+from agentkit.cli.output import Column, plural, print_table, say, stdout
+from agentkit.evaluation.doctor.checks.confusions import told_apart
 from agentkit.evaluation.doctor.checkup import Checkup
-from agentkit.evaluation.doctor.finding import Finding, Kind
+from agentkit.evaluation.doctor.finding import Confusion, Finding, Kind
 from agentkit.evaluation.doctor.listing import listed
+from agentkit.evaluation.doctor.weights import FIELDS, Weight
 
 _HEAVIEST = 3
-_LEAST_SHARE = 0.005
+_LEAST_SHARE = 0.01
 
 
 def print_overview(checkup: Checkup) -> None:
     """A few numbers, then one row a kind of finding."""
+    if not checkup.weights:
+        click.echo("there are no tools")
+        return
     _print_head(checkup)
     groups = list(checkup.grouped())
     if not groups:
@@ -35,21 +40,19 @@ def print_overview(checkup: Checkup) -> None:
 
 
 def _print_head(checkup: Checkup) -> None:
-    weights = checkup.weights
-    if not weights:
-        click.echo("there are no tools")
-        return
-    average = checkup.tokens // len(weights)
-    click.echo(
-        f"{plural(len(weights), 'tool')}, {checkup.tokens:,} prompt tokens when all are offered, "
-        f"{average:,} each on average"
+    weights, total = checkup.weights, checkup.tokens
+    _print_text(
+        f"{plural(len(weights), 'tool')}, {total:,} prompt tokens when all are offered, "
+        f"{total // len(weights):,} each on average"
     )
-    shares = sorted(checkup.tokens_by_field.items(), key=lambda pair: -pair[1])
-    total = checkup.tokens or 1
-    told = [f"{n / total:.0%} {field}" for field, n in shares if n / total >= _LEAST_SHARE]
-    click.echo(f"where they go: {', '.join(told)}")
+    _print_text(f"where they go: {_shares(checkup.tokens_by_field.items(), total)}")
     heaviest = [f"{weight.tool} {weight.tokens:,}" for weight in weights[:_HEAVIEST]]
-    click.echo(f"heaviest: {', '.join(heaviest)}")
+    _print_text(f"heaviest: {', '.join(heaviest)}")
+
+
+def _shares(fields: Iterable[tuple[str, int]], total: int) -> str:
+    pairs = sorted(fields, key=lambda pair: -pair[1])
+    return ", ".join(f"{n / total:.0%} {name}" for name, n in pairs if n / total >= _LEAST_SHARE)
 
 
 def _row(kind: Kind, found: Sequence[Finding]) -> tuple[object, ...]:
@@ -58,17 +61,18 @@ def _row(kind: Kind, found: Sequence[Finding]) -> tuple[object, ...]:
 
 
 def _print_outlook(checkup: Checkup) -> None:
-    say("each in full, with why and what to do: --check CODE, or --tool NAME")
+    click.echo()
+    say("each in full, with why and what to do: --check CODE; about one tool: --tool NAME")
     words, contracts = checkup.proposals("L2"), checkup.proposals("L1")
     if words or contracts:
         saved = sum(proposal.saved for proposal in (*words, *contracts))
         say(
-            f"mended mechanically could be the texts of {plural(len(words), 'tool')} and the "
-            f"schemas of {len(contracts):,}, {saved:,} tokens less: --proposals FILE, --apply"
+            f"can be mended mechanically: the texts of {plural(len(words), 'tool')}, the schemas "
+            f"of {len(contracts):,}; {saved:,} tokens less (--proposals FILE, --apply)"
         )
 
 
-def print_details(checkup: Checkup, *, limit: int | None) -> None:
+def print_kinds(checkup: Checkup, *, limit: int | None) -> None:
     """Every finding, kind by kind, with why it matters and what to do."""
     groups = list(checkup.grouped())
     if not groups:
@@ -76,9 +80,9 @@ def print_details(checkup: Checkup, *, limit: int | None) -> None:
     for at, (kind, found) in enumerate(groups):
         if at:
             click.echo()
-        click.echo(f"{kind.code} ({kind.severity}): {kind.title}")
-        click.echo(click.wrap_text(kind.why, initial_indent="  why: ", subsequent_indent="  "))
-        click.echo(click.wrap_text(kind.advice, initial_indent="  do: ", subsequent_indent="  "))
+        _print_text(f"{kind.code} ({kind.severity}): {kind.title}")
+        _print_text(f"why: {kind.why}", indent="  ")
+        _print_text(f"do: {kind.advice}", indent="  ")
         click.echo()
         _print_findings(found[:limit])
         if limit and len(found) > limit:
@@ -87,26 +91,53 @@ def print_details(checkup: Checkup, *, limit: int | None) -> None:
 
 def _print_findings(found: Sequence[Finding]) -> None:
     if found[0].confusion is not None:
-        _print_confusions(found)
+        for one in found:
+            if one.confusion is not None:
+                _print_confusion(one, one.confusion)
         return
     columns = [Column(title="tool", fit="fold"), Column(title="what", fit="fold")]
-    rows: list[tuple[object, ...]] = [(one.tools[0], one.what) for one in found]
+    rows: list[tuple[object, ...]] = [(listed(one.tools, shown=1), one.what) for one in found]
     if any(one.tokens for one in found):
         columns.append(Column(title="tokens", align="right"))
         rows = [(*row, f"{one.tokens:,}") for row, one in zip(rows, found, strict=True)]
     print_table(columns, rows)
 
 
-def _print_confusions(found: Sequence[Finding]) -> None:
+def _print_confusion(finding: Finding, words: Confusion) -> None:
+    name, rival = finding.tools
+    click.echo(f"{name}  <  {rival}")
+    _print_text(
+        f"because of {listed(words.shared) or 'its length'}; {told_apart(words)}", indent="  "
+    )
+
+
+def print_tools(checkup: Checkup) -> None:
+    """One tool after the other: what it costs, and what was found."""
+    for at, weight in enumerate(sorted(checkup.weights, key=lambda weight: weight.tool)):
+        if at:
+            click.echo()
+        _print_tool(checkup, weight)
+
+
+def _print_tool(checkup: Checkup, weight: Weight) -> None:
+    by_field = zip(FIELDS, weight.by_field, strict=True)
+    _print_text(f"{weight.tool}: {weight.tokens:,} tokens, {_shares(by_field, weight.tokens)}")
+    found = [one for one in checkup.findings if weight.tool in one.tools]
+    if not found:
+        click.echo("nothing was found")
+        return
     columns = [
-        Column(title="tool", fit="fold"),
-        Column(title="found behind", fit="fold"),
-        Column(title="because of", fit="fold"),
-        Column(title="only it says", fit="fold"),
+        Column(title="severity"),
+        Column(title="check"),
+        Column(title="what", fit="fold"),
     ]
-    rows = []
-    for finding in found:
-        words = finding.confusion
-        if words is not None:
-            rows.append((*finding.tools, listed(words.shared), listed(words.own)))
-    print_table(columns, rows)
+    click.echo()
+    print_table(columns, ((one.kind.severity, one.kind.code, one.what) for one in found))
+
+
+def _print_text(text: str, *, indent: str = "") -> None:
+    """A sentence on as many lines as it takes."""
+    wrapped = click.wrap_text(
+        text, width=stdout().width, initial_indent=indent, subsequent_indent=f"{indent}  "
+    )
+    click.echo(wrapped)

@@ -51,13 +51,13 @@ class TermWeights:
     def only(self, first: ToolDefinition, second: ToolDefinition) -> tuple[str, ...]:
         """Words of the first tool's name and first sentence that the second lacks altogether.
 
-        Those of the name come first, then the rarest; numbers and codes are left out.
+        The rarest come first; numbers and codes are left out.
         """
         other = self._terms[second.name]
         name = terms(first.origin.original_name or first.name)
         said = dict.fromkeys((*name, *terms(first_sentence(first.description.summary))))
         found = [term for term in said if term not in other and _is_word(term)]
-        return tuple(sorted(found, key=lambda t: (t not in name, -self._rarity.get(t, 0.0), t)))
+        return tuple(sorted(found, key=lambda term: (-self._rarity.get(term, 0.0), term)))
 
     def _weights(self, definition: ToolDefinition) -> Mapping[str, float]:
         return {

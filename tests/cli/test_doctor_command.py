@@ -1,0 +1,231 @@
+"""``agentkit tools doctor``: a check-up from the shell."""
+
+import gzip
+import json
+
+import pytest
+
+SICK = [
+    {
+        "name": "find_city",
+        "description": "<p>Find a <b>city</b> by its name.</p>",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"name": {"type": "string", "description": "The name."}},
+            "oneOf": [{"required": ["name"]}],
+        },
+    },
+    {
+        "name": "get_weather",
+        "description": "How warm it is in a place, and whether it rains.",
+        "inputSchema": {"type": "object", "properties": {"place": {"type": ["string", "null"]}}},
+    },
+]
+HEALTHY = [
+    {
+        "name": "send_mail",
+        "description": "Send a mail to a person, with a subject.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"to": {"type": "string", "description": "Address of the reader."}},
+        },
+        "outputSchema": {"type": "string"},
+    }
+]
+
+
+@pytest.fixture
+def catalogue(tmp_path):
+    """Writes tools to a file, as the answer of an MCP server, and gives its path."""
+
+    def write(tools, name="tools.json"):
+        path = tmp_path / name
+        path.write_text(json.dumps({"tools": tools}))
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def stored(invoke, catalogue):
+    """The sick tools, in the library."""
+    assert invoke("tools", "import", catalogue(SICK)).exit_code == 0
+
+
+def test_a_file_is_examined_without_a_library(invoke, catalogue, tmp_path):
+    """The table names each kind of finding once; no store is made."""
+    result = invoke("tools", "doctor", "--tools", catalogue(SICK))
+    assert result.exit_code == 0
+    assert result.stdout.startswith("2 tools, ")
+    assert "refused_root" in result.stdout
+    assert result.stdout.index("error") < result.stdout.index("warning")
+    assert not list(tmp_path.glob("*.db"))
+
+
+def test_packed_files_and_several_at_once(as_json, catalogue, tmp_path):
+    """JSON lines in gzip are read, and files are examined together."""
+    packed = tmp_path / "more.jsonl.gz"
+    packed.write_bytes(gzip.compress("\n".join(map(json.dumps, HEALTHY)).encode()))
+    told = as_json("tools", "doctor", "--tools", catalogue(SICK), "--tools", str(packed))
+    assert told["tools"] == 3
+    assert told["tokens"] == sum(told["tokens_by_field"].values())
+
+
+def test_python_files_are_examined(as_json, tools_file):
+    """The tools of a module, as 'tools add' would add them."""
+    assert as_json("tools", "doctor", "--tools", str(tools_file))["tools"] == 2
+
+
+def test_the_library_is_examined(as_json, stored):
+    """Without a file the library of the store is looked at."""
+    told = as_json("tools", "doctor")
+    assert {finding["code"] for finding in told["findings"]} >= {"markup", "refused_root"}
+
+
+def test_json_says_everything_of_a_finding(as_json, catalogue):
+    """Code, severity, tools, place, words and what a mend saves."""
+    told = as_json("tools", "doctor", "--tools", catalogue(SICK), "--check", "markup")
+    (finding,) = told["findings"]
+    assert finding["tools"] == ["find_city"]
+    assert finding["where"] == ["summary"]
+    assert finding["mends"] == ["drop_markup"]
+    assert finding["saved_tokens"] > 0
+    assert finding["why"]
+    assert finding["advice"]
+
+
+def test_one_check_is_shown_in_full(invoke, catalogue):
+    """--check shows why it matters, what to do and each tool."""
+    result = invoke("tools", "doctor", "--tools", catalogue(SICK), "--check", "refused_root")
+    assert "why: " in result.stdout
+    assert "do: " in result.stdout
+    assert "find_city" in result.stdout
+    assert "get_weather" not in result.stdout
+
+
+def test_one_tool_is_shown_in_full(invoke, catalogue):
+    """--tool shows what it costs by field, and what was found."""
+    result = invoke("tools", "doctor", "--tools", catalogue(SICK), "--tool", "get_weather")
+    assert result.stdout.startswith("get_weather: ")
+    assert "refused_type" in result.stdout
+    assert "find_city" not in result.stdout
+
+
+def test_a_limit_cuts_each_kind(as_json, invoke, catalogue):
+    """--limit holds for the table and for JSON."""
+    path = catalogue(SICK)
+    every = as_json("tools", "doctor", "--tools", path)
+    some = as_json("tools", "doctor", "--tools", path, "--limit", "1")
+    assert len(some["findings"]) == len(every["counts"]) < len(every["findings"])
+    result = invoke(
+        "tools", "doctor", "--tools", path, "--check", "no_parameter_text", "--limit", "0"
+    )
+    assert "shown" not in result.stderr
+
+
+def test_confused_pairs_are_shown_with_their_words(invoke, catalogue):
+    """Who ranks above whom, because of what."""
+    pair = [
+        {"name": "lookup", "description": "Code of a disease symptom."},
+        {"name": "disease_symptom_code", "description": "Disease symptom code, by year."},
+    ]
+    result = invoke("tools", "doctor", "--tools", catalogue(pair), "--check", "confused")
+    assert "lookup  <  disease_symptom_code" in result.stdout
+    assert "because of" in result.stdout
+
+
+def test_strict_fails_on_errors_alone(invoke, catalogue):
+    """--strict is for CI: warnings and notes do not fail it."""
+    assert invoke("tools", "doctor", "--tools", catalogue(SICK), "--strict").exit_code == 1
+    assert invoke("tools", "doctor", "--tools", catalogue(HEALTHY), "--strict").exit_code == 0
+    assert invoke("tools", "doctor", "--tools", catalogue(SICK)).exit_code == 0
+
+
+def test_providers_are_chosen(as_json, catalogue):
+    """--provider checks the rules of that one."""
+    told = as_json("tools", "doctor", "--tools", catalogue(SICK), "--provider", "gemini")
+    assert "refused_root" not in told["counts"]
+    assert told["counts"]["refused_type"] == 1
+
+
+def test_proposals_are_written_and_can_be_imported(invoke, as_json, catalogue, tmp_path):
+    """Each line holds the tool before and after; what is after can be imported."""
+    path = tmp_path / "mends.jsonl"
+    invoke("tools", "doctor", "--tools", catalogue(SICK), "--proposals", str(path))
+    (proposal,) = map(json.loads, path.read_text().splitlines())
+    assert (proposal["tool"], proposal["level"]) == ("find_city", "L2")
+    after = tmp_path / "after.jsonl"
+    after.write_text(json.dumps(proposal["after"]))
+    assert invoke("tools", "import", str(after)).exit_code == 0
+    shown = as_json("tools", "show", "find_city")
+    assert shown["description"]["summary"] == "Find a city by its name."
+
+
+def test_texts_are_mended_in_the_library(invoke, as_json, stored):
+    """--apply --yes makes one new version; a second time there is nothing to do."""
+    result = invoke("tools", "doctor", "--apply", "--yes")
+    assert "library version 2" in result.stderr
+    assert as_json("tools", "show", "find_city")["description"]["summary"] == (
+        "Find a city by its name."
+    )
+    again = invoke("tools", "doctor", "--apply", "--yes")
+    assert "nothing to mend" in again.stderr
+    assert as_json("tools", "history", "find_city")[-1]["reason"] == "doctor: drop HTML tags"
+
+
+def test_contracts_are_never_applied(invoke, as_json, catalogue):
+    """What --apply leaves to a person stands in the file of proposals."""
+    titled = [
+        {
+            "name": "f",
+            "description": "Find it.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {"city": {"type": "string", "title": "City"}},
+            },
+        }
+    ]
+    invoke("tools", "import", catalogue(titled))
+    before = as_json("tools", "show", "f")
+    result = invoke("tools", "doctor", "--apply", "--yes", "--proposals", "mends.jsonl")
+    assert "1 proposal in mends.jsonl" in result.stderr
+    assert as_json("tools", "show", "f") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--check", "nonsense"], "the codes are"),
+        (["--tool", "nobody"], "'nobody'"),
+        (["--apply"], "--yes"),
+        (["--apply", "--tools", "x.json"], "import them first"),
+        (["--tools", "absent.json"], "can not be read"),
+        (["--provider", "nobody"], "nobody"),
+    ],
+)
+def test_misuse_is_explained(invoke, stored, arguments, told):
+    """Status 2, and a sentence that says what to do."""
+    result = invoke("tools", "doctor", *arguments)
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"\x1f\x8bbroken", b"{not json", b'{"paths": {}}'])
+def test_broken_files_are_told(invoke, tmp_path, content):
+    """Nothing in a file ends in a traceback."""
+    path = tmp_path / "broken.json"
+    path.write_bytes(content)
+    result = invoke("tools", "doctor", "--tools", str(path))
+    assert result.exit_code in {0, 2}
+    assert "broken.json" in result.stderr or "there are no tools" in result.stdout
+
+
+@pytest.mark.parametrize("width", ["60", "80", "120"])
+def test_tables_fit_the_terminal(invoke, catalogue, monkeypatch, width):
+    """No line is longer than the terminal is wide."""
+    monkeypatch.setenv("COLUMNS", width)
+    path = catalogue(SICK)
+    for arguments in ([], ["--check", "refused_root"], ["--tool", "find_city"]):
+        result = invoke("tools", "doctor", "--tools", path, *arguments)
+        longest = max(len(line.rstrip()) for line in result.stdout.splitlines())
+        assert longest <= int(width)
