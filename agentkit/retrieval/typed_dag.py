@@ -23,12 +23,12 @@ from agentkit.retrieval.paper.stages import (
     ConstraintCheck,
     ExampleRerank,
     SemanticScan,
-    SignatureFilter,
     Surface,
 )
 from agentkit.retrieval.plan_parser import MAX_STEPS
 from agentkit.retrieval.planner import ModelPlanner, Planner, identity_plan
 from agentkit.retrieval.retriever import Retrieval
+from agentkit.retrieval.stages.signature import Signature
 from agentkit.retrieval.survivors import Stage, Survivors
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 from agentkit.tools.definition import ToolDefinition
@@ -216,7 +216,7 @@ def paper_stages(
             f"k2={k2} must be at least 1 and surface={surface!r} one of 'best' and 'survivors'"
         )
     return (
-        SignatureFilter(),
+        Signature(mode="hard"),
         SemanticScan(judge, keep=k2),
         ConstraintCheck(judge),
         ExampleRerank(judge, surface=surface),

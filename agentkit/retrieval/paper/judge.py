@@ -144,13 +144,12 @@ class ModelJudge:
         Args:
             question: What is asked; see ``agentkit.retrieval.paper.prompts``.
             step: The step in words.
-            candidates: What is ranked; those with nothing to show are not asked about.
+            candidates: What is ranked. Where none of them has anything to show, nobody is asked.
             keep: How many have to be found.
         """
-        running = [one for one in candidates if question.shown(one)]
-        losers: list[ToolDefinition] = []
-        cost, notes = self._evidence(question, running), []
-        is_over = len(running) < 2
+        running, losers = list(candidates), list[ToolDefinition]()
+        cost, notes = self._evidence(question, running), list[str]()
+        is_over = len(running) < 2 or not cost.evidence_tokens
         while not is_over:
             batches = self._batches(question, step, running, keep)
             answers = await self._ask_all(batches)
@@ -164,8 +163,7 @@ class ModelJudge:
             behind = _by_turns([order[k:] for (order, _), k in zip(orders, places, strict=True)])
             losers = [*behind, *losers]
             is_over = len(batches) == 1 or not behind or len(running) <= keep
-        rest = [one for one in candidates if not question.shown(one)]
-        return Ranked(order=(*running, *losers, *rest), cost=cost, notes=_counted(notes))
+        return Ranked(order=(*running, *losers), cost=cost, notes=_counted(notes))
 
     async def check(
         self, question: Question, step: str, candidates: Sequence[ToolDefinition]
@@ -188,9 +186,8 @@ class ModelJudge:
         return Checked(rejected=frozenset(rejected), cost=cost, notes=_counted(notes))
 
     def _evidence(self, question: Question, candidates: Sequence[ToolDefinition]) -> Cost:
-        return Cost(
-            evidence_tokens=sum(self._count(question.shown(one) + "\n") for one in candidates)
-        )
+        lines = filter(None, map(question.shown, candidates))
+        return Cost(evidence_tokens=sum(self._count(line + "\n") for line in lines))
 
     async def _ask_all(self, batches: Sequence[_Batch]) -> list[Asked]:
         gate = asyncio.Semaphore(self._concurrency)
@@ -224,7 +221,7 @@ class ModelJudge:
         lines: list[str] = []
         tokens = fixed
         for number, candidate in enumerate(candidates, start=1):
-            line = f"{number}. {question.shown(candidate)}\n"
+            line = f"{number}. {question.line(candidate)}\n"
             price = self._count(line)
             if lines and tokens + price > self._budget:
                 break

@@ -1,4 +1,6 @@
-"""The four levels of Algorithm 2 as stages; L2, L3 and L4 ask a model.
+"""The levels of Algorithm 2 that ask a model, L2 to L4, as stages.
+
+L1 is ``Signature(mode="hard")``, the paper's pruning by types.
 
 Each is a stage like any other, so one of them may also stand in a list of its own making, such as
 ``CascadeRetriever(stages=[*default_stages(), SemanticScan(judge, keep=8)])``.
@@ -7,7 +9,6 @@ Each is a stage like any other, so one of them may also stand in a list of its o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from agentkit.retrieval.goals import SubGoal
@@ -20,32 +21,10 @@ from agentkit.retrieval.paper.prompts import (
 from agentkit.retrieval.stages.abstraction import with_features
 from agentkit.retrieval.survivors import Survivors
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.signature import signature_types, unify_signatures
 
 Surface: TypeAlias = Literal["best", "survivors"]
 """What L4 leaves: ``best`` the one tool v* (Algorithm 2, line 9), ``survivors`` all of S3 in the
 judge's order (section 3.2, where "the final set S4 is surfaced")."""
-
-
-class SignatureFilter:
-    """L1: only the tools whose signature unifies with the types of the step (line 6).
-
-    No model is asked. Every type that the step states prunes, however sure it is, as the paper
-    has it; a step without types drops nothing. Types unify when values can flow, the score of
-    ``unify_signatures`` is not looked at otherwise.
-    """
-
-    name = "L1 signature"
-
-    async def __call__(self, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
-        """Drop tools that can not take the inputs or give the output."""
-        inputs = [replace(slot, confidence=1.0) for slot in goal.inputs]
-        output = None if goal.output is None else replace(goal.output, confidence=1.0)
-        if all(slot.is_untyped for slot in (*inputs, *(() if output is None else (output,)))):
-            return survivors
-        return survivors.where(
-            lambda definition: unify_signatures(inputs, output, signature_types(definition)).fits
-        )
 
 
 class SemanticScan:
