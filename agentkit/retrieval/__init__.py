@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from agentkit.retrieval.index.config import IndexConfig
     from agentkit.retrieval.index.examples import ExampleChannel
     from agentkit.retrieval.index.lexical import FieldLengths, FieldWeights, LexicalChannel
+    from agentkit.retrieval.index.signatures import SignatureChannel
     from agentkit.retrieval.index.tool_index import ToolIndex
     from agentkit.retrieval.mentions import NameIndex
     from agentkit.retrieval.paper.judge import ModelJudge
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
     from agentkit.retrieval.stages.exact_name import ExactName
     from agentkit.retrieval.stages.examples import Examples
     from agentkit.retrieval.stages.lexical import Lexical
+    from agentkit.retrieval.stages.signature import Signature, TypeScoring
+    from agentkit.retrieval.stages.specification import (
+        Judgement,
+        Specification,
+        SpecificationJudge,
+    )
     from agentkit.retrieval.survivors import Stage, Survivors
     from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
     from agentkit.retrieval.typed_dag import TypedDagRetriever, paper_stages
@@ -40,6 +47,7 @@ __all__ = [
     "GraphFeatures",
     "Hit",
     "IndexConfig",
+    "Judgement",
     "Lexical",
     "LexicalChannel",
     "ModelJudge",
@@ -49,11 +57,16 @@ __all__ = [
     "Planner",
     "Retrieval",
     "Retriever",
+    "Signature",
+    "SignatureChannel",
+    "Specification",
+    "SpecificationJudge",
     "Stage",
     "SubGoal",
     "Survivors",
     "TokenCounter",
     "ToolIndex",
+    "TypeScoring",
     "TypedDagRetriever",
     "card",
     "default_retriever",
@@ -78,6 +91,7 @@ _MODULES = {
     "GraphFeatures": "agentkit.retrieval.features",
     "Hit": "agentkit.retrieval.retriever",
     "IndexConfig": "agentkit.retrieval.index.config",
+    "Judgement": "agentkit.retrieval.stages.specification",
     "Lexical": "agentkit.retrieval.stages.lexical",
     "LexicalChannel": "agentkit.retrieval.index.lexical",
     "ModelJudge": "agentkit.retrieval.paper.judge",
@@ -87,11 +101,16 @@ _MODULES = {
     "Planner": "agentkit.retrieval.planner",
     "Retrieval": "agentkit.retrieval.retriever",
     "Retriever": "agentkit.retrieval.retriever",
+    "Signature": "agentkit.retrieval.stages.signature",
+    "SignatureChannel": "agentkit.retrieval.index.signatures",
+    "Specification": "agentkit.retrieval.stages.specification",
+    "SpecificationJudge": "agentkit.retrieval.stages.specification",
     "Stage": "agentkit.retrieval.survivors",
     "SubGoal": "agentkit.retrieval.goals",
     "Survivors": "agentkit.retrieval.survivors",
     "TokenCounter": "agentkit.retrieval.tokens",
     "ToolIndex": "agentkit.retrieval.index.tool_index",
+    "TypeScoring": "agentkit.retrieval.stages.signature",
     "TypedDagRetriever": "agentkit.retrieval.typed_dag",
     "card": "agentkit.retrieval.cards",
     "default_retriever": "agentkit.retrieval.cascade",

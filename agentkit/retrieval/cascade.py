@@ -22,6 +22,7 @@ from agentkit.retrieval.stages.exact_name import ExactName
 from agentkit.retrieval.stages.examples import Examples
 from agentkit.retrieval.stages.lexical import Lexical
 from agentkit.retrieval.stages.signature import Signature
+from agentkit.retrieval.stages.specification import Specification
 from agentkit.retrieval.survivors import Stage, Survivors
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 from agentkit.retrieval.unmatched import unmatched_terms
@@ -190,14 +191,22 @@ class CascadeRetriever:
 def default_stages(keep: int = 32) -> tuple[Stage, ...]:
     """The stages that run when none are given.
 
-    Tools called by name, then how types fit (of a typed sub-goal), then tools whose worked examples
-    are like the request, then shared words; at last composites and their parts are put in order. A stage that finds nothing to go by, as in
-    a library without examples or composites, costs next to nothing.
+    Tools called by name, then how the types of the step fit, then tools whose worked examples are
+    like the request, then shared words; what the step surely breaks drops out, and at last
+    composites and their parts are put in order. A stage that finds nothing to go by, as with a
+    step without types or a library without examples, costs next to nothing.
 
     Args:
         keep: How many tools the ranking keeps.
     """
-    return ExactName(), Signature(), Examples(keep=keep), Lexical(keep=keep), Abstraction()
+    return (
+        ExactName(),
+        Signature(),
+        Examples(keep=keep),
+        Lexical(keep=keep),
+        Specification(),
+        Abstraction(),
+    )
 
 
 def default_retriever() -> CascadeRetriever:

@@ -106,8 +106,10 @@ async def test_every_stage_reports_survivors_and_tokens(catalogue):
     found = await CascadeRetriever(offer=1).retrieve("weather or time", catalogue)
     assert [(report.stage, report.survivors) for report in found.stages] == [
         ("exact_name", 10),
+        ("signature", 10),
         ("examples", 10),
         ("lexical", 2),
+        ("specification", 2),
         ("abstraction", 2),
         ("shortlist", 2),
         ("offer", 1),
@@ -164,7 +166,7 @@ def test_the_default_is_a_retriever():
     retriever = default_retriever()
     assert isinstance(retriever, Retriever)
     names = [stage.name for stage in retriever.stages]
-    assert names == ["exact_name", "examples", "lexical", "abstraction"]
+    assert names == ["exact_name", "signature", "examples", "lexical", "specification", "abstraction"]
 
 
 async def test_concurrent_queries_do_not_disturb_each_other(catalogue):

@@ -16,14 +16,35 @@ if TYPE_CHECKING:
     from agentkit.retrieval.stages.exact_name import ExactName
     from agentkit.retrieval.stages.examples import Examples
     from agentkit.retrieval.stages.lexical import Lexical
+    from agentkit.retrieval.stages.signature import Signature, TypeScoring
+    from agentkit.retrieval.stages.specification import (
+        Judgement,
+        Specification,
+        SpecificationJudge,
+    )
 
-__all__ = ["Abstraction", "ExactName", "Examples", "Lexical"]
+__all__ = [
+    "Abstraction",
+    "ExactName",
+    "Examples",
+    "Judgement",
+    "Lexical",
+    "Signature",
+    "Specification",
+    "SpecificationJudge",
+    "TypeScoring",
+]
 
 _MODULES = {
     "Abstraction": "agentkit.retrieval.stages.abstraction",
     "ExactName": "agentkit.retrieval.stages.exact_name",
     "Examples": "agentkit.retrieval.stages.examples",
+    "Judgement": "agentkit.retrieval.stages.specification",
     "Lexical": "agentkit.retrieval.stages.lexical",
+    "Signature": "agentkit.retrieval.stages.signature",
+    "Specification": "agentkit.retrieval.stages.specification",
+    "SpecificationJudge": "agentkit.retrieval.stages.specification",
+    "TypeScoring": "agentkit.retrieval.stages.signature",
 }
 
 __getattr__ = lazy_door(__name__, _MODULES)

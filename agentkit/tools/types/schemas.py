@@ -8,7 +8,7 @@ against the schema itself (``agentkit.tools.validation``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from agentkit.messages import JsonObject
@@ -74,7 +74,7 @@ class _Place:
     followed: frozenset[str] = frozenset()
 
     def below(self) -> _Place:
-        return replace(self, depth=self.depth + 1)
+        return _Place(depth=self.depth + 1, followed=self.followed)
 
 
 _TOP = _Place()
