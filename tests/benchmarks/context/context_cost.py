@@ -1,0 +1,257 @@
+"""What finding tools costs in tokens, as the library grows from 50 tools to thousands.
+
+    python tests/benchmarks/context/context_cost.py --tools FILE... --queries FILE... [--out DIR]
+
+Questions are asked of random parts of the catalogue that hold their gold tools, tools of one name
+counted as one. Compared are:
+
+* *flat library*: every schema is in the prompt;
+* *text hierarchy*: a tree of text summaries; the summaries that are read, cards and schemas count;
+* *paper*: CoCoDA's Algorithm 2 with a planner model at L2, L3 and L4; its prompts and answers, cards
+  and schemas count. The model is a stand-in that ranks by word overlap (``oracle.py``), as cost
+  depends on the prompts only. *paper, right types*: the same, told the types of the right tools;
+* *default*: what an agent uses; cards and schemas count, as no model is asked.
+
+Tokens are the estimate of four bytes each. The text hierarchy needs the extra ``vectors``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import platform
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+
+from line_plot import Panel, svg
+from oracle import overlap_model, typed_plan
+
+from agentkit import __version__
+from agentkit.evaluation.retrieval import RetrievalCorpus, RetrievalQuery, load_corpus
+from agentkit.evaluation.retrieval.scores import recall_at
+from agentkit.library import Library
+from agentkit.retrieval import Retrieval, Retriever, estimate_tokens
+from agentkit.retrieval.variants.flat_library import FlatLibrary
+from agentkit.retrieval.variants.registry import variant
+from agentkit.retrieval.variants.text_hierarchy import descent
+from agentkit.retrieval.variants.text_tree import TreeKind, normalised
+from agentkit.retrieval.word_vectors import packaged_embedder
+
+SIZES = (50, 100, 200, 400, 800, 1600, 3200, 6400, 10000)
+SEED = 7
+GOLD_SHARE = 4
+"""Of a part at most one tool in four is gold of a question that is asked of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One method at one size, means over the questions.
+
+    Attributes:
+        method: Its name.
+        tools: Tools in the library.
+        tokens: Everything that a language model reads and writes to find tools, and is then shown.
+        shown: The part of it that the agent's model is shown: cards and schemas.
+        offered_recall: Gold tools among those given in full.
+        shown_recall: Gold tools among those given in full or as a card.
+    """
+
+    method: str
+    tools: int
+    tokens: float
+    shown: float
+    offered_recall: float
+    shown_recall: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A library that holds the gold tools of the questions asked of it."""
+
+    library: Library
+    queries: tuple[RetrievalQuery, ...]
+
+
+Spent = Callable[[RetrievalQuery, Library], int]
+"""Tokens that a method spends beyond those of its ``Retrieval``."""
+
+
+def parts(corpus: RetrievalCorpus, size: int) -> Iterator[Part]:
+    """Random libraries of ``size`` tools; as many questions share one as have room in it."""
+    chance = random.Random(f"{SEED} {size}")
+    by_key: dict[str, list[str]] = {}
+    for name, key in corpus.keys.items():
+        by_key.setdefault(key, []).append(name)
+    for queries in _groups(corpus.queries, max(1, size // GOLD_SHARE)):
+        # one definition a key: the library of a size holds that many different tools
+        gold = sorted({key for query in queries for key in query.gold})
+        rest = sorted(by_key.keys() - set(gold))
+        keys = [*gold, *chance.sample(rest, min(len(rest), max(size - len(gold), 0)))]
+        chance.shuffle(keys)
+        yield Part(library=Library(corpus.library[by_key[key][0]] for key in keys), queries=queries)
+
+
+def _groups(
+    queries: Sequence[RetrievalQuery], most_gold: int
+) -> Iterator[tuple[RetrievalQuery, ...]]:
+    group: list[RetrievalQuery] = []
+    for query in queries:
+        if group and sum(len(one.gold) for one in (*group, query)) > most_gold:
+            yield tuple(group)
+            group = []
+        group.append(query)
+    if group:
+        yield tuple(group)
+
+
+def methods(corpus: RetrievalCorpus) -> dict[str, tuple[Retriever, Spent | None]]:
+    """What is compared, with what each spends beside what it reports."""
+    by_key = {key: name for name, key in reversed(corpus.keys.items())}
+    plans = {
+        query.text: typed_plan(
+            query.text, (corpus.library[by_key[key]].definition for key in sorted(query.gold))
+        )
+        for query in corpus.queries
+    }
+    found: dict[str, tuple[Retriever, Spent | None]] = {
+        "flat library": (FlatLibrary(token_budget=None), None),
+        "paper": (variant("paper", model=overlap_model()), None),
+        "paper, right types": (variant("paper", model=overlap_model(plans)), None),
+        "default": (variant("default"), None),
+    }
+    embedder = packaged_embedder()
+    if embedder is None:
+        print("Leaving out the text hierarchy, which needs the extra vectors", file=sys.stderr)
+    else:
+        kind = TreeKind(embedder=embedder, branching=10)
+
+        def summaries(query: RetrievalQuery, library: Library) -> int:
+            tree = library.derived(kind)
+            likeness = tree.vectors @ normalised(embedder.embed([query.text]))[0]
+            _, read = descent(tree, likeness, 8)
+            return sum(estimate_tokens(tree.nodes[place].text + "\n") for place in read)
+
+        found["text hierarchy"] = (variant("text_hierarchy", embedder=embedder), summaries)
+    return found
+
+
+async def measure(
+    name: str, retriever: Retriever, spent: Spent | None, size: int, corpus: RetrievalCorpus
+) -> Row:
+    """Ask all questions of libraries of one size."""
+    found: list[tuple[RetrievalQuery, Retrieval, int]] = []
+    for part in parts(corpus, size):
+        answer = None
+        for query in part.queries:
+            if name != "flat library" or answer is None:  # it gives everyone the same
+                answer = await retriever.retrieve(query.text, part.library)
+            more = 0 if spent is None else spent(query, part.library)
+            found.append((query, answer, more + model_tokens(answer)))
+    return Row(
+        method=name,
+        tools=size,
+        tokens=fmean(answer.tokens + more for _, answer, more in found),
+        shown=fmean(answer.tokens for _, answer, _ in found),
+        offered_recall=fmean(
+            recall_at(query.gold, keys(corpus, [tool.name for tool in answer.offered]), sys.maxsize)
+            for query, answer, _ in found
+        ),
+        shown_recall=fmean(
+            recall_at(
+                query.gold, keys(corpus, [hit.definition.name for hit in answer.hits]), sys.maxsize
+            )
+            for query, answer, _ in found
+        ),
+    )
+
+
+def keys(corpus: RetrievalCorpus, names: Sequence[str]) -> list[str]:
+    """What tools of the library count as."""
+    return [corpus.keys[name] for name in names]
+
+
+def model_tokens(found: Retrieval) -> int:
+    """What the stages spent on a language model."""
+    return found.usage.prompt_tokens + found.usage.completion_tokens
+
+
+def picture(rows: Sequence[Row]) -> str:
+    """Tokens and recall against size, as SVG."""
+
+    def lines(value: Callable[[Row], float]) -> Mapping[str, list[tuple[float, float]]]:
+        names = list(dict.fromkeys(row.method for row in rows))
+        return {
+            name: [(row.tools, value(row)) for row in rows if row.method == name] for name in names
+        }
+
+    return svg(
+        [
+            Panel(
+                title="Tokens a query",
+                x_title="tools in the library",
+                lines=lines(lambda row: row.tokens),
+                logarithmic=True,
+                low=1000,
+            ),
+            Panel(
+                title="Gold tools shown to the model, %",
+                x_title="tools in the library",
+                lines=lines(lambda row: 100 * row.shown_recall),
+                low=0,
+            ),
+        ]
+    )
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Tokens and the share of gold tools shown, as a Markdown table."""
+    names = list(dict.fromkeys(row.method for row in rows))
+    by_place = {(row.method, row.tools): row for row in rows}
+    lines = ["| tools | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
+    for size in dict.fromkeys(row.tools for row in rows):
+        cells = (by_place[name, size] for name in names)
+        shown = (f"{row.tokens:,.0f} ({100 * row.shown_recall:.0f})" for row in cells)
+        lines.append(f"| {size:,} | " + " | ".join(shown) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, print a table, write figures and picture."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--tools", nargs="+", type=Path, required=True)
+    parser.add_argument("--queries", nargs="+", type=Path, required=True)
+    parser.add_argument(
+        "--questions", type=int, default=60, help="an even sample of the test split"
+    )
+    parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
+    parser.add_argument("--out", type=Path, help="folder for context.json and context.svg")
+    arguments = parser.parse_args()
+    corpus = load_corpus(arguments.tools, arguments.queries, by="name")
+    corpus = corpus.of_split("test").sample(arguments.questions)
+    rows = []
+    for size in arguments.sizes:
+        for name, (retriever, spent) in methods(corpus).items():
+            rows.append(asyncio.run(measure(name, retriever, spent, size, corpus)))
+            print(rows[-1], file=sys.stderr)
+    print(table(rows))
+    if arguments.out:
+        record = {
+            "agentkit": __version__,
+            "python": platform.python_version(),
+            "date": datetime.now(tz=UTC).date().isoformat(),
+            "questions": len(corpus.queries),
+            "rows": [asdict(row) for row in rows],
+        }
+        text = json.dumps(record, indent=1) + "\n"
+        (arguments.out / "context.json").write_text(text, encoding="utf-8")
+        (arguments.out / "context.svg").write_text(picture(rows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
