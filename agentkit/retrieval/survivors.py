@@ -121,12 +121,27 @@ class Survivors:
             The survivors, ranked anew. Ties keep the order that they had; newly ranked tools
             come after the others, in the order of ``scores``.
         """
+        kinds = {name: {field: score} for name, score in scores.items()}
+        return self.add_kinds(kinds, reason=reason)
+
+    def add_kinds(
+        self,
+        scores: Mapping[str, Mapping[str, float]],
+        *,
+        reason: str | Mapping[str, str] = "",
+    ) -> Survivors:
+        """Add several kinds of evidence at once; otherwise as ``add``.
+
+        Args:
+            scores: By tool name, what each kind of evidence adds.
+            reason: Why, for people: one text for all, or one by tool name.
+        """
         ranked = {hit.definition.name: hit for hit in self.hits}
-        for name, score in scores.items():
+        for name, kinds in scores.items():
             hit = ranked.get(name) or self._unranked(name)
             if hit is not None:
                 why = reason if isinstance(reason, str) else reason.get(name, "")
-                ranked[name] = _raised(hit, score, why, field)
+                ranked[name] = _raised(hit, kinds, why)
         hits = sorted(ranked.values(), key=lambda hit: -hit.score)
         return replace(self, hits=tuple(hits))
 
@@ -184,11 +199,11 @@ class Stage(Protocol):
         ...
 
 
-def _raised(hit: Hit, score: float, why: str, field: str) -> Hit:
-    return Hit(  # half the cost of dataclasses.replace, which some forty hits a stage feel
-        definition=hit.definition,
-        score=hit.score + score,
-        reason=f"{hit.reason}; {why}" if hit.reason and why else hit.reason or why,
-        fields={**hit.fields, field: hit.fields.get(field, 0.0) + score} if field else hit.fields,
-        features=hit.features,
+def _raised(hit: Hit, kinds: Mapping[str, float], why: str) -> Hit:
+    named = {kind: hit.fields.get(kind, 0.0) + score for kind, score in kinds.items() if kind}
+    return replace(
+        hit,
+        score=hit.score + sum(kinds.values()),
+        reason="; ".join(filter(None, (hit.reason, why))),
+        fields={**hit.fields, **named} if named else hit.fields,
     )
