@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agentkit.retrieval.stages.exact_name import ExactName
     from agentkit.retrieval.stages.examples import Examples
     from agentkit.retrieval.stages.lexical import Lexical
+    from agentkit.retrieval.stages.near_duplicates import NearDuplicates
     from agentkit.retrieval.stages.signature import Signature, TypeScoring
     from agentkit.retrieval.stages.specification import (
         Judgement,
@@ -53,6 +54,7 @@ __all__ = [
     "ModelJudge",
     "ModelPlanner",
     "NameIndex",
+    "NearDuplicates",
     "Plan",
     "Planner",
     "Retrieval",
@@ -97,6 +99,7 @@ _MODULES = {
     "ModelJudge": "agentkit.retrieval.paper.judge",
     "ModelPlanner": "agentkit.retrieval.planner",
     "NameIndex": "agentkit.retrieval.mentions",
+    "NearDuplicates": "agentkit.retrieval.stages.near_duplicates",
     "Plan": "agentkit.retrieval.planner",
     "Planner": "agentkit.retrieval.planner",
     "Retrieval": "agentkit.retrieval.retriever",

@@ -55,6 +55,8 @@ def test_rows_may_come_in_any_order_and_twice() -> None:
     library = Library([tool("flight", "Fly."), tool("hotel", "Sleep."), tool("taxi", "Drive.")])
     index = library.derived(CONFIG)
     hotel, taxi = index.row("hotel"), index.row("taxi")
+    assert hotel is not None
+    assert taxi is not None
     names, _ = COVERAGE.shares(index, WORDS, ["hotel"], [taxi, hotel, taxi, hotel])
     assert names.tolist() == [0, 1, 0, 1]
 

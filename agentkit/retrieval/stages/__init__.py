@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agentkit.retrieval.stages.exact_name import ExactName
     from agentkit.retrieval.stages.examples import Examples
     from agentkit.retrieval.stages.lexical import Lexical
+    from agentkit.retrieval.stages.near_duplicates import NearDuplicates
     from agentkit.retrieval.stages.signature import Signature, TypeScoring
     from agentkit.retrieval.stages.specification import (
         Judgement,
@@ -29,6 +30,7 @@ __all__ = [
     "Examples",
     "Judgement",
     "Lexical",
+    "NearDuplicates",
     "Signature",
     "Specification",
     "SpecificationJudge",
@@ -41,6 +43,7 @@ _MODULES = {
     "Examples": "agentkit.retrieval.stages.examples",
     "Judgement": "agentkit.retrieval.stages.specification",
     "Lexical": "agentkit.retrieval.stages.lexical",
+    "NearDuplicates": "agentkit.retrieval.stages.near_duplicates",
     "Signature": "agentkit.retrieval.stages.signature",
     "Specification": "agentkit.retrieval.stages.specification",
     "SpecificationJudge": "agentkit.retrieval.stages.specification",
