@@ -30,9 +30,12 @@ class IndexConfig:
 
     Attributes:
         channels: What is worked out about each tool; the order does not matter to results.
+        largest: Most tools of a segment, at most 65,535. An insert never waits for the merge of
+            a larger one.
     """
 
     channels: tuple[Channel[Any], ...] = ()
+    largest: int = LARGEST
 
     def build(self, library: Snapshot) -> ToolIndex:
         """The index of a whole library."""
@@ -53,15 +56,15 @@ class IndexConfig:
     def _segments(self, tools: Sequence[Tool]) -> list[tuple[Segment, Mask | None]]:
         definitions = [tool.definition for tool in tools]
         return [
-            (Segment.of(definitions[start : start + LARGEST], self.channels), None)
-            for start in range(0, len(definitions), LARGEST)
+            (Segment.of(definitions[start : start + self.largest], self.channels), None)
+            for start in range(0, len(definitions), self.largest)
         ]
 
     def _settled(
         self, parts: list[tuple[Segment, Mask | None]]
     ) -> list[tuple[Segment, Mask | None]]:
         """The segments after merging what is small, and cleaning what is mostly gone."""
-        first = _first_to_merge([len(segment) for segment, _ in parts])
+        first = _first_to_merge([len(segment) for segment, _ in parts], self.largest)
         kept = [self._cleaned(*part) for part in parts[:first]]
         if first < len(parts) - 1:
             kept.append((Segment.merged(parts[first:], self.channels), None))
@@ -98,7 +101,7 @@ def _without(parts: Sequence[Part], gone: Sequence[int]) -> list[tuple[Segment, 
     return left
 
 
-def _first_to_merge(sizes: Sequence[int]) -> int:
+def _first_to_merge(sizes: Sequence[int], largest: int = LARGEST) -> int:
     """From which segment on all are merged into one; the last one's place for none.
 
     Example:
@@ -107,7 +110,7 @@ def _first_to_merge(sizes: Sequence[int]) -> int:
     """
     first, total = len(sizes) - 1, sizes[-1] if sizes else 0
     while (
-        first > 0 and sizes[first - 1] <= max(_SMALL, total) and total + sizes[first - 1] <= LARGEST
+        first > 0 and sizes[first - 1] <= max(_SMALL, total) and total + sizes[first - 1] <= largest
     ):
         first -= 1
         total += sizes[first]

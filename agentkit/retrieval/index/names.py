@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import compress
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ IDENTIFIER = re.compile(r"[A-Za-z0-9_]+(?:[.\-/:]+[A-Za-z0-9_]+)*")
 """What can be told from the words around it: a run of letters, digits and inner signs."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class NameTable:
     """Names by row, and rows by name in any capitals.
 
@@ -77,6 +78,15 @@ class NameTable:
             rows=order.astype(np.uint16),
             phrases=PhraseTable.of(phrases),
         )
+
+    @cached_property
+    def ranks(self) -> NDArray[np.uint16]:
+        """The place of each row in the order of names; worked out when it is first asked for."""
+        import numpy as np
+
+        ranks = np.empty(len(self), np.uint16)
+        ranks[sorted(range(len(self)), key=self.names.__getitem__)] = np.arange(len(self))
+        return ranks
 
     def row(self, name: str) -> int | None:
         """The row of a name, written exactly so."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from agentkit.retrieval.index.channel import Mask
@@ -15,26 +14,30 @@ _BLOCK = 128
 
 
 def best_rows(
-    scores: NDArray[np.float32], count: int, mask: Mask | None, name: Callable[[int], str]
-) -> list[int]:
-    """Rows of the ``count`` highest scores above 0, best first; ties go by ``name(row)``.
+    scores: NDArray[np.float32], count: int, mask: Mask | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rows of the highest scores above 0.
 
     The maxima of blocks give a bound that at least ``count`` scores reach; only those above it
     are looked at further.
+
+    Returns:
+        The rows that are among the ``count`` best whatever decides between equals, and those that
+        share the lowest score that gets in: some of these complete the ``count``.
     """
     import numpy as np
 
     if count < 1 or not len(scores):
-        return []
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     if mask is not None:
         scores = np.where(mask, scores, np.float32(0))
-    candidates = np.flatnonzero(scores >= _bound(scores, count))
-    candidates = candidates[scores[candidates] > 0]
-    if len(candidates) > count:
-        lowest = np.partition(scores[candidates], -count)[-count]
-        candidates = candidates[scores[candidates] >= lowest]
-    ordered = sorted(candidates.tolist(), key=lambda row: (-scores[row], name(row)))
-    return ordered[:count]
+    bound = _bound(scores, count)
+    rows = np.flatnonzero(scores >= bound if bound > 0 else scores > 0)
+    if len(rows) <= count:
+        return rows, rows[:0]
+    found = scores[rows]
+    lowest = np.partition(found, -count)[-count]
+    return rows[found > lowest], rows[found == lowest]
 
 
 def _bound(scores: NDArray[np.float32], count: int) -> float:

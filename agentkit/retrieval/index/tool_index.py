@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 D = TypeVar("D")
 
+_FEW = 100
+"""So many rows are sorted by name as they are; of more, the order of each segment is used."""
+
 _REMEMBERED = 1_000
 """Rows of names that are kept at hand."""
 
@@ -161,5 +164,20 @@ class ToolIndex:
             mask: bool[size]: the rows in question; None for all that are alive.
         """
         mask = self.alive if mask is None and self._living < self.size else mask
-        rows = best_rows(scores, count, mask, self.name)
+        sure, tied = best_rows(scores, count, mask)
+        rows = [*sure.tolist(), *self._first_by_name(tied, count - len(sure))]
+        rows.sort(key=lambda row: (-scores[row], self.name(row)))
         return [(row, float(scores[row])) for row in rows]
+
+    def _first_by_name(self, rows: NDArray[np.int64], count: int) -> list[int]:
+        """Those ``count`` of the rows, in ascending order, whose names come first."""
+        if len(rows) <= _FEW:
+            return sorted(rows.tolist(), key=self.name)[:count]
+        first: list[int] = []
+        for part in self.parts:
+            start, end = rows.searchsorted((part.offset, part.offset + part.size))
+            inside = rows[start:end] - part.offset
+            ranks = part.segment.names.ranks[inside]
+            chosen = inside[ranks.argsort()[:count]] + part.offset
+            first += chosen.tolist()
+        return sorted(first, key=self.name)[:count]
