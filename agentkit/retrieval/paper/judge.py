@@ -144,12 +144,14 @@ class ModelJudge:
         Args:
             question: What is asked; see ``agentkit.retrieval.paper.prompts``.
             step: The step in words.
-            candidates: What is ranked. Where none of them has anything to show, nobody is asked.
+            candidates: What is ranked. Those with nothing to show are not asked about and keep
+                their places: a tool without worked calls is neither better nor worse for that.
             keep: How many have to be found.
         """
-        running, losers = list(candidates), list[ToolDefinition]()
+        running = [one for one in candidates if question.shown(one)]
+        losers: list[ToolDefinition] = []
         cost, notes = self._evidence(question, running), list[str]()
-        is_over = len(running) < 2 or not cost.evidence_tokens
+        is_over = len(running) < 2
         while not is_over:
             batches = self._batches(question, step, running, keep)
             answers = await self._ask_all(batches)
@@ -163,7 +165,9 @@ class ModelJudge:
             behind = _by_turns([order[k:] for (order, _), k in zip(orders, places, strict=True)])
             losers = [*behind, *losers]
             is_over = len(batches) == 1 or not behind or len(running) <= keep
-        return Ranked(order=(*running, *losers), cost=cost, notes=_counted(notes))
+        ranked = iter((*running, *losers))
+        order = tuple(next(ranked) if question.shown(one) else one for one in candidates)
+        return Ranked(order=order, cost=cost, notes=_counted(notes))
 
     async def check(
         self, question: Question, step: str, candidates: Sequence[ToolDefinition]
@@ -221,7 +225,7 @@ class ModelJudge:
         lines: list[str] = []
         tokens = fixed
         for number, candidate in enumerate(candidates, start=1):
-            line = f"{number}. {question.line(candidate)}\n"
+            line = f"{number}. {question.shown(candidate)}\n"
             price = self._count(line)
             if lines and tokens + price > self._budget:
                 break

@@ -35,17 +35,11 @@ class Question:
         level: ``L2``, ``L3`` or ``L4``.
         instructions: The system message; ``{keep}`` is the number of tools asked for.
         shown: How a candidate is shown.
-        absent: What stands behind the name of a candidate that has nothing to show.
     """
 
     level: Literal["L2", "L3", "L4"]
     instructions: str
     shown: Shown
-    absent: str = "nothing is known"
-
-    def line(self, definition: ToolDefinition) -> str:
-        """The candidate's line in a prompt; never empty."""
-        return self.shown(definition) or f"{definition.name}: {self.absent}"
 
 
 def description_line(definition: ToolDefinition) -> str:
@@ -119,7 +113,6 @@ worked calls. Rank the tools by how much their worked calls are like the step. A
 list of the numbers of the best tools, best first, at most {{keep}}, and nothing else: [3, 1, 2]
 {_DATA}""",
     shown=example_line,
-    absent="no worked calls",
 )
 """L4, the rerank: survivors of L3 are told apart by their worked calls (prompt D.6)."""
 

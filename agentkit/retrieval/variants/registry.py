@@ -12,9 +12,9 @@ from agentkit.retrieval.plan_parser import MAX_STEPS
 from agentkit.retrieval.retriever import Retriever
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 from agentkit.retrieval.typed_dag import TypedDagRetriever
-from agentkit.retrieval.variants.flat_dense import flat_dense
+from agentkit.retrieval.variants.dense import flat_dense
 from agentkit.retrieval.variants.flat_library import FlatLibrary
-from agentkit.retrieval.variants.text_hierarchy import text_hierarchy
+from agentkit.retrieval.variants.hierarchy import text_hierarchy
 from agentkit.retrieval.word_vectors import packaged_embedder
 
 VARIANTS: Mapping[str, str] = MappingProxyType(

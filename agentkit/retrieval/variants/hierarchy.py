@@ -34,8 +34,7 @@ class Hierarchy:
     """A stage that descends from the root, opening the ``beam`` most alike nodes of each layer.
 
     What it keeps are the tools that it meets, most alike first. What lies below a node that is not
-    opened is lost: that is what a text hierarchy pays for reading few summaries. How many it read,
-    and their tokens, stands in the notes.
+    opened is lost: that is what a text hierarchy pays for reading few summaries.
 
     Args:
         embedder: From texts to vectors.
@@ -72,12 +71,18 @@ class Hierarchy:
         if not tree.nodes:
             return survivors
         likeness = _likeness(tree, self._kind.embedder, goal.intent)
-        met, read = descent(tree, likeness, self._beam)
+        met, _ = descent(tree, likeness, self._beam)
         scores = {tree.nodes[place].tool: float(likeness[place]) for place in met}
-        tokens = sum(self._count(tree.nodes[place].text + "\n") for place in read)
         found = survivors.add(scores, reason="near in the text hierarchy", field="hierarchy")
-        note = f"{self.name}: {len(read)} summaries were read, {tokens} tokens"
-        return found.best(self._keep).spent(usage).note(note)
+        return found.best(self._keep).spent(usage)
+
+    async def summaries(self, text: str, library: Library) -> tuple[str, ...]:
+        """The summaries read on the way down: what the hierarchy costs beside its cards."""
+        tree, _ = await self._tree(library)
+        if not tree.nodes:
+            return ()
+        _, read = descent(tree, _likeness(tree, self._kind.embedder, text), self._beam)
+        return tuple(tree.nodes[place].text for place in read)
 
     async def _tree(self, library: Library) -> tuple[TextTree, Usage]:
         """The tree, and what was spent on its summaries now."""

@@ -11,7 +11,7 @@ from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 
 
 class Dense:
-    """A stage that ranks by the cosine of vectors alone, and cuts.
+    """A stage that ranks by the cosine of vectors alone, and cuts. Every tool is compared.
 
     Args:
         embedder: From texts to vectors.
@@ -30,8 +30,8 @@ class Dense:
         import numpy as np
 
         index = survivors.index
+        rows = np.flatnonzero(index.alive if survivors.mask is None else survivors.mask)
         wanted = self._vectors.query([goal.intent])
-        rows = self._vectors.nearest(index, wanted[0], self._keep, survivors.mask)
         cosines = np.zeros(index.size, np.float32)
         cosines[rows] = self._vectors.cosines(index, wanted, rows)[0]
         near = index.top(cosines, self._keep, survivors.mask)

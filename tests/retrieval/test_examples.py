@@ -1,0 +1,204 @@
+"""Worked examples lift the tools that answered a request like this one before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit import Library, ToolDefinition
+from agentkit.retrieval import (
+    CascadeRetriever,
+    ExampleChannel,
+    Examples,
+    IndexConfig,
+    Lexical,
+    SubGoal,
+    Survivors,
+)
+from agentkit.tools.definition import Example
+
+CHANNEL = ExampleChannel()
+WORDS = ("ten", "dollar", "euro", "train", "oslo", "ticket", "rain", "weather", "天气")
+
+
+def worked(name, *queries, summary="Does something."):
+    examples = tuple(Example(arguments={}, query=query) for query in queries)
+    return replace(ToolDefinition.from_schema(name, summary, {}), examples=examples)
+
+
+def scores(library, text, channel=CHANNEL):
+    """Likeness by tool name."""
+    index = library.derived(IndexConfig(channels=(channel,)))
+    found = channel.scores(index, text)
+    return {index.name(int(row)): float(found[row]) for row in np.flatnonzero(index.alive)}
+
+
+async def run(library, query, goal=None, stage=None):
+    stage = stage or Examples()
+    survivors = Survivors.of(library, stage.channels)
+    return await stage(query, goal or SubGoal(intent=query), survivors)
+
+
+def test_the_most_alike_example_counts():
+    """The same words give 1, some of them less, none 0; other examples do not water it down."""
+    library = Library(
+        [
+            worked("convert", "how much is ten dollars in euros", "rain in oslo", "weather"),
+            worked("train", "a train ticket to oslo"),
+            worked("nothing"),
+        ]
+    )
+    found = scores(library, "ten dollars in euros, how much?")
+    assert found["convert"] == pytest.approx(1.0)
+    assert found["train"] == found["nothing"] == 0.0
+    partly = scores(library, "ten dollars to oslo")
+    assert 0 < partly["train"] < partly["convert"] < 1
+
+
+def test_likeness_is_the_product_of_both_shares():
+    """The rarity of what the request shares, times the share of the example's terms."""
+    library = Library([worked("a", "red car"), worked("b", "red bus stop")])
+    rarity = {
+        "red": np.log(1 + 0.5 / 2.5),
+        "car": np.log(1 + 1.5 / 1.5),
+        "sky": np.log(1 + 2.5 / 0.5),
+    }
+    mass = sum(rarity.values())
+    found = scores(library, "red car sky")
+    assert found["a"] == pytest.approx((rarity["red"] + rarity["car"]) / mass, rel=1e-5)
+    assert found["b"] == pytest.approx(rarity["red"] / mass / 3, rel=1e-5)
+
+
+@pytest.mark.parametrize("text", ["", "the of and", "?!", "天" * 30_000, "word " * 20_000])
+def test_any_text_is_answered(text):
+    """Empty, endless or unknown texts are like nothing."""
+    assert scores(Library([worked("a", "red car")]), text) == {"a": 0.0}
+
+
+def test_an_index_without_examples_is_empty():
+    """Then the stage passes survivors on untouched."""
+    index = Library([worked("a"), worked("b", "the of")]).derived(IndexConfig(channels=(CHANNEL,)))
+    assert CHANNEL.is_empty(index)
+    assert CHANNEL.scores(index, "red").tolist() == [0.0, 0.0]
+
+
+def test_only_the_last_examples_count():
+    """A tool with thousands of episodes does not grow without bound."""
+    library = Library([worked("a", "red car", "blue bus", "green tram")])
+    assert scores(library, "red car", ExampleChannel(most=2)) == {"a": 0.0}
+    assert scores(library, "green tram", ExampleChannel(most=2)) == {"a": pytest.approx(1.0)}
+
+
+queries = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+definitions = st.builds(
+    lambda number, asked: worked(f"tool_{number}", *asked),
+    st.integers(0, 12),
+    st.lists(queries, max_size=3),
+)
+
+some = st.lists(definitions, unique_by=lambda one: one.name, max_size=5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    start=some,
+    changes=st.lists(
+        st.one_of(some, st.sampled_from(range(12))),
+        max_size=6,
+    ),
+    query=queries,
+)
+def test_an_index_that_grew_answers_like_a_fresh_one(start, changes, query):
+    """Additions, replacements and removals, tool by tool, leave no trace in the scores."""
+    library = Library().with_tools(start)
+    for change in changes:
+        scores(library, query)  # so that each version is brought up to date from the one before
+        library = (
+            library.without([f"tool_{change}"])
+            if isinstance(change, int)
+            else library.with_tools(change)
+        )
+    grown = scores(library, query)
+    assert grown == scores(Library(library.definitions), query)
+    assert all(0 <= score <= 1 + 1e-6 for score in grown.values())
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(definitions, unique_by=lambda one: one.name, max_size=8))
+def test_data_survive_being_stored(tools):
+    """Bytes and back is the same data."""
+    data = CHANNEL.build(tools)
+    back = CHANNEL.from_bytes(CHANNEL.to_bytes(data))
+    for name in ("keys", "starts", "places", "owners", "lengths"):
+        assert getattr(back, name).tolist() == getattr(data, name).tolist()
+    assert CHANNEL.fingerprint == ExampleChannel().fingerprint != ExampleChannel(most=3).fingerprint
+    assert ExampleChannel(split=str.split).fingerprint == ""
+
+
+async def test_the_stage_lifts_and_drops_nothing():
+    """Scores go up to the weight, with a reason and under their own field."""
+    library = Library([worked("convert", "ten dollars in euros"), worked("other")])
+    left = await run(library, "ten dollars in euros", stage=Examples(weight=0.5))
+    assert len(left) == 2
+    (hit,) = left.hits
+    assert (hit.definition.name, hit.reason) == ("convert", "worked for a request like this")
+    assert hit.score == pytest.approx(0.5)
+    assert hit.fields == {"examples": hit.score}
+
+
+async def test_without_examples_nothing_is_ranked():
+    """A catalogue without examples is searched as if the stage was not there."""
+    library = Library([worked("convert"), worked("other")])
+    assert (await run(library, "ten dollars")).hits == ()
+
+
+async def test_step_and_request_are_compared():
+    """Examples of episodes hold whole requests, those that people write hold steps."""
+    library = Library(
+        [worked("convert", "ten dollars in euros, and the weather"), worked("b", "rain")]
+    )
+    goal = SubGoal(intent="will it rain")
+    left = await run(library, "ten dollars in euros, and the weather", goal)
+    assert {hit.definition.name for hit in left.hits} == {"convert", "b"}
+
+
+async def test_a_tool_found_by_its_examples_alone_survives(define):
+    """It shares no word with the request, but worked for one like it."""
+    library = Library([worked("fx", "what do I get for my dollars"), define("get", "Get a thing.")])
+    found = await CascadeRetriever().retrieve("what do I get for my dollars", library)
+    assert found.hits[0].definition.name == "fx"
+
+
+async def test_a_tool_called_by_name_still_wins(define):
+    """However often another tool answered the very same request."""
+    query = "use get_time for my dollars"
+    library = Library([worked("fx", query), define("get_time", "The time.")])
+    found = await CascadeRetriever().retrieve(query, library)
+    assert found.hits[0].definition.name == "get_time"
+
+
+async def test_examples_of_dropped_tools_do_not_bring_them_back():
+    """Survivor sets stay nested."""
+    library = Library([worked("a", "red car"), worked("b", "red car")])
+    stage = Examples()
+    before = Survivors.of(library, stage.channels).where(lambda one: one.name == "b")
+    left = await stage("red car", SubGoal(intent="red car"), before)
+    assert [hit.definition.name for hit in left.hits] == ["b"]
+
+
+async def test_learning_one_request_for_several_tools_helps_the_next(define):
+    """The request of an episode is an example of each tool that it called."""
+    library = Library(
+        [
+            worked("fx_rate", "plan my trip to Oslo"),
+            worked("rooms", "plan my trip to Oslo"),
+            *(define(f"trip_{number}", "Trip.") for number in range(3)),
+        ]
+    )
+    stages = [Examples(), Lexical()]
+    found = await CascadeRetriever(stages=stages).retrieve("plan a trip to Oslo for us", library)
+    assert {hit.definition.name for hit in found.hits[:2]} == {"fx_rate", "rooms"}
