@@ -182,8 +182,8 @@ _IDENTIFIERS = frozenset({"id", "identifier"})
 _TEXT_CLUES: Sequence[tuple[str, float, str, str]] = (
     ("datetime", 0.9, "yyyy", r"yyyy-mm-dd[t ]+\W?hh"),
     ("datetime", 0.9, "time", r"date[- ]time|iso ?8601 (?:timestamp|datetime)"),
-    ("date", 0.93, "yyyy", r"yyyy[-/]mm[-/]dd|(?:mm[-/]dd|dd[-/]mm)[-/]yyyy"),
-    ("time", 0.85, "hh:mm", r"hh:mm"),
+    ("date", 0.93, "yyyy", r"(?:yyyy[-/]mm[-/]dd|(?:mm[-/]dd|dd[-/]mm)[-/]yyyy)(?!\W?t?\W?hh)"),
+    ("time", 0.85, "hh:mm", r"^(?!.*yyyy).*hh:mm"),
     ("time", 0.85, "hour", r"24-hour format|hours? and minutes"),
     ("email", 0.8, "mail", r"e-?mail address"),
     ("url", 0.75, "ur", r"\burl\b|\buri\b"),
@@ -197,8 +197,8 @@ _TEXT_CLUES: Sequence[tuple[str, float, str, str]] = (
     ("city", 0.6, "city", r"name of the city|city name|the city (?:where|in which|for which|to)"),
     ("place", 0.8, "city", r"city and (?:the )?(?:state|country)|city, (?:state|country)"),
     ("place", 0.8, "san francisco, ca", r"san francisco, ca"),
-    ("latitude", 0.8, "latitude", r"\blatitude\b(?!.*longitude)"),
-    ("longitude", 0.8, "longitude", r"\blongitude\b(?!.*latitude)"),
+    ("latitude", 0.8, "latitude", r"^(?!.*longitude).*\blatitude\b"),
+    ("longitude", 0.8, "longitude", r"^(?!.*latitude).*\blongitude\b"),
     ("phone", 0.85, "phone number", r"phone number"),
     ("ip", 0.8, "ip", r"\bip address\b|\bipv[46]\b"),
     ("postal_code", 0.85, "code", r"postal code|zip code"),
@@ -220,7 +220,7 @@ _TEXT_CLUES: Sequence[tuple[str, float, str, str]] = (
 )
 """Meaning, confidence, a text that has to be there (a cheap test), and a pattern."""
 
-_CLUES = tuple((*clue[:3], re.compile(clue[3])) for clue in _TEXT_CLUES)
+_CLUES = tuple((*clue[:3], re.compile(clue[3], re.DOTALL)) for clue in _TEXT_CLUES)
 
 _LISTED: Sequence[tuple[str, frozenset[str]]] = (
     ("unit", UNITS),

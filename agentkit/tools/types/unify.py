@@ -313,16 +313,25 @@ def holds(text: str, base: Base) -> bool:
 
 
 def _by_meaning(ours: Sequence[Guess], theirs: Sequence[Guess]) -> float:
-    """1 unless the meanings exclude each other; then less, the surer both are of it."""
+    """1 unless meanings exclude each other; then less, the surer both are, but for what agrees."""
     if not ours or not theirs:
         return 1.0
-    against = for_it = 0.0
-    for one, two in product(ours, theirs):
-        sure = one.confidence * two.confidence
-        fit = _meaning_fit(one.meaning, two.meaning)
-        for_it = max(for_it, sure * fit)
-        against = max(against, sure * (1.0 - fit))
-    return 1.0 - max(0.0, against - for_it) if for_it < 1.0 else 1.0
+    pairs = [
+        (one.confidence * two.confidence, _meaning_fit(one.meaning, two.meaning))
+        for one, two in product(ours, theirs)
+    ]
+    for_it = sorted((sure * fit for sure, fit in pairs), reverse=True)
+    doubts = [
+        sure * (1.0 - fit) - next(iter(_without(for_it, sure * fit)), 0.0) for sure, fit in pairs
+    ]
+    return 1.0 - max(0.0, *doubts)
+
+
+def _without(values: Sequence[float], value: float) -> list[float]:
+    """The values without the first that equals ``value``."""
+    left = list(values)
+    left.remove(value)
+    return left
 
 
 def _meaning_fit(one: str, two: str) -> float:

@@ -1,0 +1,187 @@
+"""What names, texts, enums and values tell about a parameter."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit import ToolDefinition
+from agentkit.tools.definition import Description, Example, Signature
+from agentkit.tools.signature import (
+    ANY,
+    TypeSet,
+    meanings_in_text,
+    named_type,
+    signature_types,
+    slot_of_value,
+    type_of,
+    type_of_value,
+)
+
+TEXT = {"type": "string"}
+NUMBER = {"type": "number"}
+
+
+def surest(evidence):
+    return evidence.meanings[0].meaning if evidence.meanings else ""
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "meaning"),
+    [
+        ("departure_date", TEXT, "date"),
+        ("checkInDate", TEXT, "date"),
+        ("userId", TEXT, "id:user"),
+        ("hotel_ids", {"type": "array", "items": TEXT}, "id:hotel"),
+        ("IPAddress", TEXT, "ip"),
+        ("email_address", TEXT, "email"),
+        ("address", TEXT, "address"),
+        ("num_rooms", {"type": "integer"}, "count"),
+        ("total_price", NUMBER, "money"),
+        ("lat", NUMBER, "latitude"),
+        ("cities", {"type": "array", "items": TEXT}, "city"),
+        ("learning_rate", NUMBER, ""),
+        ("query", TEXT, ""),
+        ("名前", TEXT, ""),
+        ("", TEXT, ""),
+    ],
+)
+def test_names_tell(name, schema, meaning):
+    """The last words of a name say what is meant; most names say nothing."""
+    assert surest(type_of(schema, name=name)) == meaning
+
+
+@pytest.mark.parametrize(
+    ("description", "schema", "meaning"),
+    [
+        ("The day, as YYYY-MM-DD.", TEXT, "date"),
+        ("When, as YYYY-MM-DD HH:MM.", TEXT, "datetime"),
+        ("The city and state, e.g. San Francisco, CA", TEXT, "place"),
+        ("An ISO 4217 code.", TEXT, "currency"),
+        ("How far, in kilometers.", NUMBER, "length"),
+        ("Latitude and longitude of the place.", TEXT, ""),
+        ("What to look for.", TEXT, ""),
+    ],
+)
+def test_texts_tell(description, schema, meaning):
+    """Formats, standards and units in a text are clues."""
+    assert surest(type_of(schema, description=description)) == meaning
+
+
+def test_a_clue_that_the_type_rules_out_is_dropped():
+    """A list or a truth value is no e-mail address, whatever it is called."""
+    assert type_of({"type": "boolean"}, name="email").meanings == ()
+    assert type_of({"type": "object"}, name="date").meanings == ()
+
+
+def test_clues_for_one_meaning_add_up():
+    """Name and text together are surer than either, and never certain."""
+    name = type_of(TEXT, name="date").meanings[0].confidence
+    both = type_of(TEXT, name="date", description="As YYYY-MM-DD.").meanings[0].confidence
+    assert name < both < 1
+
+
+def test_a_declared_format_needs_no_guess():
+    """What the schema says is part of the type itself."""
+    known = type_of({"type": "string", "format": "uri"}, name="date")
+    assert known.declared == TypeSet.of("string", meaning="url")
+    assert known.meanings == ()
+
+
+def test_enums_and_observed_values_tell():
+    """Values in common with a word list, or of one form, are clues."""
+    days = {"type": "string", "enum": ["Monday", "Tuesday", "Sunday"]}
+    assert surest(type_of(days)) == "weekday"
+    assert surest(type_of(TEXT, observed=["a@b.org", "c@d.org"])) == "email"
+    assert type_of(TEXT, observed=["a@b.org", "red hat", "x"]).meanings == ()
+
+
+def test_worked_examples_are_observed_values():
+    """The arguments of L4 say what a badly named parameter takes."""
+    tool = ToolDefinition(
+        name="ping",
+        signature=Signature(parameters={"type": "object", "properties": {"x": TEXT}}),
+        description=Description(summary="Ping it."),
+        examples=(Example(arguments={"x": "192.0.2.1"}, result=True),),
+    )
+    assert surest(signature_types(tool).inputs["x"]) == "ip"
+
+
+def test_what_is_undeclared_stays_undeclared():
+    """A tool without schemas has no types at all."""
+    types = signature_types(ToolDefinition(name="anything"))
+    assert (dict(types.inputs), types.output.declared) == ({}, ANY)
+
+
+@pytest.mark.parametrize(
+    ("value", "meaning"),
+    [
+        ("2024-08-15", "date"),
+        ("August 15, 2024", "date"),
+        ("2024-02-30", ""),
+        ("2024-08-15T10:00:00Z", "datetime"),
+        ("14:30", "time"),
+        ("ada@example.org", "email"),
+        ("https://example.org/a?b=c", "url"),
+        ("192.0.2.1", "ip"),
+        ("2001:db8::1", "ip"),
+        ("123e4567-e89b-12d3-a456-426614174000", "uuid"),
+        ("+44 20 7946 0958", "phone"),
+        ("$1,250.50", "money"),
+        ("5 km", "length"),
+        ("20%", "percentage"),
+        ("EUR", "currency"),
+        ("France", "country"),
+        ("Paris", ""),
+        ("12345", ""),
+        ("P", ""),
+        ("a" * 10_000, ""),
+        (2024, ""),
+        (True, ""),
+        (None, ""),
+        ({"a": 1}, ""),
+        ([], ""),
+        (["2024-08-15", "2024-08-16"], "date"),
+        (["2024-08-15", "soon"], ""),
+    ],
+)
+def test_values_tell_only_what_their_form_leaves_no_doubt_about(value, meaning):
+    """A date is a date; a bare word or number could be many things."""
+    assert surest(type_of_value(value)) == meaning
+
+
+@pytest.mark.parametrize("value", ["2024-08-15", 5, 2.5, None, True, ["a", 1], {"a": [1]}, "x\ny"])
+def test_a_bound_slot_keeps_its_value(value):
+    """The type of a value is so narrow that the value can be read back."""
+    slot = slot_of_value(value, name="it")
+    assert slot.type.constant() == (value,)
+    assert slot.bound
+
+
+def test_values_are_found_in_a_request():
+    """What stands in a text is named by its meaning."""
+    text = "Fly on 2024-08-15 for at most $300, mail ada@example.org; it is 5 km from the airport."
+    assert meanings_in_text(text) == {"date", "money", "email", "length"}
+    assert meanings_in_text("Compare versions 1.2 and 1.3 of the film 2001") == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("text", TypeSet.of("string")),
+        ("Integer", TypeSet.of("integer")),
+        (
+            "list of dates",
+            TypeSet.list_of(TypeSet.of("integer", "number", "string", meaning="date")),
+        ),
+        ("string[]", TypeSet.list_of(TypeSet.of("string"))),
+        ("number or null", TypeSet.of("number", "null")),
+        ("int | str", TypeSet.of("integer", "string")),
+        ("number or gizmo", ANY),
+        ("", ANY),
+        ("x" * 100_000, ANY),
+    ],
+)
+def test_words_of_a_planner_are_types(words, kind):
+    """Unknown words are no types, which changes nothing."""
+    found = named_type(words)
+    assert found == kind or (found.bases == kind.bases and found <= kind)

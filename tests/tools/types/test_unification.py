@@ -1,0 +1,214 @@
+"""Whether a value serves where another type is asked for: scores, reasons, and their laws."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from agentkit import ToolDefinition
+from agentkit.tools.signature import (
+    ANY,
+    Guess,
+    SignatureTypes,
+    TypedSlot,
+    TypeEvidence,
+    TypeSet,
+    flow,
+    signature_types,
+    slot_of_value,
+    unify,
+    unify_signatures,
+)
+from agentkit.tools.types.keys import TYPE_KEYS, serving, signature_keys
+
+STRING, INTEGER, NUMBER = (TypeSet.of(base) for base in ("string", "integer", "number"))
+BOOLEAN, NULL, LIST = (TypeSet.of(base) for base in ("boolean", "null", "array"))
+DATE, CITY = (TypeSet.of("string", meaning=meaning) for meaning in ("date", "city"))
+
+
+def guessed(meaning, confidence=0.9):
+    return TypeEvidence(declared=STRING, meanings=(Guess(meaning=meaning, confidence=confidence),))
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_a_type_flows_into_itself_and_into_anything(types, data):
+    """Unification is reflexive, and undeclared types fit on either side."""
+    kind = data.draw(types)
+    assert flow(kind, kind) == flow(kind, ANY) == flow(ANY, kind) == 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_a_narrower_type_flows_into_a_wider_one(types, data):
+    """Whatever is below in the lattice fits with score 1."""
+    one, two = data.draw(types), data.draw(types)
+    assume(not (one & two).is_never)
+    assert flow(one & two, one) == 1
+    assert flow(one, one | two) == 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_widening_the_target_never_lowers_the_score(types, data):
+    """The score is monotone in what is asked for."""
+    source, target, more = (data.draw(types) for _ in range(3))
+    assume(not target.is_never)
+    assert flow(source, target) <= flow(source, target | more)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_types_that_overlap_fit_both_ways(types, data):
+    """Where some value other than null is of both types, neither direction is ruled out."""
+    one, two = data.draw(types), data.draw(types)
+    assume("null" not in f"{one} {two}")
+    assume(not (one & two).is_never)
+    assert flow(one, two) > 0
+    assert flow(two, one) > 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_scores_are_between_none_and_all(types, data):
+    """Also with guesses of any confidence on the other side."""
+    kind = data.draw(types)
+    sure = data.draw(st.floats(0, 1))
+    for known in (guessed("date", sure), guessed("city", sure), TypeEvidence(declared=NUMBER)):
+        slot = TypedSlot(type=kind, confidence=sure)
+        assert 0 <= unify(slot, known).score <= 1
+        assert 0 <= unify(slot, known, is_output=True).score <= 1
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "score"),
+    [
+        (INTEGER, NUMBER, 1.0),
+        (NUMBER, INTEGER, 0.9),
+        (INTEGER, STRING, 0.8),
+        (STRING, NUMBER, 0.5),
+        (TypeSet.one_of(["12"]), INTEGER, 0.8),
+        (TypeSet.one_of(["twelve"]), INTEGER, 0.0),
+        (TypeSet.one_of(["1.5"]), INTEGER, 0.0),
+        (TypeSet.one_of([" KM "]), TypeSet.one_of(["km", "mile"]), 0.8),
+        (TypeSet.one_of(["km"]), TypeSet.one_of(["km", "mile"]), 1.0),
+        (TypeSet.one_of(["league"]), TypeSet.one_of(["km", "mile"]), 0.0),
+        (DATE, TypeSet.of("string", meaning="datetime"), 0.8),
+        (DATE, CITY, 0.0),
+        (CITY, TypeSet.of("string", meaning="place"), 1.0),
+        (TypeSet.of("string", meaning="place"), CITY, 0.9),
+        (STRING | NULL, STRING, 1.0),
+        (STRING, TypeSet.list_of(STRING), 0.8),
+        (TypeSet.list_of(INTEGER), TypeSet.list_of(NUMBER), 1.0),
+        (BOOLEAN, NUMBER, 0.0),
+        (TypeSet.of("object"), STRING, 0.0),
+        (TypeSet.object_with({"a": DATE}), TypeSet.object_with({"a": CITY}), 0.0),
+        (STRING | BOOLEAN, STRING, 0.95),
+    ],
+)
+def test_pairs_have_their_documented_scores(source, target, score):
+    """Containment is 1, overlap .9, one clear conversion .8, perhaps .5, exclusion 0."""
+    assert flow(source, target) == pytest.approx(score)
+
+
+def test_a_guess_counts_as_much_as_it_is_sure():
+    """A likely meaning that does not fit costs more than an unlikely one, and none costs nothing."""
+    scores = [flow(DATE, guessed("city", sure)) for sure in (0.0, 0.3, 0.9)]
+    assert scores == pytest.approx([1.0, 0.7, 0.1])
+    assert flow(DATE, guessed("moment")) == 1
+    assert flow(STRING, guessed("city")) == 1
+
+
+def test_the_less_sure_a_slot_the_less_it_changes():
+    """The confidence of the goal weighs the score; with none, nothing is said."""
+    sure, unsure, nothing = (
+        unify(TypedSlot(type=BOOLEAN, confidence=confidence), NUMBER) for confidence in (1, 0.4, 0)
+    )
+    assert (sure.score, unsure.score, nothing.score) == (0.0, 0.6, 1.0)
+    assert sure.fits is False
+    assert sure.reasons == ("boolean does not fit number",)
+    assert nothing.reasons == ()
+
+
+def test_an_output_may_be_a_field_or_an_item():
+    """A tool that gives an object serves when a field does; a bare object says nothing of fields."""
+    price = TypedSlot(type=TypeSet.of("number", meaning="money"))
+    record = TypeSet.object_with({"name": STRING, "price": NUMBER})
+    assert unify(price, record, is_output=True).score == 0.9
+    assert unify(price, TypeSet.list_of(record), is_output=True).score == pytest.approx(0.81)
+    assert unify(price, TypeSet.object_with({"on": BOOLEAN}), is_output=True).score == 0
+    assert unify(price, ANY, is_output=True).score == 1
+
+
+def tool(result=None, required=(), **properties):
+    schema = {"type": "object", "properties": properties, "required": list(required)}
+    return signature_types(ToolDefinition.from_schema("it", "It.", schema, result=result))
+
+
+def test_inputs_are_given_to_parameters_of_their_own():
+    """Two dates do not both go into the one date parameter while another one is free."""
+    day = {"type": "string", "format": "date"}
+    slots = [slot_of_value("2024-08-15"), slot_of_value("2024-08-16")]
+    assert unify_signatures(slots, None, tool(a=day, b=day)).score == 1
+    assert unify_signatures(slots, None, tool(a=day, b={"type": "boolean"})).score < 0.1
+
+
+def test_a_name_decides_before_a_better_fit():
+    """A slot with the name of a parameter goes there, so a wrong type there is seen."""
+    slots = [TypedSlot(name="flag", type=INTEGER)]
+    found = unify_signatures(slots, None, tool(flag={"type": "boolean"}, n={"type": "integer"}))
+    assert found.score == 0
+    assert found.reasons == ("flag: integer does not fit boolean",)
+
+
+def test_optional_and_required_parameters_may_be_left_over():
+    """A goal names what it knows; the rest costs nothing here."""
+    known = tool(required=["a", "b"], a={"type": "string"}, b={"type": "number"})
+    assert unify_signatures([TypedSlot(type=STRING)], None, known).score == 1
+
+
+def test_more_inputs_than_parameters_still_get_a_score():
+    """Several values may go into one list."""
+    known = tool(names={"type": "array", "items": {"type": "string"}})
+    found = unify_signatures([TypedSlot(type=STRING)] * 3, None, known)
+    assert found.score == pytest.approx(0.8**3, abs=1e-3)
+
+
+def test_an_undeclared_tool_fits_every_goal():
+    """Undeclared is the top: the score is 1 and there is nothing to say."""
+    slots = [slot_of_value(5), slot_of_value("2024-08-15")]
+    found = unify_signatures(slots, TypedSlot(type=BOOLEAN), SignatureTypes())
+    assert (found.score, found.reasons) == (1.0, ())
+
+
+def test_an_untyped_goal_fits_every_tool():
+    """No types, no confidence or the type of everything: each gives 1."""
+    known = tool(a={"type": "boolean"}, result={"type": "integer"})
+    for slots in ([], [TypedSlot()], [TypedSlot(type=DATE, confidence=0)]):
+        assert unify_signatures(slots, None, known).score == 1
+        assert unify_signatures(slots, TypedSlot(), known).score == 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_keys_never_rule_out_what_fits(types, data):
+    """What flows into a parameter is not ruled out by the key of that parameter."""
+    slot, declared = data.draw(types), data.draw(types)
+    assume(not declared.is_never and not slot.is_never)
+    evidence = TypeEvidence(declared=declared)
+    keys = signature_keys(SignatureTypes(inputs={"a": evidence})).inputs
+    assert keys <= set(TYPE_KEYS)
+    by_key = serving(TypedSlot(type=slot))
+    if flow(slot, evidence) == 1 and slot <= declared:
+        assert max(by_key[key] for key in keys) > 0
+
+
+def test_a_tool_with_very_many_types_counts_as_undeclared():
+    """Keys of one tool are bounded; too many of them say nothing."""
+    meanings = ["date", "city", "email", "url", "ip", "age", "year", "month", "phone", "uuid"]
+    meanings += ["language", "currency", "country"]
+    inputs = {
+        f"{meaning} {sure}": guessed(meaning, sure) for meaning in meanings for sure in (0.9, 0.6)
+    }
+    assert signature_keys(SignatureTypes(inputs=inputs)).inputs == {"any"}
