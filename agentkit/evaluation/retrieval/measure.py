@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
@@ -30,6 +32,7 @@ from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 from agentkit.tools.definition import ToolDefinition
 
 _MEGABYTE = 2**20
+_NUMBER = re.compile(r"\b\d[\d,.]*\b")
 _MAX_NAMES = 500
 """Names asked as queries; an even sample of a larger catalogue."""
 
@@ -191,7 +194,9 @@ def _mean_sums(
 
 
 def _notes(found: Sequence[Retrieval]) -> Mapping[str, int]:
-    return Counter(note for one in found for note in dict.fromkeys(one.notes))
+    """How many questions met each note; notes that differ in numbers only are one."""
+    notes = ({_NUMBER.sub("N", note) for note in one.notes} for one in found)
+    return dict(sorted(Counter(chain.from_iterable(notes)).items()))
 
 
 def resident_mb() -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,10 +10,12 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.retrieval.equipment import Equipment
 from agentkit.library import Library
 from agentkit.models.base import ChatModel
-from agentkit.retrieval.cascade import CascadeRetriever
+from agentkit.retrieval.cascade import CascadeRetriever, default_stages
 from agentkit.retrieval.embedders import Embedder
 from agentkit.retrieval.retriever import Retrieval, Retriever
-from agentkit.retrieval.stages import Lexical
+from agentkit.retrieval.stages.description import Description
+from agentkit.retrieval.stages.lexical import Lexical
+from agentkit.retrieval.survivors import Stage
 from agentkit.retrieval.variants.flat_library import FlatLibrary
 from agentkit.retrieval.variants.registry import variant
 from agentkit.retrieval.word_vectors import packaged_folder
@@ -81,13 +83,23 @@ class SameForAll:
         return self._answer[1]
 
 
-def _words_alone(limits: Limits) -> Retriever:
+def _cascade(limits: Limits, stages: Sequence[Stage]) -> Retriever:
     return CascadeRetriever(
-        stages=[Lexical(keep=limits.shortlist)],
+        stages=stages,
         shortlist=limits.shortlist,
         offer=limits.offer,
         token_budget=limits.token_budget,
     )
+
+
+def _described_by(limits: Limits, embedder: Embedder | None) -> Retriever:
+    """The default, with another embedder in the stage that reads descriptions."""
+    description = Description(keep=limits.shortlist, embedder=embedder)
+    stages = (
+        description if isinstance(stage, Description) else stage
+        for stage in default_stages(limits.shortlist)
+    )
+    return _cascade(limits, tuple(stages))
 
 
 def _variant(
@@ -112,9 +124,20 @@ METHODS: Mapping[str, Method] = {
             build=lambda limits, _: _variant("default", limits),
         ),
         Method(
+            name="no_vectors",
+            summary="the default without word vectors",
+            build=lambda limits, _: _described_by(limits, None),
+        ),
+        Method(
+            name="embedding",
+            summary="the default with the embedding model beside the word vectors",
+            build=lambda limits, given: _described_by(limits, given.embedder),
+            needs=frozenset({"embedder"}),
+        ),
+        Method(
             name="lexical",
             summary="shared words alone",
-            build=lambda limits, _: _words_alone(limits),
+            build=lambda limits, _: _cascade(limits, [Lexical(keep=limits.shortlist)]),
         ),
         Method(
             name="vectors",
