@@ -23,7 +23,7 @@ import json
 import platform
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,11 +36,10 @@ from agentkit import __version__
 from agentkit.evaluation.retrieval import RetrievalCorpus, RetrievalQuery, load_corpus
 from agentkit.evaluation.retrieval.scores import recall_at
 from agentkit.library import Library
-from agentkit.retrieval import Retrieval, Retriever, estimate_tokens
+from agentkit.retrieval import CascadeRetriever, Retrieval, Retriever, estimate_tokens
 from agentkit.retrieval.variants.flat_library import FlatLibrary
+from agentkit.retrieval.variants.hierarchy import Hierarchy
 from agentkit.retrieval.variants.registry import variant
-from agentkit.retrieval.variants.text_hierarchy import descent
-from agentkit.retrieval.variants.text_tree import TreeKind, normalised
 from agentkit.retrieval.word_vectors import packaged_embedder
 
 SIZES = (50, 100, 200, 400, 800, 1600, 3200, 6400, 10000)
@@ -78,7 +77,7 @@ class Part:
     queries: tuple[RetrievalQuery, ...]
 
 
-Spent = Callable[[RetrievalQuery, Library], int]
+Spent = Callable[[RetrievalQuery, Library], Awaitable[int]]
 """Tokens that a method spends beyond those of its ``Retrieval``."""
 
 
@@ -123,21 +122,19 @@ def methods(corpus: RetrievalCorpus) -> dict[str, tuple[Retriever, Spent | None]
         "flat library": (FlatLibrary(token_budget=None), None),
         "paper": (variant("paper", model=overlap_model()), None),
         "paper, right types": (variant("paper", model=overlap_model(plans)), None),
-        "default": (variant("default"), None),
     }
     embedder = packaged_embedder()
     if embedder is None:
         print("Leaving out the text hierarchy, which needs the extra vectors", file=sys.stderr)
     else:
-        kind = TreeKind(embedder=embedder, branching=10)
+        hierarchy = Hierarchy(embedder)
 
-        def summaries(query: RetrievalQuery, library: Library) -> int:
-            tree = library.derived(kind)
-            likeness = tree.vectors @ normalised(embedder.embed([query.text]))[0]
-            _, read = descent(tree, likeness, 8)
-            return sum(estimate_tokens(tree.nodes[place].text + "\n") for place in read)
+        async def summaries(query: RetrievalQuery, library: Library) -> int:
+            read = await hierarchy.summaries(query.text, library)
+            return sum(estimate_tokens(text + "\n") for text in read)
 
-        found["text hierarchy"] = (variant("text_hierarchy", embedder=embedder), summaries)
+        found["text hierarchy"] = (CascadeRetriever(stages=[hierarchy]), summaries)
+    found["default"] = (variant("default"), None)
     return found
 
 
@@ -151,7 +148,7 @@ async def measure(
         for query in part.queries:
             if name != "flat library" or answer is None:  # it gives everyone the same
                 answer = await retriever.retrieve(query.text, part.library)
-            more = 0 if spent is None else spent(query, part.library)
+            more = 0 if spent is None else await spent(query, part.library)
             found.append((query, answer, more + model_tokens(answer)))
     return Row(
         method=name,
