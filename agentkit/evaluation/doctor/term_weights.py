@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from agentkit.evaluation.doctor.parts import parts
-from agentkit.retrieval.cards import first_sentence
+from agentkit.evaluation.doctor.text_mends import sentences
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 
@@ -55,7 +55,8 @@ class TermWeights:
         """
         other = self._terms[second.name]
         name = terms(first.origin.original_name or first.name)
-        said = dict.fromkeys((*name, *terms(first_sentence(first.description.summary))))
+        opening = next(iter(sentences(first.description.summary)), "")
+        said = dict.fromkeys((*name, *terms(opening)))
         found = [term for term in said if term not in other and _is_word(term)]
         return tuple(sorted(found, key=lambda term: (-self._rarity.get(term, 0.0), term)))
 

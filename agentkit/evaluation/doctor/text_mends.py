@@ -5,17 +5,19 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
+from collections.abc import Iterable, Iterator
 
-_TAGS = (
-    "a|abbr|article|b|big|blockquote|br|caption|center|cite|code|dd|del|div|dl|dt|em|figure|font"
-    "|footer|h[1-6]|header|hr|i|img|ins|kbd|li|main|mark|nav|ol|p|pre|q|s|samp|section|small|span"
-    "|strike|strong|sub|sup|table|tbody|td|tfoot|th|thead|tr|tt|u|ul"
+_LONE_TAGS = "br|hr|img|p|li|td|tr|th|dd|dt"
+_PAIRED_TAGS = (
+    "a|abbr|b|big|blockquote|caption|center|cite|code|del|div|dl|em|font|h[1-6]|i|ins|kbd|mark|ol|pre"
+    "|samp|small|span|strike|strong|sub|sup|table|tbody|thead|tt|u|ul"
 )
-_TAG = re.compile(rf"</?(?:{_TAGS})(?:\s[^<>]*)?/?>", re.IGNORECASE)
+_LONE_TAG = re.compile(rf"</?(?:{_LONE_TAGS})(?:\s[^<>]*)?/?>", re.IGNORECASE)
+_PAIRED_TAG = re.compile(rf"</?({_PAIRED_TAGS})(?:\s[^<>]*)?>", re.IGNORECASE)
+_CLOSING_TAG = re.compile(rf"</({_PAIRED_TAGS})\s*>", re.IGNORECASE)
 _BREAKING_TAG = re.compile(r"<(?:/?(?:p|div|li|tr|ul|ol|table|h[1-6])\b|br\b)", re.IGNORECASE)
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|ndash|mdash|hellip|#\d{2,5}|#x[0-9a-f]{2,5});")
-_CODE = re.compile(r"```|^\s*\|.*\|\s*$|^( {4}|\t)\S.*[{}()=;]\s*$", re.MULTILINE)
+_CODE = re.compile(r"```|^[ \t]*\|.*\|[ \t]*$|^( {4}|\t)\S.*[{}()=;][ \t]*$", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\d\"'(\[])|\n+")
 _FEWEST_WORDS = 4
 _JOINERS = {"\u200c", "\u200d"}
@@ -55,11 +57,10 @@ def _is_script_mark(char: str) -> bool:
 
 def without_invisible(text: str) -> str:
     """The text without what ``invisible`` finds."""
-    found = set(invisible(text))
-    if not found:
-        return text
-    kept = (char for at, char in enumerate(text) if not _is_invisible(text, at, char))
-    return without_invisible("".join(kept))  # joiners may have come to stand between others
+    while invisible(text):  # again: joiners may have come to stand between others
+        kept = (char for at, char in enumerate(text) if not _is_invisible(text, at, char))
+        text = "".join(kept)
+    return text
 
 
 def markup(text: str) -> tuple[str, ...]:
@@ -67,23 +68,63 @@ def markup(text: str) -> tuple[str, ...]:
 
     Example:
         >>> markup("<p>The <b>city</b> &amp; <country></p>")
-        ('<p>', '<b>', '</b>', '</p>', '&amp;')
+        ('<b>', '</b>', '<p>', '</p>', '&amp;')
     """
     if "<" not in text and "&" not in text:
         return ()
-    found = [match[0] for rule in (_COMMENT, _TAG, _ENTITY) for match in rule.finditer(text)]
-    return tuple(found)
+    closed = _closed(text)
+    paired = [tag[0] for tag in _PAIRED_TAG.finditer(text) if tag[1].lower() in closed]
+    lone = [found[0] for rule in (_LONE_TAG, _ENTITY) for found in rule.finditer(text)]
+    return (*paired, *lone, *(text[start:end] for start, end in _comments(text)))
+
+
+def _comments(text: str) -> Iterator[tuple[int, int]]:
+    """Where HTML comments stand; one that is not closed is none."""
+    end = 0
+    while (start := text.find("<!--", end)) >= 0:
+        close = text.find("-->", start)
+        if close < 0:
+            return
+        end = close + len("-->")
+        yield start, end
+
+
+def _closed(text: str) -> frozenset[str]:
+    """Tags that are closed somewhere; ``<code>`` and the like are placeholders unless they are."""
+    return frozenset(name.lower() for name in _CLOSING_TAG.findall(text))
 
 
 def without_markup(text: str) -> str:
     """The text without its HTML: what ends a line becomes a line break, entities become text."""
-    if not markup(text):
-        return text
-    bare = _COMMENT.sub("", text)
-    bare = _TAG.sub(lambda tag: "\n" if _BREAKING_TAG.match(tag[0]) else "", bare)
+    while markup(text):  # again: an entity may have hidden a tag
+        shorter = _stripped(text)
+        if len(shorter) >= len(text):
+            return shorter
+        text = shorter
+    return text
+
+
+def _stripped(text: str) -> str:
+    closed = _closed(text)
+    bare = "".join(_outside(text, _comments(text)))
+    bare = _LONE_TAG.sub(_gap, bare)
+    bare = _PAIRED_TAG.sub(lambda tag: _gap(tag) if tag[1].lower() in closed else tag[0], bare)
     bare = _ENTITY.sub(lambda entity: html.unescape(entity[0]).replace("\xa0", " "), bare)
-    tidy = re.sub(r"[ \t]*\n[ \t\n]*", "\n", bare).strip()
-    return without_markup(tidy) if len(tidy) < len(text) else tidy
+    return re.sub(r"[ \t]*\n[ \t\n]*", "\n", bare).strip()
+
+
+def _outside(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[str]:
+    """The pieces of a text between spans."""
+    start = 0
+    for first, end in spans:
+        yield text[start:first]
+        start = end
+    yield text[start:]
+
+
+def _gap(tag: re.Match[str]) -> str:
+    """What stands where a tag stood."""
+    return "\n" if _BREAKING_TAG.match(tag[0]) else ""
 
 
 def with_folded_blanks(text: str) -> str:

@@ -50,11 +50,13 @@ def test_tools_with_words_of_their_own_are_not_confused(look):
 
 def test_requests_of_worked_calls_are_tried(look):
     """What a person asked counts as the tool's own words."""
-    mail = tool("send_mail", "Send a mail to a person.", examples=["write to my landlord please"])
-    rival = tool("landlord_letters", "Letters that a landlord may write, by subject.")
-    (found,) = look(mail, rival, codes=["confused", "not_found"])
+    mail = tool("send_mail", "", examples=["write to my landlord please"])
+    rival = tool("landlord_letters", "")
+    retriever = _Fixed("landlord_letters", "send_mail")
+    (found,) = look(mail, rival, codes=["confused", "not_found"], retriever=retriever)
     assert found.tools == ("send_mail", "landlord_letters")
     assert found.confusion.query == "write to my landlord please"
+    assert found.confusion.shared == ("landlord",)
 
 
 def test_doubles_are_not_called_confused(look):

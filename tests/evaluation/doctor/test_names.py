@@ -13,7 +13,7 @@ NAMES = ["same_name", "alike_names", "generic_name", "reserved_name"]
         (["GET_USER", "get_user"], "alike_names"),
         (["get_user", "get_users"], "alike_names"),
         (["search", "search_flights", "search_hotels", "search_mail"], "generic_name"),
-        (["print"], "reserved_name"),
+        (["sum"], "reserved_name"),
         (["class"], "reserved_name"),
         (["null"], "reserved_name"),
         (["web_search"], "reserved_name"),
@@ -30,7 +30,8 @@ def test_names_in_the_way(a_tool, look, names, code):
         ["get_user", "get_order"],
         ["search", "search_flights"],
         ["get_weather", "get_weather_forecast", "get_weather_history", "get_weather_map"],
-        ["search_web", "printer", "class_list"],
+        ["search_web", "print", "class_list"],
+        ["get_gene_functions", "get_genes_by_function"],
         ["读取", "写入"],
     ],
 )

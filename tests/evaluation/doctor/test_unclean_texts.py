@@ -75,6 +75,8 @@ def test_invisible_characters(text, found):
         ("Path /users/<user_id>/posts", "Path /users/<user_id>/posts"),
         ("List<String> of names", "List<String> of names"),
         ("R&D budget", "R&D budget"),
+        ("Give {system}|<code>, as <a>", "Give {system}|<code>, as <a>"),
+        ("One<p>Two", "One\nTwo"),
     ],
 )
 def test_html_goes_and_placeholders_stay(text, mended):
@@ -119,3 +121,14 @@ def test_encoded_data_is_found_and_addresses_are_not(a_tool, codes):
     assert "blob" in codes(a_tool(text=f"An icon data:image/png;base64,{data[:40]}"))
     url = "https://example.com/" + "/".join(["some-long-folder-name"] * 8)
     assert "blob" not in codes(a_tool(text=f"See {url} and {'some_long_name_' * 8}"))
+
+
+@pytest.mark.parametrize("mend", MENDS)
+@pytest.mark.parametrize(
+    "piece", ["<b>", "<!--", "<p>", "&amp;", "&", "amp;", "\u200d", "<a ", "\n", "a. B ", "| "]
+)
+def test_hostile_texts_are_mended_in_time(mend, piece):
+    """A hundred thousand characters of one piece do no harm, opened and never closed."""
+    for text in (piece * (100_000 // len(piece)), "&amp;" + piece * 2_000):
+        once = mend(text)
+        assert mend(once) == once

@@ -17,7 +17,6 @@ from agentkit.evaluation.doctor.finding import Confusion, Finding, Kind
 from agentkit.evaluation.doctor.listing import listed, quoted
 from agentkit.evaluation.doctor.term_weights import TermWeights
 from agentkit.evaluation.doctor.text_mends import sentence_key, sentences
-from agentkit.retrieval.cards import first_sentence
 from agentkit.retrieval.cascade import CascadeRetriever
 from agentkit.retrieval.retriever import Hit, Retriever
 from agentkit.tools.definition import ToolDefinition
@@ -25,6 +24,7 @@ from agentkit.tools.definition import ToolDefinition
 _LOOKED_AT = 10
 _MOST_REQUESTS = 8
 _FEWEST_WORDS = 3
+_MOST_WORDS = 40
 _WORDS_SHOWN = 5
 _UNBOUNDED = 10**9
 
@@ -115,7 +115,7 @@ def _opening(catalogue: Catalogue, definition: ToolDefinition) -> str:
     """The first sentence of a description that other tools do not say as well."""
     for sentence in sentences(definition.description.summary):
         if sentence_key(sentence) not in catalogue.shared:
-            return first_sentence(sentence)
+            return " ".join(sentence.split()[:_MOST_WORDS])
     return ""
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import builtins
 import keyword
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from agentkit.evaluation.doctor.catalogue import Catalogue, given_name
 from agentkit.evaluation.doctor.finding import Finding, Kind
 from agentkit.evaluation.doctor.listing import listed
-from agentkit.retrieval.words import terms
+from agentkit.retrieval.words import STOP_WORDS, terms
+from agentkit.tools.composite.language import RESERVED
 from agentkit.tools.definition import ToolDefinition
 
 _PROVIDER_TOOLS_TEXT = """
@@ -26,6 +27,7 @@ https://ai.google.dev/gemini-api/docs/tools."""
 
 _JSON_WORDS = frozenset({"true", "false", "null"})
 _FEWEST_UNDER_ONE = 3
+_PIECES = re.compile(r"[\W_]+")
 
 SAME_NAME = Kind(
     code="same_name",
@@ -38,7 +40,7 @@ SAME_NAME = Kind(
 FOLDED_NAME = Kind(
     code="alike_names",
     severity="warning",
-    title="names that differ in case, separators or small words only",
+    title="names that differ in case, separators or a plural only",
     why="Models mix them up, and so do file systems and command lines.",
     advice="Rename one, so that the difference is a word.",
 )
@@ -53,8 +55,8 @@ RESERVED_NAME = Kind(
     code="reserved_name",
     severity="warning",
     title="names that are taken elsewhere",
-    why="A composite can not call a tool by a word of Python, and a provider's own tool of that "
-    "name is in the way as soon as it is switched on.",
+    why="A composite can not call a tool by a word of its language, and a provider's own tool of "
+    "that name is in the way as soon as it is switched on.",
     advice="Prefix the name with its server.",
 )
 
@@ -78,12 +80,18 @@ def _same(every: Sequence[ToolDefinition]) -> Iterator[Finding]:
 
 
 def _alike(every: Sequence[ToolDefinition]) -> Iterator[Finding]:
-    for _, group in _grouped(every, lambda d: " ".join(terms(given_name(d)))):
+    for _, group in _grouped(every, lambda definition: _folded(given_name(definition))):
         names = dict.fromkeys(given_name(definition) for definition in group)
         if len(names) > 1:
             tools = tuple(definition.name for definition in group)
             what = f"{listed(list(names))} are the same words"
             yield Finding(kind=FOLDED_NAME, tools=tools, what=what, where=("name",))
+
+
+def _folded(name: str) -> str:
+    """The words of a name, whatever stands between them; small words count here."""
+    small = [word for word in _PIECES.split(name.casefold()) if word in STOP_WORDS]
+    return " ".join((*terms(name), *small))
 
 
 def _generic(every: Sequence[ToolDefinition]) -> Iterator[Finding]:
@@ -114,8 +122,8 @@ def _owner(name: str) -> str:
         return "a keyword of Python"
     if name in _JSON_WORDS:
         return "a value of JSON"
-    if name in vars(builtins):
-        return "a built-in of Python"
+    if name in RESERVED:
+        return "a function of the composite language"
     return "a tool of a provider's own" if name.casefold() in PROVIDER_TOOLS else ""
 
 
