@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias
 from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.messages import Usage
-from agentkit.models.base import ChatModel
+from agentkit.models.base import ChatModel, ModelSettings
+from agentkit.retrieval.asking import PLANNER_SETTINGS
 from agentkit.retrieval.cascade import CascadeRetriever, default_stages, stage_name
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.paper.judge import ModelJudge
@@ -100,6 +101,7 @@ class TypedDagRetriever:
         surface: Paper mode: ``best`` gives the best tool of each step (Algorithm 2),
             ``survivors`` all that L3 accepted, in L4's order (section 3.2).
         concurrency: Paper mode: most prompts under way at a time.
+        settings: How a planner or judge that is a chat model generates.
         shortlist: Most tools to name.
         offer: Most tools to give in full; 5, in paper mode 8, one for each step of a plan.
         token_budget: Most tokens that cards and full schemas may cost together.
@@ -130,6 +132,7 @@ class TypedDagRetriever:
         prompt_budget: int = 4096,
         surface: Surface = "best",
         concurrency: int = 4,
+        settings: ModelSettings = PLANNER_SETTINGS,
         shortlist: int = 32,
         offer: int | None = None,
         token_budget: int = 1600,
@@ -142,10 +145,11 @@ class TypedDagRetriever:
                 _model_of(planner, stages),
                 token_budget=prompt_budget,
                 concurrency=concurrency,
+                settings=settings,
                 count_tokens=count_tokens,
             )
             stages = paper_stages(judge, k2=k2, surface=surface)
-        self._planner = _planner_of(planner, prompt_budget, count_tokens)
+        self._planner = _planner_of(planner, prompt_budget, settings, count_tokens)
         self._count = count_tokens
         self._cascade = CascadeRetriever(
             stages=default_stages(shortlist) if stages is None else stages,
@@ -236,10 +240,15 @@ def _model_of(planner: ChatModel | Planner | None, stages: Sequence[Stage] | Non
 
 
 def _planner_of(
-    planner: ChatModel | Planner | None, token_budget: int, count_tokens: TokenCounter
+    planner: ChatModel | Planner | None,
+    token_budget: int,
+    settings: ModelSettings,
+    count_tokens: TokenCounter,
 ) -> Planner | None:
     if isinstance(planner, ChatModel):
-        return ModelPlanner(planner, token_budget=token_budget, count_tokens=count_tokens)
+        return ModelPlanner(
+            planner, settings=settings, token_budget=token_budget, count_tokens=count_tokens
+        )
     return planner
 
 
