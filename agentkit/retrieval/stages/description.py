@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +14,7 @@ from agentkit.retrieval.embedders import Embedder, as_embedder
 from agentkit.retrieval.fusion import Evidence, Fused, fused
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index.lexical import FieldWeights, LexicalChannel
+from agentkit.retrieval.index.ranking import best_rows
 from agentkit.retrieval.index.vectors import VectorChannel
 from agentkit.retrieval.rankers import Ranker, ranked_by
 from agentkit.retrieval.survivors import Survivors
@@ -33,10 +35,11 @@ _WEIGHTS = {
 """What words and each kind of vectors count, by which of them there are; chosen on development
 splits, where a tenth more or less moves recall@5 by less than half a point."""
 
-_BY_WORDS = 128
+_BY_WORDS = 256
 _BY_MEANING = 64
 _BY_CLAUSE = 32
-"""Candidates: the best so many by each kind of evidence; more do not change what is found."""
+"""Candidates: the best so many by shared words, by the meaning of the whole request, and by that of
+each clause. Half as many find the same."""
 
 _FAINT = 0.25
 """A cosine that says nothing about a tool that shares no word with the request."""
@@ -58,7 +61,9 @@ class Description:
     beyond 8,000 characters its two ends.
 
     Args:
-        keep: How many tools go on to the next stage.
+        keep: How many tools it ranks.
+        cut: Whether only these go on to the next stage; otherwise the others stay, unranked, for
+            stages that find tools in another way.
         embedder: ``auto`` takes static word vectors where the extra ``vectors`` is installed, and
             says in the trace where it is not. An embedding model (see ``as_embedder``) is taken
             beside these. None compares words alone.
@@ -74,6 +79,7 @@ class Description:
         self,
         *,
         keep: int = 32,
+        cut: bool = True,
         embedder: Embedder | Literal["auto"] | object | None = "auto",
         rankers: Sequence[Ranker] = (),
         words: LexicalChannel | None = None,
@@ -82,6 +88,7 @@ class Description:
         if keep < 1:
             raise UsageError(f"keep={keep} must be at least 1")
         self._keep = keep
+        self._cut = cut
         self._rankers = tuple(rankers)
         self._words = words or LexicalChannel(weights=weights or FieldWeights())
         self._vectors = _vector_channels(embedder)
@@ -99,11 +106,10 @@ class Description:
         intent = shortened(goal.intent)
         texts = (" ".join((intent, *goal.argument_names)), *clauses(intent))
         vectors = {name: await self._embed(name, texts) for name in self._vectors}
-        rows, scores = self._scored(survivors, texts, vectors)
-        ranked = self._added(survivors, texts[0], rows, scores)
+        ranked = self._added(survivors, self._scored(survivors, texts, vectors))
         for ranker in self._rankers:
-            ranked = await _reranked(ranked.best(self._keep), ranker, goal)
-        return ranked.best(self._keep)
+            ranked = await _reranked(ranked, ranker, goal, self._keep)
+        return ranked.best(self._keep) if self._cut else ranked
 
     async def _embed(self, name: str, texts: tuple[str, ...]) -> FloatRows:
         """The vectors of the texts; a model may wait for a server, so it gets a thread."""
@@ -113,46 +119,95 @@ class Description:
         return await asyncio.to_thread(self._embedded, channel, texts)
 
     def _scored(
-        self, survivors: Survivors, texts: Sequence[str], vectors: dict[str, FloatRows]
-    ) -> tuple[NDArray[np.intp], Fused]:
-        """Candidates by row, ascending, and their scores."""
+        self, survivors: Survivors, texts: Sequence[str], vectors: Mapping[str, FloatRows]
+    ) -> _Scored:
+        """Candidates and how well they fit each text."""
         import numpy as np
 
-        index, mask, factors = survivors.index, survivors.mask, survivors.factors
-        words = np.stack([self._words.scores(index, self._words.query(text)) for text in texts])
-        chosen = [index.row(hit.definition.name) for hit in survivors.hits]
-        for at, scores in enumerate(words if factors is None else words * factors):
-            chosen += [row for row, _ in index.top(scores, _BY_CLAUSE if at else _BY_WORDS, mask)]
-        for name, channel in self._vectors.items():
-            for at, vector in enumerate(vectors[name]):
-                near, _ = channel.nearest(index, vector, _BY_CLAUSE if at else _BY_MEANING, mask)
-                chosen += near.tolist()
-        rows = np.unique(np.array([row for row in chosen if row is not None], np.intp))
-        evidence = {"lexical": Evidence(weight=self._weights[0], scores=words[:, rows])}
+        index = survivors.index
+        terms = [self._words.query(text) for text in texts]
+        rows = self._candidates(survivors, terms[0], vectors)
+        shares = self._words.contributions(index, terms[0], rows.tolist())
+        within = np.array([[term in text for term in terms[0]] for text in terms], np.float32)
+        lexical = within @ shares
+        evidence = {"lexical": Evidence(weight=self._weights[0], scores=lexical)}
         for (name, channel), weight in zip(self._vectors.items(), self._weights[1:], strict=True):
             cosines = np.maximum(channel.cosines(index, vectors[name], rows), 0)
-            cosines[(cosines < _FAINT) & (words[:, rows] <= 0)] = 0
+            cosines[(cosines < _FAINT) & (lexical <= 0)] = 0
             evidence[name] = Evidence(weight=weight, scores=cosines)
-        scale = np.ones(len(rows), np.float32) if factors is None else factors[rows]
-        return rows, fused(evidence, words.max(axis=1), scale)
+        scale = np.ones(len(rows), np.float32)
+        if survivors.factors is not None:
+            scale = survivors.factors[rows]
+        return _Scored(
+            rows=rows,
+            fused=fused(evidence, lexical.max(axis=1, initial=0.0), scale),
+            terms=tuple(terms[0]),
+            shares=shares,
+        )
 
-    def _added(
-        self, survivors: Survivors, text: str, rows: NDArray[np.intp], scores: Fused
-    ) -> Survivors:
+    def _candidates(
+        self, survivors: Survivors, terms: Mapping[str, float], vectors: Mapping[str, FloatRows]
+    ) -> NDArray[np.intp]:
+        """Rows worth a closer look, ascending: the best by each kind, and those ranked before."""
+        import numpy as np
+
+        index, mask = survivors.index, survivors.mask
+        if mask is None and len(index) < index.size:
+            mask = index.alive
+        scores = self._words.scores(index, terms)
+        if survivors.factors is not None:
+            scores *= survivors.factors
+        chosen = [*best_rows(scores, _BY_WORDS, mask)]
+        for name, channel in self._vectors.items():
+            for at, vector in enumerate(vectors[name]):
+                count = _BY_CLAUSE if at else _BY_MEANING
+                chosen.append(channel.nearest(index, vector, count, mask)[0])
+        before = (index.row(hit.definition.name) for hit in survivors.hits)
+        chosen.append(np.array([row for row in before if row is not None], np.intp))
+        return np.unique(np.concatenate(chosen))
+
+    def _added(self, survivors: Survivors, scored: _Scored) -> Survivors:
         """The survivors with the scores of the best, and of all that an earlier stage ranked."""
+        import numpy as np
+
         index = survivors.index
-        names = [index.name(row) for row in rows.tolist()]
-        before = {hit.definition.name for hit in survivors.hits}
-        order = sorted(range(len(rows)), key=lambda at: (-scores.total[at], names[at]))
-        best = [at for at in order if scores.total[at] > 0]
-        best = [at for place, at in enumerate(best) if place < self._keep or names[at] in before]
-        shared = self._words.matched(index, self._words.query(text), [int(rows[at]) for at in best])
-        reasons = {names[at]: _reason(shared[int(rows[at])]) for at in best}
-        for kind, values in scores.fields.items():
-            added = {names[at]: float(values[at]) for at in best}
-            survivors = survivors.add(added, reason=reasons, field=kind)
-            reasons = {}
-        return survivors
+        total = np.zeros(index.size, np.float32)
+        total[scored.rows] = scored.fused.total
+        best = [row for row, _ in index.top(total, self._keep, survivors.mask)]
+        before = (index.row(hit.definition.name) for hit in survivors.hits)
+        best += [row for row in before if row is not None and total[row] > 0]
+        places = dict(zip(best, np.searchsorted(scored.rows, best).tolist(), strict=True))
+        return survivors.add_kinds(
+            {
+                index.name(row): {
+                    kind: float(scores[at]) for kind, scores in scored.fused.fields.items()
+                }
+                for row, at in places.items()
+            },
+            reason={index.name(row): scored.reason(at) for row, at in places.items()},
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Scored:
+    """Candidates and what speaks for them.
+
+    Attributes:
+        rows: int[candidates], rows of the index, ascending.
+        fused: Their scores.
+        terms: What was searched.
+        shares: float32[terms, candidates], what each term adds to the lexical score.
+    """
+
+    rows: NDArray[np.intp]
+    fused: Fused
+    terms: tuple[str, ...]
+    shares: FloatRows
+
+    def reason(self, at: int) -> str:
+        """Why the candidate at a place is one, for people."""
+        shared = [self.terms[term] for term in self.shares[:, at].nonzero()[0].tolist()]
+        return "shares " + ", ".join(shared) if shared else "is close in meaning"
 
 
 def _vector_channels(embedder: object) -> dict[str, VectorChannel]:
@@ -175,12 +230,9 @@ def _query(channel: VectorChannel, texts: tuple[str, ...]) -> FloatRows:
     return vectors
 
 
-def _reason(shared: Sequence[str]) -> str:
-    return "shares " + ", ".join(shared) if shared else "is close in meaning"
-
-
-async def _reranked(survivors: Survivors, ranker: Ranker, goal: SubGoal) -> Survivors:
-    candidates = [hit.definition for hit in survivors.hits]
+async def _reranked(survivors: Survivors, ranker: Ranker, goal: SubGoal, count: int) -> Survivors:
+    """The survivors with what a ranker says of the ``count`` best."""
+    candidates = [hit.definition for hit in survivors.hits[:count]]
     if not candidates:
         return survivors
     ranking = await ranked_by(ranker, goal, candidates)

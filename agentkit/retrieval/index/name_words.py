@@ -1,0 +1,174 @@
+"""``NameWordsChannel``: tools by the words of their names, however a text writes these."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from agentkit.retrieval.index.channel import Mask
+from agentkit.retrieval.index.packing import pack_arrays, unpack_arrays
+from agentkit.retrieval.index.postings import key_of
+from agentkit.retrieval.index.tool_index import ToolIndex
+from agentkit.tools.definition import ToolDefinition
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_VERSION = 1
+"""Raise it when ``name_words`` changes."""
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SMALL_WORDS = frozenset(["a", "an", "and", "by", "for", "from", "in", "of", "on", "the", "to"])
+_FEWEST_WORDS = 2
+_MOST_WORDS = 8
+_LONGEST_TEXT = 4_000
+_MOST_SHARING = 3
+"""Names of the same words beyond which a mention does not say which tool is meant."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NameKeys:
+    """The words of names as numbers.
+
+    Attributes:
+        keys: uint64[tools], ascending; 0 for a name of a single word.
+        rows: uint16[tools], the row of each key.
+    """
+
+    keys: NDArray[np.uint64]
+    rows: NDArray[np.uint16]
+
+    @classmethod
+    def of(cls, keys: NDArray[np.uint64]) -> NameKeys:
+        """From the key of each row."""
+        import numpy as np
+
+        order = np.argsort(keys, kind="stable")
+        return cls(keys=keys[order], rows=order.astype(np.uint16))
+
+    def by_row(self) -> NDArray[np.uint64]:
+        """The key of each row."""
+        import numpy as np
+
+        keys = np.empty_like(self.keys)
+        keys[self.rows] = self.keys
+        return keys
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NameWordsChannel:
+    """Finds tools that a text calls by name in other writing: ``Search Hotels``, ``searchHotels``.
+
+    Texts of parameters do so where they say which tool gives their value. A mention is at least two
+    words long and written as a name: as an identifier, or with every word capitalised. Otherwise a
+    text about a stock price would mention a tool ``stock_price``.
+
+    Example:
+        >>> from agentkit import Library
+        >>> from agentkit.retrieval.index.config import IndexConfig
+        >>> search = ToolDefinition.from_schema("search_hotels", "Find hotels.", {})
+        >>> channel = NameWordsChannel()
+        >>> index = Library([search]).derived(IndexConfig(channels=(channel,)))
+        >>> channel.mentioned(index, "Comes from **(Search Hotels)**.")
+        ['search_hotels']
+        >>> channel.mentioned(index, "The place to search hotels in.")
+        []
+    """
+
+    @property
+    def fingerprint(self) -> str:
+        """There are no settings."""
+        return f"name-words/{_VERSION}"
+
+    def mentioned(self, index: ToolIndex, text: str) -> list[str]:
+        """Names of the tools that ``text`` mentions, in the order in which it does."""
+        found: list[str] = []
+        read_to = 0
+        for start, end, key in _spans(text[:_LONGEST_TEXT]):
+            names = self._names(index, key) if start >= read_to else []
+            if 0 < len(names) <= _MOST_SHARING:
+                found += sorted(names)
+                read_to = end
+        return list(dict.fromkeys(found))
+
+    def _names(self, index: ToolIndex, key: int) -> list[str]:
+        import numpy as np
+
+        names = []
+        for part, data in index.data(self):
+            start = int(np.searchsorted(data.keys, np.uint64(key)))
+            for place in range(start, len(data.keys)):
+                if data.keys[place] != key:
+                    break
+                row = int(data.rows[place])
+                if part.alive is None or part.alive[row]:
+                    names.append(index.name(part.offset + row))
+        return names
+
+    # --- keeping ----------------------------------------------------------------------------------
+
+    def build(self, definitions: Sequence[ToolDefinition]) -> NameKeys:
+        """The keys of the names of some definitions."""
+        import numpy as np
+
+        keys = (_key_of_name(one.name) for one in definitions)
+        return NameKeys.of(np.fromiter(keys, np.uint64, len(definitions)))
+
+    def merge(
+        self, parts: Sequence[tuple[NameKeys, Mask | None]], sizes: Sequence[int]
+    ) -> NameKeys:
+        """The keys of several segments."""
+        import numpy as np
+
+        kept = [part.by_row() if mask is None else part.by_row()[mask] for part, mask in parts]
+        return NameKeys.of(np.concatenate(kept) if kept else np.zeros(0, np.uint64))
+
+    def to_bytes(self, data: NameKeys) -> bytes:
+        """Both arrays."""
+        return pack_arrays({"keys": data.keys, "rows": data.rows})
+
+    def from_bytes(self, blob: bytes) -> NameKeys:
+        """The inverse of ``to_bytes``."""
+        return NameKeys(**unpack_arrays(blob))
+
+
+def name_words(name: str) -> tuple[str, ...]:
+    """The words of a name, in small letters.
+
+    Example:
+        >>> name_words("Get_Hotel_Reviews(Tips)"), name_words("getHTTPHeaders2")
+        (('get', 'hotel', 'reviews', 'tips'), ('get', 'http', 'headers', '2'))
+    """
+    return tuple(word.lower() for word in _WORD.findall(name))
+
+
+def _key_of_name(name: str) -> int:
+    words = name_words(name)
+    return key_of(" ".join(words)) if len(words) >= _FEWEST_WORDS else 0
+
+
+@lru_cache(maxsize=2_048)
+def _spans(text: str) -> tuple[tuple[int, int, int], ...]:
+    """Start, end and key of all that is written as a name; at each start the longest first."""
+    words = list(_WORD.finditer(text))
+    return tuple(
+        (start, end, key_of(" ".join(one.group().lower() for one in words[start:end])))
+        for start in range(len(words))
+        for end in _ends(text, words, start)
+    )
+
+
+def _ends(text: str, words: Sequence[re.Match[str]], start: int) -> Iterator[int]:
+    last = min(len(words), start + _MOST_WORDS)
+    for end in range(last, start + _FEWEST_WORDS - 1, -1):
+        written = text[words[start].start() : words[end - 1].end()]
+        if not re.search(r"\s", written) or all(map(_is_capitalised, words[start:end])):
+            yield end
+
+
+def _is_capitalised(word: re.Match[str]) -> bool:
+    return not word.group()[0].islower() or word.group() in _SMALL_WORDS

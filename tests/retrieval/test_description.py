@@ -1,0 +1,263 @@
+"""The description stage: words and meaning, whole requests and their clauses."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit import Library, ToolDefinition
+from agentkit.errors import UsageError
+from agentkit.messages import Usage
+from agentkit.retrieval import word_vectors
+from agentkit.retrieval.clauses import clauses, shortened
+from agentkit.retrieval.embedders import FunctionEmbedder
+from agentkit.retrieval.fusion import Evidence, fused
+from agentkit.retrieval.goals import SubGoal
+from agentkit.retrieval.rankers import Ranking
+from agentkit.retrieval.stages.description import Description
+from agentkit.retrieval.survivors import Survivors
+
+TOPICS = (
+    {"movie", "film", "cinema"},
+    {"flight", "plane", "airline"},
+    {"weather", "rain", "umbrella"},
+)
+
+
+def by_topic(texts: list[str]) -> np.ndarray:
+    """A vector that says how often a text speaks of each topic."""
+    words = [re.findall(r"\w+", text.lower()) for text in texts]
+    return np.array(
+        [[float(sum(word in topic for word in one)) for topic in TOPICS] for one in words]
+    )
+
+
+MODEL = FunctionEmbedder(by_topic, name="topics")
+
+
+@pytest.fixture(autouse=True)
+def no_packaged_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same results whether or not the extra is installed."""
+    monkeypatch.setattr(word_vectors, "_PACKAGE", "no_such_package_of_vectors")
+
+
+@pytest.fixture
+def library() -> Library:
+    """Tools that a request may mean without sharing a word with them."""
+    return Library(
+        [
+            ToolDefinition.from_schema("find_film", "Find a film by its director.", {}),
+            ToolDefinition.from_schema("book_plane", "Book a seat with an airline.", {}),
+            ToolDefinition.from_schema("get_rain", "How much rain falls in a city.", {}),
+            ToolDefinition.from_schema("send_mail", "Send a mail to a person.", {}),
+            ToolDefinition.from_schema("convert_money", "Convert money to another currency.", {}),
+        ]
+    )
+
+
+async def ranked(stage, library, text, survivors=None, **goal):
+    survivors = survivors or Survivors.of(library, stage.channels)
+    return await stage(text, SubGoal(intent=text, **goal), survivors)
+
+
+def names(survivors):
+    return [hit.definition.name for hit in survivors.hits]
+
+
+async def test_shared_words_rank_without_vectors(library):
+    """Words alone suffice; the best match has 1, the reason names the words."""
+    found = await ranked(Description(embedder=None), library, "Send Ann a mail about currency")
+    assert names(found) == ["send_mail", "convert_money"]
+    assert found.hits[0].score == pytest.approx(1.0)
+    assert found.hits[0].reason == "shares send, mail"
+    assert found.hits[0].fields == {"lexical": pytest.approx(1.0)}
+    assert found.notes == ()
+
+
+async def test_meaning_finds_what_shares_no_word(library):
+    """A cinema is a film to the model, though no word is the same."""
+    words = await ranked(Description(embedder=None), library, "Anything good at the cinema?")
+    meaning = await ranked(Description(embedder=MODEL), library, "Anything good at the cinema?")
+    assert names(words) == []
+    assert names(meaning) == ["find_film"]
+    assert meaning.hits[0].reason == "is close in meaning"
+    assert set(meaning.hits[0].fields) == {"lexical", "model_vectors"}
+
+
+async def test_fields_add_up_to_the_score(library):
+    """What each kind of evidence adds is the score, clauses included."""
+    text = "Convert my money to another currency. Then find a plane or an airline."
+    found = await ranked(Description(embedder=MODEL), library, text)
+    assert set(found.hits[0].fields) == {"lexical", "model_vectors", "clauses"}
+    for hit in found.hits:
+        assert sum(hit.fields.values()) == pytest.approx(hit.score, abs=1e-5)
+
+
+async def test_each_clause_finds_its_tool(library):
+    """A long first wish does not drown a short second one."""
+    text = (
+        "Convert money, all the money of my account, to another currency, any currency. "
+        "Then mail Ann."
+    )
+    found = await ranked(Description(embedder=None), library, text)
+    assert names(found)[:2] == ["convert_money", "send_mail"]
+    assert found.hits[1].fields["clauses"] > found.hits[1].fields["lexical"]
+
+
+async def test_an_absent_extra_is_said_once_and_is_no_error(library):
+    """By default words alone are used, and the trace says why, once for all steps."""
+    stage = Description()
+    found = await ranked(stage, library, "Send a mail")
+    again = await ranked(stage, library, "Send a mail", survivors=found)
+    assert names(found) == ["send_mail"]
+    assert len(again.notes) == 1
+    assert 'pip install "agentkit-evolve[vectors]"' in again.notes[0]
+
+
+async def test_soft_type_factors_scale_the_scores(library):
+    """A tool that an earlier stage holds to fit badly falls behind."""
+    stage = Description(embedder=None)
+    survivors = Survivors.of(library, stage.channels)
+    factors = np.ones(survivors.index.size, np.float32)
+    factors[survivors.index.row("send_mail")] = 0.1
+    found = await ranked(stage, library, "Send a mail about currency", survivors.scaled(factors))
+    assert names(found) == ["convert_money", "send_mail"]
+
+
+async def test_only_tools_in_the_running_are_ranked(library):
+    """What an earlier stage dropped stays dropped, by words and by meaning."""
+    stage = Description(embedder=MODEL)
+    survivors = Survivors.of(library, stage.channels).where(lambda one: one.name != "find_film")
+    found = await ranked(stage, library, "Find a film at the cinema", survivors)
+    assert "find_film" not in names(found)
+
+
+async def test_tools_ranked_before_get_their_share_and_stay(library):
+    """An earlier stage's choice outlives the cut and is raised by its own match."""
+    stage = Description(keep=1, embedder=None)
+    survivors = Survivors.of(library, stage.channels).add({"convert_money": 2.0, "get_rain": 0.5})
+    found = await ranked(stage, library, "Send a mail about currency", survivors)
+    assert names(found) == ["convert_money"]
+    uncut = Description(keep=1, embedder=None, cut=False)
+    found = await ranked(uncut, library, "Send a mail about currency", survivors)
+    assert names(found) == ["convert_money", "send_mail", "get_rain"]
+    assert found.hits[0].score > 2.0
+    assert len(found) == len(library)
+
+
+async def test_argument_names_are_searched_too(library):
+    """A planner's guess at an argument finds a tool that the intent does not."""
+    stage = Description(embedder=None)
+    found = await ranked(stage, library, "do it", argument_names=("currency",))
+    assert names(found) == ["convert_money"]
+
+
+async def test_a_ranker_has_the_last_word_among_the_best(library):
+    """Plain and async rankers are asked with the candidates, and what they cost is counted."""
+    asked = []
+
+    def prefers_last(goal, candidates):
+        asked.append([one.name for one in candidates])
+        return {candidates[-1].name: 7, "no_such_tool": 9}
+
+    async def costs(goal, candidates):
+        return Ranking(scores={}, usage=Usage(requests=1), notes=("guessed",))
+
+    stage = Description(embedder=None, rankers=[prefers_last, costs])
+    found = await ranked(stage, library, "Send a mail about currency")
+    assert asked == [["send_mail", "convert_money"]]
+    assert names(found) == ["convert_money", "send_mail"]
+    assert found.hits[0].fields["prefers_last"] == pytest.approx(7 / 9)
+    assert found.usage.requests == 1
+    assert found.notes == ("guessed",)
+
+
+async def test_a_ranker_that_answers_nonsense_is_named(library):
+    """The error says what a ranker returns."""
+    stage = Description(embedder=None, rankers=[lambda _goal, _candidates: ["send_mail"]])
+    with pytest.raises(UsageError, match="returned list; it must return a mapping"):
+        await ranked(stage, library, "Send a mail")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "   ", "!?", "\U0001f600" * 50, "发送邮件", "أرسل بريدا", "\ud800"]
+)
+async def test_unusual_requests_find_nothing_or_something(library, text):
+    """Empty texts, signs, emoji, other scripts and broken ones do not raise."""
+    found = await ranked(Description(embedder=MODEL), library, text)
+    assert set(names(found)) <= set(library.tools)
+
+
+async def test_a_request_of_a_hundred_kilobytes_is_read_at_both_ends(library):
+    """What stands before or behind pasted text is found, the middle is not."""
+    padding = "lorem ipsum dolor " * 6_000
+    stage = Description(embedder=MODEL)
+    for text in (f"Send a mail. {padding}", f"{padding} Send a mail."):
+        assert names(await ranked(stage, library, text)) == ["send_mail"]
+    assert names(await ranked(stage, library, f"{padding} Send a mail. {padding}")) == []
+
+
+@pytest.mark.parametrize("count", [0, 1])
+async def test_libraries_of_no_tool_and_of_one(count):
+    """There is no smallest catalogue."""
+    library = Library([ToolDefinition.from_schema("mail", "", {})][:count])
+    found = await ranked(Description(embedder=MODEL), library, "mail and plane")
+    assert names(found) == ["mail"][:count]
+
+
+async def test_ten_thousand_identical_tools_are_answered_by_name():
+    """Ties go by name however many there are."""
+    tools = [
+        ToolDefinition.from_schema(f"mail_{number:04}", "A plane.", {}) for number in range(3_000)
+    ]
+    found = await ranked(Description(keep=3, embedder=MODEL), Library(tools[::-1]), "plane")
+    assert names(found) == ["mail_0000", "mail_0001", "mail_0002"]
+
+
+def test_nothing_to_keep_is_refused():
+    """The error names the argument."""
+    with pytest.raises(UsageError, match="keep=0"):
+        Description(keep=0)
+
+
+def test_a_request_of_one_sentence_has_no_clauses():
+    """Neither has one whose other sentences say nothing."""
+    assert clauses("Book a flight to Rome") == clauses("Hi! Book a flight to Rome. Thanks.") == ()
+
+
+def test_there_are_at_most_eight_clauses():
+    """A long request costs no more than a list of eight."""
+    assert len(clauses("Book a flight. " * 50)) == 8
+
+
+@given(st.text(max_size=400))
+def test_clauses_stand_in_the_text(text: str):
+    """No clause is made up, whatever the text."""
+    assert all(part in text for part in clauses(text))
+    assert len(shortened(text * 60)) <= 8_001
+
+
+@settings(deadline=None)
+@given(st.integers(1, 4), st.integers(0, 6), st.randoms(use_true_random=False))
+def test_fused_scores_lie_between_0_and_1(texts: int, candidates: int, random):
+    """However much evidence there is, the best candidate has 1, and the fields add up."""
+
+    def numbers(*shape: int) -> np.ndarray:
+        values = [random.choice([0.0, random.random() * 30]) for _ in range(int(np.prod(shape)))]
+        return np.array(values, np.float32).reshape(shape)
+
+    evidence = {
+        "words": Evidence(weight=0.7, scores=numbers(texts, candidates)),
+        "vectors": Evidence(weight=0.3, scores=numbers(texts, candidates)),
+    }
+    strength = evidence["words"].scores.max(axis=1, initial=0.0)
+    found = fused(evidence, strength, np.ones(candidates, np.float32))
+    assert found.total.shape == (candidates,)
+    assert np.isfinite(found.total).all()
+    highest = float(found.total.max(initial=0.0))
+    assert highest == 0.0 or highest == pytest.approx(1.0)
+    assert sum(found.fields.values()) == pytest.approx(found.total, abs=1e-5)
