@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agentkit.retrieval.cards import card, schema_text
 from agentkit.retrieval.retriever import Hit
@@ -22,7 +22,7 @@ class Packed:
     Attributes:
         hits: The tools that are shown at all, best first.
         offered: Those of them that are shown in full, best first.
-        cards: One line for each of ``hits``.
+        cards: One line for each of ``hits`` that is not given in full.
         card_tokens: What ``cards`` cost, line breaks included.
         schema_tokens: What the full schemas of ``offered`` cost.
     """
@@ -76,43 +76,68 @@ def pack(
 ) -> Packed:
     """Choose what to show so that cards and schemas cost at most ``token_budget``.
 
-    Full schemas come first, best tool first, each with its card; a tool whose schema does not fit
-    into what is left is passed over for the next one. The rest of the budget goes to the cards of
-    the other tools, best first, up to the first that does not fit.
+    The best tool that fits is given in full. Then each of the others gets its card, best first, up
+    to the first that does not fit. What is left turns cards into full schemas, best tool first: as
+    long as the cards of the shortlist fit, all of it is shown, and nothing is shown twice.
     """
     hits = survivors.hits[:shortlist]
-    cards = [prices.card(hit.definition) for hit in hits]
-    full = _in_full(cards, offer, token_budget, prices)
-    left = token_budget - sum(full.values()) - sum(cards[place].tokens for place in full)
-    shown = set(full)
-    for place, priced in enumerate(cards):
-        if place in full:
-            continue
-        if priced.tokens > left:
+    room = _Room(cards=[prices.card(hit.definition) for hit in hits], left=token_budget)
+    for place in range(len(hits)):
+        if room.give_in_full(place, prices):
             break
-        shown.add(place)
-        left -= priced.tokens
-    places = sorted(shown)
+    for place in range(len(hits)):
+        if place not in room.full and not room.give_card(place):
+            break
+    for place in sorted(room.shown):
+        if len(room.full) == offer:
+            break
+        room.give_in_full(place, prices)
+    return _packed(hits, room)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Room:
+    """What of a budget is left, and what the rest was spent on.
+
+    Attributes:
+        cards: The card of each tool of the shortlist, best first.
+        left: Tokens.
+        full: Places of the tools given in full, with the price of each schema.
+        shown: Places of the tools of which only the card is shown.
+    """
+
+    cards: list[PricedCard]
+    left: int
+    full: dict[int, int] = field(default_factory=dict)
+    shown: set[int] = field(default_factory=set)
+
+    def give_card(self, place: int) -> bool:
+        """Show the card of a tool, if it fits."""
+        price = self.cards[place].tokens
+        if price > self.left:
+            return False
+        self.left -= price
+        self.shown.add(place)
+        return True
+
+    def give_in_full(self, place: int, prices: PriceList) -> bool:
+        """Give a tool in full, in place of its card, if it fits."""
+        price = prices.schema(self.cards[place].definition)
+        refund = self.cards[place].tokens if place in self.shown else 0
+        if price - refund > self.left:
+            return False
+        self.left -= price - refund
+        self.shown.discard(place)
+        self.full[place] = price
+        return True
+
+
+def _packed(hits: Sequence[Hit], room: _Room) -> Packed:
+    cards = [room.cards[place] for place in sorted(room.shown)]
     return Packed(
-        hits=tuple(hits[place] for place in places),
-        offered=tuple(cards[place].definition for place in full),
-        cards="\n".join(cards[place].text for place in places),
-        card_tokens=sum(cards[place].tokens for place in places),
-        schema_tokens=sum(full.values()),
+        hits=tuple(hits[place] for place in sorted({*room.shown, *room.full})),
+        offered=tuple(room.cards[place].definition for place in sorted(room.full)),
+        cards="\n".join(priced.text for priced in cards),
+        card_tokens=sum(priced.tokens for priced in cards),
+        schema_tokens=sum(room.full.values()),
     )
-
-
-def _in_full(
-    cards: Sequence[PricedCard], offer: int, token_budget: int, prices: PriceList
-) -> dict[int, int]:
-    """Places of the tools given in full, best first, with the price of each schema."""
-    full: dict[int, int] = {}
-    left = token_budget
-    for place, priced in enumerate(cards):
-        if len(full) == offer:
-            break
-        price = prices.schema(priced.definition)
-        if price + priced.tokens <= left:
-            full[place] = price
-            left -= price + priced.tokens
-    return full

@@ -34,10 +34,10 @@ class CascadeRetriever:
     """Runs stages in order, then shows as much of the survivors as the budget allows.
 
     The result holds at most ``shortlist`` tools, of which at most ``offer`` are given in full, and
-    never costs more than ``token_budget``. As long as some tool matched and its card and schema
-    fit the budget, at least one tool is offered: one that is too large is passed over for the next
-    best. When none fits, ``offered`` is empty, the cards that fit are there, and a warning is
-    logged that names the budget needed.
+    never costs more than ``token_budget``. As long as some tool matched and its schema fits the
+    budget, at least one tool is offered: one that is too large is passed over for the next best.
+    When none fits, ``offered`` is empty, the cards that fit are there, and a warning is logged that
+    names the budget needed. The cards of the shortlist go before further schemas (``pack``).
 
     What the stages read is an index (``Survivors.index``). It is made at the first query about a
     library, in about 0.1 CPU s for a thousand tools, and later snapshots bring it up to date by
@@ -165,14 +165,13 @@ class CascadeRetriever:
 
     def _warn_that_nothing_fits(self, survivors: Survivors) -> None:
         best = survivors.hits[0].definition
-        card = self._prices.card(best)
         logger.warning(
             "no tool is offered: %d matched, but none fits the token budget of %d; the best, %r, "
             "needs %d. Raise token_budget or shorten the definition",
             len(survivors.hits),
             self._budget,
             best.name,
-            card.tokens + self._prices.schema(best),
+            self._prices.schema(best),
         )
 
     def _report(

@@ -39,9 +39,9 @@ class Retrieval:
 
     Attributes:
         query: The text that was searched for.
-        hits: The shortlist, best first; the model may be shown a one-line card of each.
+        hits: The shortlist, best first.
         offered: Those few whose full schema the model gets, best first.
-        cards: The one-line cards of ``hits``, as text.
+        cards: The one-line cards of the others, as text.
         tokens: Estimated prompt tokens of ``cards`` and the full schemas together.
         stages: One report per stage, in order.
         usage: What the stages spent on models, for those that ask one.

@@ -15,7 +15,7 @@ from agentkit.retrieval.cards import first_sentence, type_text
 
 
 def test_a_card_has_parameters_result_and_first_sentence():
-    """Optional parameters carry a question mark, a declared result an arrow."""
+    """Optional parameters are three dots, a declared result has an arrow."""
     definition = ToolDefinition.from_schema(
         "loan.quote",
         "Quote a loan. Ask for the term first.",
@@ -26,9 +26,7 @@ def test_a_card_has_parameters_result_and_first_sentence():
         },
         result={"type": "object"},
     )
-    assert card(definition) == (
-        "loan.quote(amount: number, term?: 36|48|60) -> object  # Quote a loan."
-    )
+    assert card(definition) == ("loan.quote(amount: number, ...) -> object  # Quote a loan.")
 
 
 def test_a_bare_tool_has_a_bare_card():

@@ -24,8 +24,8 @@ WORDS = ("rocket", "weather", "loan", "mail", "find", "天气")
 
 
 def cost(definition, count=estimate_tokens):
-    """What offering one tool costs: its card with a line break, and its schema."""
-    return count(card(definition) + "\n") + count(schema_text(definition))
+    """What offering one tool costs."""
+    return count(schema_text(definition))
 
 
 @st.composite
@@ -56,15 +56,15 @@ def test_the_budget_holds_for_any_library(library, query, budget, shortlist, off
     )
     found = asyncio.run(retriever.retrieve(query, library))
     names = [hit.definition.name for hit in found.hits]
-    spent = sum(count(card(hit.definition) + "\n") for hit in found.hits)
+    in_full = {definition.name for definition in found.offered}
+    cards = [card(hit.definition) for hit in found.hits if hit.definition.name not in in_full]
+    spent = sum(count(line + "\n") for line in cards)
     spent += sum(count(schema_text(definition)) for definition in found.offered)
     assert found.tokens == spent <= budget
     assert len(names) <= shortlist
     assert len(found.offered) <= offer
-    assert [name for name in names if name in {d.name for d in found.offered}] == [
-        definition.name for definition in found.offered
-    ]
-    assert found.cards.splitlines() == [card(hit.definition) for hit in found.hits]
+    assert [name for name in names if name in in_full] == [one.name for one in found.offered]
+    assert found.cards.splitlines() == cards
     everything = CascadeRetriever(shortlist=shortlist, token_budget=10**9)
     matched = asyncio.run(everything.retrieve(query, library)).hits
     if any(cost(hit.definition, count) <= budget for hit in matched):
@@ -139,6 +139,18 @@ async def test_a_tool_too_large_is_passed_over(define):
     assert [hit.definition.name for hit in found.hits] == ["rocket", "rocket_status"]
 
 
+async def test_the_whole_shortlist_is_shown_before_more_schemas_are(define):
+    """Beside the best tool in full, cards of all others fit; only what is left makes schemas."""
+    tools = [define(f"rocket_{number}", "Launch a rocket.", fuel="Kind.") for number in range(12)]
+    library = Library(tools)
+    everything = sum(estimate_tokens(card(tool) + "\n") for tool in tools)
+    for budget in range(everything + cost(tools[0]), everything + 6 * cost(tools[0]), 7):
+        found = await CascadeRetriever(token_budget=budget).retrieve("rocket", library)
+        assert len(found.hits) == 12
+        assert 1 <= len(found.offered) <= 5
+    assert len(found.offered) == 5
+
+
 async def test_when_no_schema_fits_only_cards_are_given_and_a_warning_says_so(catalogue, caplog):
     """The log names the budget that would be needed."""
     with caplog.at_level(logging.WARNING, logger="agentkit.retrieval"):
@@ -166,7 +178,14 @@ def test_the_default_is_a_retriever():
     retriever = default_retriever()
     assert isinstance(retriever, Retriever)
     names = [stage.name for stage in retriever.stages]
-    assert names == ["exact_name", "signature", "examples", "lexical", "specification", "abstraction"]
+    assert names == [
+        "exact_name",
+        "signature",
+        "examples",
+        "lexical",
+        "specification",
+        "abstraction",
+    ]
 
 
 async def test_concurrent_queries_do_not_disturb_each_other(catalogue):

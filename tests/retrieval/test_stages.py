@@ -215,4 +215,4 @@ async def test_a_stage_may_show_a_tool_in_other_words(catalogue):
         return replace(survivors, hits=tuple(hits))
 
     found = await CascadeRetriever(stages=[Lexical(), reword]).retrieve("weather", catalogue)
-    assert found.cards.startswith("weather_now(")
+    assert found.offered[0].name == "weather_now"
