@@ -19,7 +19,7 @@ from agentkit.retrieval.index.packing import pack_arrays, unpack_arrays
 from agentkit.retrieval.index.tool_index import ToolIndex
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.signature import TypedSlot, signature_types
-from agentkit.tools.types.keys import TYPE_KEYS, serving, signature_keys
+from agentkit.tools.types.keys import TYPE_KEYS, UNIFIES, serving, signature_keys
 from agentkit.tools.types.unify import FIELD
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ class SignatureChannel:
 
     def accepting(self, index: ToolIndex, slot: TypedSlot) -> Mask:
         """bool[index.size]: the tools with a parameter that can take the value of a slot."""
-        accepted: Mask = (self.fits(index, slot) > 0) & index.alive
+        accepted: Mask = (self.fits(index, slot) >= UNIFIES) & index.alive
         return accepted
 
     def by_row(

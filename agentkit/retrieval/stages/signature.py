@@ -11,6 +11,7 @@ from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index.signatures import SignatureChannel, TypeTable
 from agentkit.retrieval.survivors import Survivors
 from agentkit.tools.signature import TypedSlot
+from agentkit.tools.types.keys import UNIFIES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,10 +137,6 @@ class Signature:
         )
 
 
-_UNFIT = 0.2
-"""A slot with a lower score does not unify: the types exclude each other, or very likely do."""
-
-
 def _with_roles(
     inputs: Sequence[TypedSlot], output: TypedSlot | None
 ) -> list[tuple[TypedSlot, bool]]:
@@ -153,5 +150,5 @@ def _misfits(table: TypeTable, roles: Sequence[tuple[TypedSlot, bool]]) -> NDArr
 
     count = np.zeros(len(table.kinds), np.float32)
     for slot, is_output in roles:
-        count += table.fits(slot, is_output=is_output) < _UNFIT
+        count += table.fits(slot, is_output=is_output) < UNIFIES
     return count

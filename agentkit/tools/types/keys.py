@@ -29,6 +29,9 @@ _DEEPEST = 2
 _MOST_KEYS = 24
 """Keys of one tool's inputs, and of its result; one with more is taken as undeclared."""
 
+UNIFIES = 0.2
+"""A lower score of ``serving`` means that the types exclude each other, or very likely do."""
+
 UNDECLARED = "any"
 """The key of what nobody declared: it goes with every slot."""
 

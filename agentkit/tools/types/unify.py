@@ -15,7 +15,7 @@ from itertools import product
 from types import MappingProxyType
 
 from agentkit.tools.types.evidence import Guess, TypeEvidence
-from agentkit.tools.types.inference import type_of_part
+from agentkit.tools.types.inference import type_of_part, written_as
 from agentkit.tools.types.lattice import ANY, Alternative, Base, TypeSet
 from agentkit.tools.types.meanings import includes
 
@@ -261,7 +261,8 @@ def _pair(
     fit = _by_base(one, two)
     if fit == 0:
         return 0.0
-    fit *= _by_meaning(_meanings(one, source), _meanings(two, target))
+    ours, theirs = _meanings(one, source), _meanings(two, target)
+    fit *= _by_meaning(ours, theirs) if ours else _by_writing(one.base, two.base, theirs)
     return fit * _by_fields(one, two, depth) if one.base == two.base == "object" else fit
 
 
@@ -314,7 +315,7 @@ def holds(text: str, base: Base) -> bool:
 
 def _by_meaning(ours: Sequence[Guess], theirs: Sequence[Guess]) -> float:
     """1 unless meanings exclude each other; then less, the surer both are, but for what agrees."""
-    if not ours or not theirs:
+    if not theirs:
         return 1.0
     pairs = [
         (one.confidence * two.confidence, _meaning_fit(one.meaning, two.meaning))
@@ -325,6 +326,16 @@ def _by_meaning(ours: Sequence[Guess], theirs: Sequence[Guess]) -> float:
         sure * (1.0 - fit) - next(iter(_without(for_it, sure * fit)), 0.0) for sure, fit in pairs
     ]
     return 1.0 - max(0.0, *doubts)
+
+
+def _by_writing(ours: Base, theirs: Base, meanings: Sequence[Guess]) -> float:
+    """Less where a value would become a text that nobody writes so: 5 as a date."""
+    if ours == theirs or theirs != "string" or ours == "array":
+        return 1.0
+    return 1.0 - max(
+        (guess.confidence for guess in meanings if ours not in written_as(guess.meaning)),
+        default=0.0,
+    )
 
 
 def _without(values: Sequence[float], value: float) -> list[float]:

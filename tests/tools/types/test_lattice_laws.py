@@ -36,7 +36,7 @@ LAWS = {
 
 
 @pytest.mark.parametrize("law", LAWS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_the_lattice_laws_hold(types, law, data):
     """Whatever types are taken, the law holds."""

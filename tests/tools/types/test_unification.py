@@ -31,7 +31,7 @@ def guessed(meaning, confidence=0.9):
     return TypeEvidence(declared=STRING, meanings=(Guess(meaning=meaning, confidence=confidence),))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_a_type_flows_into_itself_and_into_anything(types, data):
     """Unification is reflexive, and undeclared types fit on either side."""
@@ -39,7 +39,7 @@ def test_a_type_flows_into_itself_and_into_anything(types, data):
     assert flow(kind, kind) == flow(kind, ANY) == flow(ANY, kind) == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_a_narrower_type_flows_into_a_wider_one(types, data):
     """Whatever is below in the lattice fits with score 1."""
@@ -49,7 +49,7 @@ def test_a_narrower_type_flows_into_a_wider_one(types, data):
     assert flow(one, one | two) == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_widening_the_target_never_lowers_the_score(types, data):
     """The score is monotone in what is asked for."""
@@ -58,18 +58,18 @@ def test_widening_the_target_never_lowers_the_score(types, data):
     assert flow(source, target) <= flow(source, target | more)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_types_that_overlap_fit_both_ways(types, data):
     """Where some value other than null is of both types, neither direction is ruled out."""
-    one, two = data.draw(types), data.draw(types)
-    assume("null" not in f"{one} {two}")
-    assume(not (one & two).is_never)
+    own, other, shared = (data.draw(types) for _ in range(3))
+    assume("'null'" not in repr(shared) and not shared.is_never)
+    one, two = own | shared, other | shared
     assert flow(one, two) > 0
     assert flow(two, one) > 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_scores_are_between_none_and_all(types, data):
     """Also with guesses of any confidence on the other side."""
