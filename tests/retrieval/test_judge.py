@@ -11,17 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentkit import ToolDefinition
+from agentkit import Library, ToolDefinition
 from agentkit.errors import ModelTimeoutError, UsageError
 from agentkit.messages import Usage
-from agentkit.retrieval import ModelJudge, estimate_tokens
+from agentkit.retrieval import CascadeRetriever, Lexical, ModelJudge, estimate_tokens
 from agentkit.retrieval.paper.answers import read_order, read_verdicts
+from agentkit.retrieval.paper.conditions import ConditionJudge
 from agentkit.retrieval.paper.prompts import (
     CHECK_SPECIFICATIONS,
     RANK_DESCRIPTIONS,
     RANK_EXAMPLES,
     example_line,
 )
+from agentkit.retrieval.stages.specification import Specification as SpecificationStage
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools.definition import Example, Specification
 
@@ -291,3 +293,22 @@ def test_an_example_without_a_result_is_shown_without_one():
     unknown = Example(arguments={"x": 5}, is_whole=False)
     line = example_line(replace(tools(1)[0], examples=(known, unknown)))
     assert line == 'tool_0: One more?: {"x": 1} -> 2 | {"x": 5}'
+
+
+async def test_a_model_may_check_conditions_in_the_default_cascade(define):
+    """What the judge rejects drops out; the rest, and a judge that fails, change nothing."""
+    words = Specification(text=("Only for cars.",))
+    library = Library(
+        [
+            replace(define("car_rate", "Rate of a loan."), specification=words),
+            replace(define("house_rate", "Rate of a loan."), specification=words),
+            define("loan_rate", "Rate of a loan."),
+        ]
+    )
+    for answer, left in (('{"1": false}', 2), (ModelTimeoutError("too slow"), 3)):
+        judge = ConditionJudge(ModelJudge(ScriptedModel([answer])))
+        stages = [Lexical(), SpecificationStage(judge=judge)]
+        found = await CascadeRetriever(stages=stages).retrieve("rate of a loan", library)
+        assert len(found.hits) == left
+        assert found.usage.requests == 1
+        assert found.notes
