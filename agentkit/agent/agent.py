@@ -13,12 +13,14 @@ from weakref import WeakKeyDictionary
 
 from agentkit.agent.approval import Approver, Decision
 from agentkit.agent.contracts import ContractChecker
-from agentkit.agent.conversation import conversation, offered_first
+from agentkit.agent.conversation import conversation
 from agentkit.agent.defaults import default_retriever, opened_store
-from agentkit.agent.events import Emit, RunEvent, RunFinished, ToolsRetrieved, ignore
+from agentkit.agent.events import Emit, RunEvent, RunFinished, ignore
 from agentkit.agent.executor import ExecutionPolicy, Executor
 from agentkit.agent.limits import Limits
 from agentkit.agent.loop import Loop, Outcome
+from agentkit.agent.offer import Offer
+from agentkit.agent.offering import Offering, OfferPolicy, Shown
 from agentkit.agent.output import OutputFormat
 from agentkit.agent.recording import Recorder, Start
 from agentkit.agent.refine import RefineSettings
@@ -30,12 +32,11 @@ from agentkit.episodes import Episode, RefineMode
 from agentkit.errors import ModelError, RunError, UsageError
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, Store
-from agentkit.messages import JsonObject, Message, SystemMessage, Usage, UserMessage
+from agentkit.messages import JsonObject, Message, SystemMessage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
-from agentkit.retrieval.retriever import Retrieval, Retriever
+from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
-from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
 
@@ -60,6 +61,10 @@ class Agent:
         instructions: The system message.
         retriever: Chooses the tools to offer. ``auto`` offers a library of up to 32 tools whole
             and ranks a larger one; None always offers all.
+        search_tool: Whether a model that is offered a part of the library can ask for more, with a
+            tool named ``search_tools``. A library that has a tool of that name keeps it instead.
+        show_cards: Whether ``search_tools`` lists a line about each further tool that matched the
+            first request of a conversation, within the retriever's token budget.
         refine: How proposed calls are refined before they run, see ``agentkit.agent.refine``.
         max_refinements: Most refinement rounds a turn.
         limits: Bounds on one run.
@@ -102,6 +107,8 @@ class Agent:
         store: Store | str | None = None,
         instructions: str = "",
         retriever: Retriever | Literal["auto"] | None = "auto",
+        search_tool: bool = True,
+        show_cards: bool = True,
         refine: RefineMode = "none",
         max_refinements: int = 5,
         limits: Limits = Limits(),  # noqa: B008 - immutable
@@ -122,6 +129,7 @@ class Agent:
         self._snapshots = Snapshots(store=self.store, library=library, tools=own)
         self._retriever = retriever
         self._default_retriever = default_retriever() if retriever == "auto" else None
+        self._offers = OfferPolicy(search_tool=search_tool, cards=show_cards)
         self._instructions = instructions
         self._refinement = RefineSettings(mode=refine, max_refinements=max_refinements)
         self._limits = limits
@@ -148,7 +156,7 @@ class Agent:
         request: str,
         *,
         session_id: str | None = None,
-        history: Sequence[Message] = (),
+        history: Sequence[Message] | RunResult = (),
         metadata: Mapping[str, str] | None = None,
     ) -> RunResult:
         """Answer one request.
@@ -157,7 +165,9 @@ class Agent:
             request: What the user says.
             session_id: Continue this conversation; its earlier episodes are read from the store
                 and its library version is kept.
-            history: Earlier messages, for callers who keep the conversation themselves.
+            history: What was said before, for callers who keep the conversation themselves: the
+                result of the last run, or messages. The result also tells which tools were
+                offered, so that these stay and prompt caches hold.
             metadata: Labels to keep with the episode.
 
         Returns:
@@ -175,7 +185,7 @@ class Agent:
         request: str,
         *,
         session_id: str | None = None,
-        history: Sequence[Message] = (),
+        history: Sequence[Message] | RunResult = (),
         metadata: Mapping[str, str] | None = None,
     ) -> RunResult:
         """``run`` for callers without an event loop.
@@ -190,7 +200,7 @@ class Agent:
         request: str,
         *,
         session_id: str | None = None,
-        history: Sequence[Message] = (),
+        history: Sequence[Message] | RunResult = (),
         metadata: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[RunEvent, None]:
         """Answer one request and yield what happens; ``RunFinished`` comes last.
@@ -229,12 +239,13 @@ class Agent:
             episode,
             approvals=approvals or {},
             values=values or {},
-            executor=self._executor(library, library.definitions, ignore),
+            executor=self._executor(library, Offer.whole(library), ignore),
         )
         start = Start(
             request="",
             library=library,
             history=await self._history_before(waiting, history),
+            shown=await self._shown_before(episode),
             session_id=episode.session_id,
             metadata=episode.metadata,
             resumes=episode.episode_id,
@@ -255,26 +266,29 @@ class Agent:
         self,
         request: str,
         session_id: str | None,
-        history: Sequence[Message],
+        history: Sequence[Message] | RunResult,
         metadata: Mapping[str, str] | None,
     ) -> Start:
+        said = history.messages if isinstance(history, RunResult) else tuple(history)
         start = Start(
             request=request,
             library=self.library,
-            history=tuple(history),
+            history=said,
+            shown=_shown_in(history),
             session_id=session_id,
             metadata=metadata or {},
         )
         if session_id is None:
             return start
-        if history:
+        if said:
             raise UsageError("give session_id or history, not both: a session has its own")
         episodes = await self._session(session_id)
         if not episodes:
             return start
         # A conversation keeps the library version that it began with.
         library = await asyncio.to_thread(self._snapshots.at, episodes[0].library_version)
-        return replace(start, library=library, history=conversation(episodes))
+        shown = Shown.in_episodes(episodes)
+        return replace(start, library=library, history=conversation(episodes), shown=shown)
 
     async def _session(self, session_id: str) -> list[Episode]:
         store = self.store
@@ -299,10 +313,15 @@ class Agent:
             before = conversation(earlier)  # in the store's order: ids of one moment do not sort
         return (*before, *replace(waiting, turns=waiting.turns[:-1]).messages())
 
+    async def _shown_before(self, waiting: Episode) -> Shown:
+        """What the conversation up to the waiting run has been shown."""
+        if waiting.session_id is None or self.store is None:
+            return Shown.in_episodes([waiting])
+        return Shown.in_episodes(await self._session(waiting.session_id))
+
     async def _run(self, start: Start) -> RunResult:
         recorder = Recorder(start=start, model=self.model.name, store=self.store)
-        retrieval = await self._retrieved(start)
-        loop = self._loop(start, retrieval)
+        loop = self._loop(start, await self._offering(start))
         try:
             outcome = await loop.run(answered=start.answered)
         except ModelError as error:
@@ -325,25 +344,25 @@ class Agent:
             return outcome.output
         return self._output_format.to_data(outcome.output)
 
-    async def _retrieved(self, start: Start) -> Retrieval | None:
-        """What the retriever found for this request; None when all tools are offered."""
+    async def _offering(self, start: Start) -> Offering:
+        """The tools for this run."""
         retriever = self._retriever
         if retriever == "auto":
             is_large = len(start.library) > OFFER_ALL_UP_TO
             retriever = self._default_retriever if is_large else None
         if retriever is None:
-            return None
+            return Offering(offer=Offer.whole(start.library))
         said = [m.text for m in start.history if isinstance(m, UserMessage)][-1:]
-        found = await retriever.retrieve("\n".join((*said, start.request)).strip(), start.library)
-        start.emit(ToolsRetrieved(trace=found.trace()))
-        return found
+        query = "\n".join((*said, start.request)).strip()
+        goes_on = not start.request and start.shown.first is not None
+        return await self._offers.offering(
+            None if goes_on else query, start.library, start.shown, retriever, start.emit
+        )
 
-    def _executor(
-        self, library: Library, offered: Sequence[ToolDefinition], emit: Emit
-    ) -> Executor:
+    def _executor(self, library: Library, offer: Offer, emit: Emit) -> Executor:
         return Executor(
             library=library,
-            offered=frozenset(definition.name for definition in offered),
+            offer=offer,
             policy=self._policy,
             limits=self._limits,
             approve=self._approve,
@@ -352,10 +371,7 @@ class Agent:
             contracts=self._contracts,
         )
 
-    def _loop(self, start: Start, retrieval: Retrieval | None) -> Loop:
-        offered = start.library.definitions
-        if retrieval is not None:
-            offered = offered_first(start.history, start.library, retrieval.offered)
+    def _loop(self, start: Start, offering: Offering) -> Loop:
         opening: list[Message] = [*start.history]
         if self._instructions:
             opening.insert(0, SystemMessage(text=self._instructions))
@@ -363,23 +379,29 @@ class Agent:
             opening.append(UserMessage(text=start.request))
         request = ModelRequest(
             messages=(),
-            tools=offered,
-            tool_choice=self._tool_choice if offered else "none",
+            tool_choice=self._tool_choice if offering.offer.definitions else "none",
             output_schema=self._output_format.schema if self._output_format else None,
             settings=self._settings,
         )
         return Loop(
             model=self.model,
             request=request,
-            executor=self._executor(start.library, offered, start.emit),
+            executor=self._executor(start.library, offering.offer, start.emit),
             messages=opening,
             limits=self._limits,
             refinement=self._refinement,
             output_format=self._output_format,
-            retrieval=retrieval.trace() if retrieval else None,
-            usage=retrieval.usage if retrieval else Usage(),
+            retrieval=offering.trace,
+            search=offering.search,
+            usage=offering.usage,
             emit=start.emit,
         )
+
+
+def _shown_in(history: Sequence[Message] | RunResult) -> Shown:
+    if isinstance(history, RunResult):
+        return Shown.in_episodes([history.episode])
+    return Shown.in_messages(history)
 
 
 def _bridge(coroutine: Coroutine[Any, Any, T]) -> T:

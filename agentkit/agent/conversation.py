@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from agentkit.episodes import Episode
-from agentkit.library.library import Library
-from agentkit.messages import AssistantMessage, Message
-from agentkit.tools.definition import ToolDefinition
+from agentkit.messages import Message
 
 
 def conversation(episodes: Iterable[Episode]) -> tuple[Message, ...]:
@@ -24,19 +22,6 @@ def conversation(episodes: Iterable[Episode]) -> tuple[Message, ...]:
             kept = [_without_last_turn(e, episode.resumes) for e in kept]
         kept.append(episode)
     return tuple(message for episode in kept for message in _complete(episode).messages())
-
-
-def offered_first(
-    history: Sequence[Message], library: Library, found: Sequence[ToolDefinition]
-) -> tuple[ToolDefinition, ...]:
-    """Tools already called in a conversation, in order of first use, then the newly found ones.
-
-    A tool that was chosen stays offered, so that follow-up questions can use it and the start of
-    the prompt stays the same for prompt caches.
-    """
-    used = (c.name for m in history if isinstance(m, AssistantMessage) for c in m.tool_calls)
-    names = dict.fromkeys([*(name for name in used if name in library), *(d.name for d in found)])
-    return tuple(library[name].definition for name in names)
 
 
 def _complete(episode: Episode) -> Episode:

@@ -19,6 +19,7 @@ from agentkit.agent.contracts import ContractChecker, is_transient
 from agentkit.agent.events import Emit, ToolCallFinished, ToolCallStarted
 from agentkit.agent.failures import failure_of
 from agentkit.agent.limits import Limits
+from agentkit.agent.offer import Offer
 from agentkit.diagnosis.wording import describe_failure
 from agentkit.errors import DefinitionError, ToolFailed
 from agentkit.library.library import Library, nearest_names
@@ -57,7 +58,7 @@ class Executor:
 
     Attributes:
         library: The pinned snapshot.
-        offered: Names that the model may call.
+        offer: The tools that the model may call.
         policy: Defaults for timeouts and retries.
         limits: Bounds of the run.
         approve: Asks a person; without it, calls that need approval are deferred.
@@ -68,7 +69,7 @@ class Executor:
     """
 
     library: Library
-    offered: frozenset[str]
+    offer: Offer
     policy: ExecutionPolicy
     limits: Limits
     approve: Approver | None
@@ -107,7 +108,7 @@ class Executor:
             raise
 
     def _writes(self, call: ToolCall) -> bool:
-        tool = self.library.get(call.name)
+        tool = self.offer.get(call.name)
         return tool is not None and tool.definition.signature.effects.writes is True
 
     async def _after(self, previous: asyncio.Task[ToolResult] | None, call: ToolCall) -> ToolResult:
@@ -125,8 +126,8 @@ class Executor:
         return result
 
     async def _run(self, call: ToolCall) -> ToolResult:
-        tool = self.library.get(call.name)
-        if tool is None or call.name not in self.offered:
+        tool = self.offer.take(call.name)
+        if tool is None:
             return self._unknown(call)
         if call.malformed is not None:
             rule = f"It was: {call.malformed[:200]!r}."
@@ -220,10 +221,11 @@ class Executor:
         return ToolResult(call_id=call.call_id, name=call.name, status="ok", value=data, text=text)
 
     def _unknown(self, call: ToolCall) -> ToolResult:
+        names = sorted(definition.name for definition in self.offer.definitions)
         failure = ToolFailure(
             kind="unknown_tool",
-            rule=f"Offered are {len(self.offered)} tools." if self.offered else "None is offered.",
-            nearest=nearest_names(call.name, sorted(self.offered)),
+            rule=f"Offered are {len(names)} tools." if names else "None is offered.",
+            nearest=nearest_names(call.name, names),
         )
         return _failure_result(call, self._spent(call.name, failure, self.policy.retries))
 

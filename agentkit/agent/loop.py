@@ -17,6 +17,7 @@ from agentkit.agent.intake import taken_in
 from agentkit.agent.limits import Limits
 from agentkit.agent.output import OutputFormat, OutputProblem
 from agentkit.agent.refine import RefineSettings, refine
+from agentkit.agent.search import ToolSearch
 from agentkit.episodes import RefineTrace, RetrievalTrace, StopReason, Turn
 from agentkit.errors import ModelResponseError
 from agentkit.messages import (
@@ -55,7 +56,8 @@ class Loop:
 
     Attributes:
         model: Answers.
-        request: The template of each request: tools, schema and settings.
+        request: The template of each request: schema and settings. The tools are those that
+            ``executor`` offers.
         executor: Runs the calls.
         messages: The conversation so far; grows.
         limits: When to stop.
@@ -63,6 +65,7 @@ class Loop:
         output_format: What the final answer must look like; None for text.
         output_retries: How often a final answer may be sent back.
         retrieval: How the offered tools were found; recorded in the first turn.
+        search: The model's own searches for tools; None when it can not search.
         emit: Receives events.
         turns: Complete turns; grows.
         usage: Sum over all turns; grows.
@@ -77,6 +80,7 @@ class Loop:
     output_format: OutputFormat | None = None
     output_retries: int = 2
     retrieval: RetrievalTrace | None = None
+    search: ToolSearch | None = None
     emit: Emit = ignore
     turns: list[Turn] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
@@ -125,11 +129,13 @@ class Loop:
         self._proposed = message = response.message
         calls = message.tool_calls
         results = await self.executor.execute(calls) if calls else ()
+        searches, searching = self.search.taken() if self.search else ((), Usage())
         turn = Turn(
             message=message,
             results=results,
-            usage=response.usage if trace is None else response.usage + trace.usage,
+            usage=response.usage + (trace.usage if trace else Usage()) + searching,
             retrieval=None if self.turns else self.retrieval,
+            searches=searches,
             refine=trace,
             seconds=time.perf_counter() - started,
             model_seconds=model_seconds,
@@ -139,7 +145,10 @@ class Loop:
 
     async def _propose(self) -> tuple[ModelResponse, RefineTrace | None]:
         request = replace(
-            self.request, messages=tuple(self.messages), tool_choice=self._tool_choice()
+            self.request,
+            messages=tuple(self.messages),
+            tools=self.executor.offer.definitions,
+            tool_choice=self._tool_choice(),
         )
         response = await self._complete(request)
         response = replace(response, message=taken_in(response.message, self.turns))

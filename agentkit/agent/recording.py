@@ -12,6 +12,7 @@ from typing import Any
 
 from agentkit.agent.events import Emit, ignore
 from agentkit.agent.loop import Loop, Outcome
+from agentkit.agent.offering import Shown
 from agentkit.episodes import Episode, Turn
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeStore
@@ -31,6 +32,7 @@ class Start:
         request: What the user says; empty when a run is resumed.
         history: The conversation before it.
         library: The pinned snapshot.
+        shown: What the conversation has been shown of it.
         session_id: Conversation that the run belongs to, if any.
         metadata: The caller's labels.
         resumes: Id of the episode whose waiting calls are answered.
@@ -41,6 +43,7 @@ class Start:
     request: str
     library: Library
     history: tuple[Message, ...] = ()
+    shown: Shown = field(default_factory=Shown)
     session_id: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     resumes: str | None = None

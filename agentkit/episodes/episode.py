@@ -78,11 +78,12 @@ class RetrievalTrace:
     Attributes:
         query: The text that was searched for.
         shortlist: Names of the ranked tools, best first.
-        offered: Names of those whose full schema was sent.
+        offered: Names of the tools whose full schema the model has from then on.
         stages: One report per stage, in order.
         notes: Fallbacks that were taken, in words.
         goals: The steps that a planner split the query into; empty when it was not split.
         unmatched: Words of the query, as search terms, that no tool has.
+        cards: Names of the tools that ``search_tools`` listed as one-line cards.
     """
 
     query: str
@@ -92,6 +93,7 @@ class RetrievalTrace:
     notes: tuple[str, ...] = ()
     goals: tuple[GoalTrace, ...] = ()
     unmatched: tuple[str, ...] = ()
+    cards: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,7 +128,9 @@ class Turn:
         message: The model's answer, after refinement.
         results: One result per call, in the order of the calls.
         usage: All model use of the turn, refinement included.
-        retrieval: How the offered tools were found; None when all were offered.
+        retrieval: How the tools for the request were found; None when all were offered, and in
+            turns after the first.
+        searches: What the model's own searches for tools found, in order.
         refine: How the calls were refined; None when they were not.
         correction: What the model was told about an answer that did not match the output schema.
         seconds: Wall time of the turn.
@@ -137,6 +141,7 @@ class Turn:
     results: tuple[ToolResult, ...] = ()
     usage: Usage = field(default_factory=Usage)
     retrieval: RetrievalTrace | None = None
+    searches: tuple[RetrievalTrace, ...] = ()
     refine: RefineTrace | None = None
     correction: str = ""
     seconds: float = 0.0
@@ -272,6 +277,8 @@ def _turn_to_json(turn: Turn) -> dict[str, Any]:
         record["correction"] = turn.correction
     if turn.retrieval is not None:
         record["retrieval"] = _retrieval_to_json(turn.retrieval)
+    if turn.searches:
+        record["searches"] = [_retrieval_to_json(trace) for trace in turn.searches]
     if turn.refine is not None:
         record["refine"] = {
             "mode": turn.refine.mode,
@@ -298,6 +305,8 @@ def _retrieval_to_json(trace: RetrievalTrace) -> dict[str, Any]:
         ]
     if trace.unmatched:
         record["unmatched"] = list(trace.unmatched)
+    if trace.cards:
+        record["cards"] = list(trace.cards)
     return record
 
 
@@ -325,6 +334,7 @@ def _turn_from_json(record: JsonObject) -> Turn:
         results=tuple(ToolResult.from_json(result) for result in record["results"]),
         usage=Usage.from_json(record["usage"]),
         retrieval=None if retrieval is None else _retrieval_from_json(retrieval),
+        searches=tuple(_retrieval_from_json(search) for search in record.get("searches", ())),
         refine=None if refine is None else _refine_from_json(refine),
         correction=record.get("correction", ""),
         seconds=record["seconds"],
@@ -344,6 +354,7 @@ def _retrieval_from_json(record: JsonObject) -> RetrievalTrace:
             for goal in record.get("goals", ())
         ),
         unmatched=tuple(record.get("unmatched", ())),
+        cards=tuple(record.get("cards", ())),
     )
 
 

@@ -95,6 +95,7 @@ class Asking:
             library=library,
             store=self._store,
             retriever=retriever,
+            search_tool=False,  # one answer is judged, and it is to be the call
             refine=self._job.refine,
             max_refinements=self._job.max_refinements,
             limits=Limits(max_steps=1),

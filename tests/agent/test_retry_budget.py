@@ -6,6 +6,7 @@ from agentkit import Agent, ModelRetry, tool
 from agentkit.agent.events import ignore
 from agentkit.agent.executor import ExecutionPolicy, Executor
 from agentkit.agent.limits import Limits
+from agentkit.agent.offer import Offer
 from agentkit.library.library import Library
 from agentkit.testing import ScriptedModel
 
@@ -16,7 +17,7 @@ def executor(library, sleeps, retries=2):
 
     return Executor(
         library=library,
-        offered=frozenset(library.tools),
+        offer=Offer.whole(library),
         policy=ExecutionPolicy(retries=retries, backoff_seconds=0.5, sleep=sleep),
         limits=Limits(),
         approve=None,

@@ -1,0 +1,341 @@
+"""A model that was offered a few of many tools can ask for more, and keeps what it got."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from agentkit import Agent, Library, Tool, ToolDefinition, tool
+from agentkit.agent.events import ToolsRetrieved
+from agentkit.agent.limits import Limits
+from agentkit.episodes import Episode
+from agentkit.messages import ToolCall, ToolMessage
+from agentkit.retrieval import CascadeRetriever, estimate_tokens, schema_text
+from agentkit.testing import FunctionModel, ScriptedModel
+
+SUBJECTS = ("weather", "mail", "flight", "hotel", "invoice", "song", "recipe", "stock")
+
+
+def answering(name, text):
+    schema = {
+        "type": "object",
+        "properties": {"place": {"type": "string", "description": "Where."}},
+        "required": ["place"],
+    }
+    definition = ToolDefinition.from_schema(name, text, schema)
+    return Tool(definition=definition, function=lambda place: f"{name} in {place}")
+
+
+@pytest.fixture(scope="module")
+def library():
+    """Six tools on each of eight subjects."""
+    verbs = ("find", "list", "count", "delete", "update", "share")
+    return Library(
+        answering(f"{verb}_{subject}", f"{verb.capitalize()} the {subject} of a place.")
+        for subject in SUBJECTS
+        for verb in verbs
+    )
+
+
+def names(request):
+    return [definition.name for definition in request.tools]
+
+
+def search_text(request):
+    return request.tools[0].text
+
+
+async def test_what_is_found_can_be_called_from_the_next_step_on(library, call):
+    """A search offers its best matches in full, and the model calls one of them."""
+    model = ScriptedModel(
+        [
+            [call("search_tools", query="share an invoice")],
+            [call("share_invoice", place="Rome")],
+            "Shared.",
+        ]
+    )
+
+    result = await Agent(model, library=library).run("find the weather")
+
+    assert "share_invoice" not in names(model.requests[0])
+    assert "share_invoice" in names(model.requests[1])
+    assert [one.status for one in result.episode.results] == ["ok", "ok"]
+    assert result.episode.results[1].value == "share_invoice in Rome"
+
+
+async def test_the_result_of_a_search_is_a_line_for_each_tool(library, call):
+    """What can be called stands first; of the rest the model learns name, parameters, purpose."""
+    model = ScriptedModel([[call("search_tools", query="song", limit=6)], "ok"])
+
+    result = await Agent(model, library=library).run("find the weather")
+
+    text = result.episode.results[0].text
+    head, *cards = text.splitlines()
+    assert head == "You can call these now:"
+    assert cards[0].startswith("count_song(place: string)  # Count the song of a place.")
+    assert cards[5].startswith("These match less;")
+    assert len(cards) == 7
+
+
+async def test_no_more_are_offered_than_are_listed(library, call):
+    """``limit`` bounds both."""
+    model = ScriptedModel([[call("search_tools", query="song", limit=1)], "ok"])
+
+    await Agent(model, library=library).run("find the weather")
+
+    before, after = map(names, model.requests)
+    assert len(after) == len(before) + 1
+
+
+async def test_a_tool_seen_as_a_card_can_be_called_at_once(library, call):
+    """No search is needed for a tool whose card lists its parameters."""
+    model = ScriptedModel([[call("update_weather", place="Rome")], "ok"])
+
+    result = await Agent(model, library=library).run("weather of a place")
+
+    assert "update_weather" not in names(model.requests[0])
+    assert "update_weather(place: string)" in search_text(model.requests[0])
+    assert result.episode.results[0].value == "update_weather in Rome"
+    assert names(model.requests[1])[-1] == "update_weather"
+
+
+async def test_a_tool_that_no_retriever_gave_is_refused(library, call):
+    """A retriever may leave tools out on purpose; guessing a name does not get round it."""
+
+    class NoDeletions:
+        async def retrieve(self, query, library):
+            found = await CascadeRetriever().retrieve(query, library)
+            hits = tuple(h for h in found.hits if "delete" not in h.definition.name)
+            offered = tuple(d for d in found.offered if "delete" not in d.name)
+            return replace(found, hits=hits, offered=offered)
+
+    model = ScriptedModel(
+        [[call("search_tools", query="delete_mail")], [call("delete_mail", place="Rome")], "ok"]
+    )
+
+    result = await Agent(model, library=library, retriever=NoDeletions()).run("read mail")
+
+    assert result.episode.results[1].failure.kind == "unknown_tool"
+    again = ScriptedModel(["ok"])
+    await Agent(again, library=library, retriever=NoDeletions()).run("mail", history=result)
+    assert "delete_mail" not in names(again.requests[0])
+
+
+async def test_nothing_found_says_so(library, call):
+    """The model learns which of its words no tool has."""
+    model = ScriptedModel([[call("search_tools", query="zebra")], "ok"])
+
+    result = await Agent(model, library=library).run("find the weather")
+
+    assert result.episode.results[0].text == (
+        "No tool matches 'zebra'. No tool has the words zebra. Try other words, or go on without."
+    )
+    assert model.requests[0].tools is model.requests[1].tools
+
+
+async def test_bad_arguments_are_answered_like_those_of_any_tool(library, call):
+    """The schema holds, and a limit in text is mended."""
+    model = ScriptedModel(
+        [[call("search_tools", "1")], [call("search_tools", "2", query="song", limit="2")], "ok"]
+    )
+
+    result = await Agent(model, library=library, tool_retries=3).run("find the weather")
+
+    assert [one.status for one in result.episode.results] == ["failed", "ok"]
+    assert "query" in result.episode.results[0].text
+
+
+async def test_searches_count_against_the_limits(library, call):
+    """A model that only ever searches comes to an end."""
+    model = ScriptedModel([[call("search_tools", str(n), query="song")] for n in range(4)])
+
+    result = await Agent(model, library=library, limits=Limits(max_steps=4, max_calls=2)).run("hi")
+
+    assert result.stop_reason == "step_limit"
+    assert [one.status for one in result.episode.results] == ["ok", "ok", "failed", "failed"]
+
+
+async def test_searches_of_one_turn_add_in_the_order_of_the_calls(library, call):
+    """So that the offer does not depend on which search is faster."""
+    queries = ("song", "recipe", "stock")
+    calls = [call("search_tools", q, query=f"find_{q}", limit=1) for q in queries]
+    model = ScriptedModel([calls, "ok"])
+
+    await Agent(model, library=library).run("find the weather")
+
+    assert names(model.requests[1])[-3:] == ["find_song", "find_recipe", "find_stock"]
+
+
+@pytest.mark.parametrize("cards", [True, False])
+async def test_the_start_of_the_prompt_stays_the_same(library, store, call, cards):
+    """Over a session each request begins with the tools of the one before, in the same words."""
+    model = ScriptedModel(
+        [
+            "Sunny.",
+            [call("search_tools", query="share an invoice")],
+            "Shared.",
+            [call("update_stock", place="Rome")],
+            "Updated.",
+        ]
+    )
+
+    for request in ("find the weather", "and the invoice", "update the stock"):
+        agent = Agent(model, library=library, store=store, show_cards=cards)  # a new process
+        await agent.run(request, session_id="s")
+
+    offers = [[schema_text(one) for one in request.tools] for request in model.requests]
+    for before, after in pairwise(offers):
+        assert after[: len(before)] == before
+    assert len(offers[-1]) > len(offers[0])
+
+
+async def test_a_result_as_history_keeps_the_offer(library, call):
+    """Without a store, the last result carries on what was offered and listed."""
+    model = ScriptedModel([[call("search_tools", query="share_invoice")], "a", "b", "c"])
+    agent = Agent(model, library=library)
+
+    first = await agent.run("find the weather")
+    second = await agent.run("and the mail", history=first)
+    await agent.run("thanks", history=second)
+
+    offers = [[schema_text(one) for one in request.tools] for request in model.requests]
+    for before, after in pairwise(offers):
+        assert after[: len(before)] == before
+    assert model.requests[-1].messages[:-1] == second.messages
+
+
+async def test_a_resumed_run_is_offered_what_it_had(library, call):
+    """An answer from outside comes back to the same tools, the searched ones included."""
+    waiting_for = ToolDefinition.from_schema("ask_boss", "Ask the boss.", {"type": "object"})
+    model = ScriptedModel([[call("search_tools", query="find_song")], [call("ask_boss")], "ok"])
+    agent = Agent(model, library=library.with_tools([waiting_for]))
+    waiting = await agent.run("ask the boss about the weather")
+
+    await agent.resume(waiting, values={"ask_boss": "yes"})
+
+    assert names(model.requests[2]) == names(model.requests[1])
+    assert search_text(model.requests[2]) == search_text(model.requests[1])
+
+
+async def test_the_episode_tells_what_was_searched(library, call):
+    """Each search is recorded with its turn, and what was offered after it."""
+    model = ScriptedModel([[call("search_tools", query="share_invoice")], "ok"])
+
+    result = await Agent(model, library=library).run("find the weather")
+
+    first, second = result.episode.turns
+    (search,) = first.searches
+    assert search.query == "share_invoice"
+    assert search.shortlist[0] == "share_invoice"
+    assert search.offered == tuple(names(model.requests[1])[1:])
+    assert first.retrieval.offered == tuple(names(model.requests[0])[1:])
+    assert set(first.retrieval.cards).isdisjoint(first.retrieval.offered)
+    assert second.searches == ()
+    assert Episode.from_json(result.episode.to_json()) == result.episode
+
+
+async def test_searches_are_events(library, call):
+    """A stream tells of each search like of the first retrieval."""
+    model = ScriptedModel([[call("search_tools", query="song")], "ok"])
+
+    events = [event async for event in Agent(model, library=library).stream("find the weather")]
+
+    queries = [event.trace.query for event in events if isinstance(event, ToolsRetrieved)]
+    assert queries == ["find the weather", "song"]
+
+
+async def test_cards_and_schemas_stay_within_the_budget(library):
+    """What the retriever may show covers the list that ``search_tools`` holds."""
+    model = ScriptedModel(["ok"])
+    retriever = CascadeRetriever(token_budget=400)
+
+    await Agent(model, library=library, retriever=retriever).run("find the weather of a place")
+
+    search, *offered = model.requests[0].tools
+    cards = "\n".join(search.text.splitlines()[2:])
+    assert estimate_tokens(cards) + sum(estimate_tokens(schema_text(d)) for d in offered) <= 400
+
+
+async def test_cards_can_be_left_out(library):
+    """Then the tool says what it is for, and nothing else."""
+    model = ScriptedModel(["ok"])
+
+    await Agent(model, library=library, show_cards=False).run("find the weather")
+
+    assert "\n" not in search_text(model.requests[0])
+    assert "48" in search_text(model.requests[0])
+
+
+async def test_the_search_can_be_switched_off(library, call):
+    """Then a call to it is one to an unknown tool."""
+    model = ScriptedModel([[call("search_tools", query="song")], "ok"])
+
+    result = await Agent(model, library=library, search_tool=False).run("find the weather")
+
+    assert "search_tools" not in names(model.requests[0])
+    assert result.episode.results[0].failure.kind == "unknown_tool"
+
+
+@pytest.mark.parametrize("retriever", ["auto", None])
+async def test_there_is_no_search_where_all_is_offered(retriever):
+    """Neither in a small library nor without a retriever."""
+    tools = [answering(f"tool_{n}", "Do it.") for n in range(20)]
+    model = ScriptedModel(["ok"])
+
+    await Agent(model, library=Library(tools), retriever=retriever).run("do it")
+
+    assert "search_tools" not in names(model.requests[0])
+
+
+async def test_a_retriever_that_offers_all_needs_no_search(library):
+    """The tool is there only while something is held back."""
+
+    class Everything:
+        async def retrieve(self, query, library):
+            found = await CascadeRetriever().retrieve(query, library)
+            return replace(found, offered=library.definitions)
+
+    model = ScriptedModel(["ok"])
+
+    await Agent(model, library=library, retriever=Everything()).run("do it")
+
+    assert names(model.requests[0]) == list(library.tools)
+
+
+async def test_a_tool_of_ones_own_by_that_name_wins(library, call):
+    """It is ranked, offered and run like any other."""
+
+    @tool
+    def search_tools(query: str) -> str:
+        """Search the shed for hand tools."""
+        return f"a hammer for {query}"
+
+    model = ScriptedModel([[call("search_tools", query="nails")], "ok"])
+    agent = Agent(model, library=library.with_tools([search_tools]))
+
+    result = await agent.run("search the shed for hand tools")
+
+    assert result.episode.results[0].value == "a hammer for nails"
+    assert [name for name in names(model.requests[0]) if name == "search_tools"] == ["search_tools"]
+
+
+async def test_a_model_can_work_its_way_through_cards(library):
+    """A model that reads the list opens the tool it needs by name, then calls it."""
+
+    def think(request):
+        results = [m.text for m in request.messages if isinstance(m, ToolMessage)]
+        match results:
+            case []:
+                name, arguments = "search_tools", {"query": "update_weather"}
+            case [found]:
+                assert found.splitlines()[1].startswith("update_weather(place: string)")
+                name, arguments = "update_weather", {"place": "Rome"}
+            case [*_, answer]:
+                return answer
+        return [ToolCall(call_id=name, name=name, arguments=arguments)]
+
+    result = await Agent(FunctionModel(think), library=library).run("weather of a place")
+
+    assert result.output == "update_weather in Rome"
