@@ -49,7 +49,8 @@ class Snapshots:
             versions = self._store.versions()
             if versions and versions[-1] != self._current.version:
                 self._older[self._current.version] = self._current
-                self._current = self._with_code(self._store.load())
+                newest = self._with_code(self._store.load())
+                self._current = newest.continuing(self._current)
         return self._current
 
     def _with_code(self, base: Library) -> Library:

@@ -19,12 +19,38 @@ _SMALL_CHANGE = 64
 """A change of so few tools is always handed on, however small the library is."""
 
 
+class DerivedCache(Protocol):
+    """Bytes by key that a store keeps beside its tools, so that they need not be worked out again.
+
+    Losing any of them costs time and nothing else: a cache that can not read or write says so in
+    the log and answers as if it were empty. A key names all that its bytes depend on.
+    """
+
+    def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
+        """The bytes of those keys that are there, whole and undamaged."""
+        ...
+
+    def put(self, entries: Mapping[str, bytes], *, keep: Collection[str] = ()) -> None:
+        """Keep entries; older ones that nobody named for a while may go.
+
+        Args:
+            entries: Bytes by key.
+            keep: Further keys that are in use now.
+        """
+        ...
+
+
 class Snapshot(Protocol):
     """What a derived value may see of a library."""
 
     @property
     def tools(self) -> Mapping[str, Tool]:
         """The tools by name."""
+        ...
+
+    @property
+    def cache(self) -> DerivedCache | None:
+        """Where a value may keep what took long to work out; None when there is no such place."""
         ...
 
 
@@ -49,7 +75,7 @@ class Derived(Protocol[T]):
             value: The earlier value. Others still use it: it must stay as it is.
             library: The library as it is now.
             added: Tools that are new or have another definition now.
-            removed: Names that the earlier snapshot had and this one lacks.
+            removed: Names that this one lacks; the earlier one may have lacked some of them too.
         """
         ...
 
@@ -122,18 +148,27 @@ class DerivedValues:
     def after(self, change: Change, *, size: int) -> DerivedValues:
         """The values of a snapshot that differs by ``change`` and then has ``size`` tools.
 
-        Nothing is worked out now. A value that has fallen behind by more than half of the library
-        is let go: working it out afresh costs no more, and nobody seems to ask for it.
+        When nothing changed they are these very values. Nothing is worked out now. A value that
+        has fallen behind by more than half of the library is let go: working it out afresh costs
+        no more, and nobody seems to ask for it.
         """
+        if not change:
+            return self
         values = DerivedValues()
         behind = self._pending.copy()  # before what is known: another thread may move one over now
-        known = self._known.copy()
-        if not change:
-            values._known, values._pending = known, behind
-            return values
-        behind |= {kind: (value, Change()) for kind, value in known.items()}
+        behind |= {kind: (value, Change()) for kind, value in self._known.copy().items()}
         for kind, (value, so_far) in behind.items():
             together = so_far.then(change)
             if len(together) <= max(_SMALL_CHANGE, size // 2):
                 values._pending[kind] = (value, together)
+        return values
+
+    def or_else(self, others: DerivedValues) -> DerivedValues:
+        """These values, and for the kinds that are missing here those of ``others``."""
+        values = DerivedValues()
+        pending, known = self._pending.copy(), self._known.copy()
+        ours = {*pending, *known}
+        other_pending, other_known = others._pending.copy(), others._known.copy()
+        values._pending = pending | {k: v for k, v in other_pending.items() if k not in ours}
+        values._known = known | {k: v for k, v in other_known.items() if k not in ours}
         return values

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from agentkit.errors import DuplicateToolError, ToolNotFoundError
 from agentkit.library.bindings import bind_composites, has_composites
-from agentkit.library.derived import Change, Derived, DerivedValues
+from agentkit.library.derived import Change, Derived, DerivedCache, DerivedValues
 from agentkit.library.graph import DAG, Dag
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
@@ -29,6 +29,7 @@ class Library:
     Args:
         tools: Tools, or definitions of tools that do not run in this process.
         version: The epoch that the store gave this snapshot; 0 when it is in no store.
+        cache: Where derived values may be kept beyond this process; a store names its own.
 
     Raises:
         DuplicateToolError: Two different tools have the same name.
@@ -44,7 +45,13 @@ class Library:
         (3, False, 1)
     """
 
-    def __init__(self, tools: Iterable[Tool | ToolDefinition] = (), *, version: int = 0) -> None:
+    def __init__(
+        self,
+        tools: Iterable[Tool | ToolDefinition] = (),
+        *,
+        version: int = 0,
+        cache: DerivedCache | None = None,
+    ) -> None:
         by_name: dict[str, Tool] = {}
         for entry in tools:
             tool = entry if isinstance(entry, Tool) else Tool(definition=entry)
@@ -53,12 +60,18 @@ class Library:
                 raise DuplicateToolError(tool.name)
         self._tools = MappingProxyType(by_name)
         self._version = version
+        self._cache = cache
         self._values = DerivedValues()
 
     @property
     def version(self) -> int:
         """The epoch that the store gave this snapshot; 0 when it is in no store."""
         return self._version
+
+    @property
+    def cache(self) -> DerivedCache | None:
+        """Where derived values may be kept beyond this process; None without a store."""
+        return self._cache
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -126,18 +139,43 @@ class Library:
         """The same tools under the version that a store gave them."""
         return self._with(self._tools, Change(), version=version)
 
+    def continuing(self, earlier: Library) -> Library:
+        """The same library, which brings up to date what ``earlier`` worked out, as far as it can.
+
+        ``with_tools``, ``without`` and stores do this by themselves. It is for a library that was
+        made in another way from one that was in use, such as the next version of a store with the
+        tools of a program put into it.
+
+        Cost: a look at each tool of both.
+        """
+        added = {
+            name: tool
+            for name, tool in self._tools.items()
+            if not earlier._defines(tool.definition)
+        }
+        removed = frozenset(name for name in earlier._tools if name not in self._tools)
+        change = Change(added=added, removed=removed)
+        carried = earlier._values.after(change, size=len(self))
+        return self._with(self._tools, Change(), values=self._values.or_else(carried))
+
     def _defines(self, definition: ToolDefinition) -> bool:
         """Whether this very definition is in the library."""
         known = self._tools.get(definition.name)
         return known is not None and known.definition is definition
 
     def _with(
-        self, tools: Mapping[str, Tool], change: Change, *, version: int | None = None
+        self,
+        tools: Mapping[str, Tool],
+        change: Change,
+        *,
+        version: int | None = None,
+        values: DerivedValues | None = None,
     ) -> Library:
         """A library of ``tools``, which are known to be well-formed, at the same version."""
-        library = Library(version=self._version if version is None else version)
+        kept = self._version if version is None else version
+        library = Library(version=kept, cache=self._cache)
         library._tools = tools if isinstance(tools, MappingProxyType) else MappingProxyType(tools)
-        library._values = self._values.after(change, size=len(tools))
+        library._values = values or self._values.after(change, size=len(tools))
         return library
 
     def bind(self, functions: Mapping[str, Tool | Callable[..., Any]] | Iterable[Tool]) -> Library:

@@ -63,7 +63,7 @@ class MemoryStore:
             for name in step.change.removals:
                 del tools[name]
             tools |= {definition.name: definition for definition in step.change.upserts}
-        return Library(tools.values(), version=version)
+        return Library(tools.values(), version=version).continuing(self._newest)
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """Apply ``change``; see ``ToolStore.commit``."""

@@ -88,10 +88,31 @@ def m0002_episode_tables(db: Database) -> None:
     )
 
 
-MIGRATIONS: tuple[Migration, ...] = (m0001_tool_tables, m0002_episode_tables)
+def m0003_derived_values(db: Database) -> None:
+    """What was worked out about tools, which may be lost; and a quick way to what is new."""
+    db.execute(
+        """
+        CREATE TABLE derived (
+            key        TEXT PRIMARY KEY,
+            generation INTEGER NOT NULL,  -- the last time that somebody wrote and named it
+            checksum   BLOB NOT NULL,     -- BLAKE2b of the body, 16 bytes
+            body       BLOB NOT NULL
+        )
+        """
+    )
+    db.execute("CREATE INDEX revisions_by_version ON revisions (version)")
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    m0001_tool_tables,
+    m0002_episode_tables,
+    m0003_derived_values,
+)
 """In order. Append to it; never edit, reorder or remove."""
 
-_OUR_TABLES = frozenset({"definitions", "versions", "revisions", "episodes", "episode_tools"})
+_OUR_TABLES = frozenset(
+    {"definitions", "versions", "revisions", "episodes", "episode_tools", "derived"}
+)
 
 
 def bring_up_to_date(connection: SQLiteConnection) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agentkit.episodes import Episode
+from agentkit.library.derived_table import DerivedTable
 from agentkit.library.episode_tables import EpisodeTables
 from agentkit.library.library import Library
 from agentkit.library.migrations import bring_up_to_date
@@ -69,7 +70,7 @@ class SQLiteStore:
         except BaseException:
             self._connection.close()
             raise
-        self._tools = ToolTables(self._connection)
+        self._tools = ToolTables(self._connection, DerivedTable(self._connection))
         self._episodes = EpisodeTables(self._connection)
 
     def __repr__(self) -> str:

@@ -13,6 +13,7 @@ from agentkit.errors import (
     ToolNotFoundError,
 )
 from agentkit.library.changes import check_change, no_such_version, now
+from agentkit.library.derived import DerivedCache
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.sqlite_connection import SQLiteConnection, storable
 from agentkit.library.store import LibraryChange, ToolRevision
@@ -23,15 +24,14 @@ _NEWEST_VERSION = "SELECT coalesce(max(version), 0) FROM versions"
 _MADE_BY = "SELECT version FROM versions WHERE proposal_id = ?"
 
 _LOAD = """
-SELECT r.tool_name, r.digest, r.origin, d.body
-FROM (SELECT tool_name, max(version) AS version FROM revisions WHERE version <= ?
+SELECT r.tool_name, r.digest, r.origin, r.since, d.body
+FROM (SELECT tool_name, max(version) AS version FROM revisions WHERE version > ? AND version <= ?
       GROUP BY tool_name) AS newest
 JOIN revisions AS r ON r.tool_name = newest.tool_name AND r.version = newest.version
-LEFT JOIN definitions AS d ON d.digest = r.digest AND r.version > ?
-WHERE r.digest IS NOT NULL
+LEFT JOIN definitions AS d ON d.digest = r.digest
 ORDER BY r.since, r.place
 """
-"""The tools at one version; without a body those that an earlier snapshot holds already."""
+"""What differs between two versions: each tool as the later one has it, no digest if removed."""
 
 _HISTORY = """
 SELECT v.version, v.proposal_id, v.author, v.reason, v.evidence, v.created_at,
@@ -61,9 +61,10 @@ class _Encoded:
 class ToolTables:
     """The five methods of ``ToolStore`` over a connection, but ``close``."""
 
-    def __init__(self, connection: SQLiteConnection) -> None:
+    def __init__(self, connection: SQLiteConnection, cache: DerivedCache) -> None:
         self._connection = connection
-        self._newest = Library()
+        self._cache = cache
+        self._newest = Library(cache=cache)
 
     def load(self, version: int | None = None) -> Library:
         """See ``SQLiteStore.load``."""
@@ -74,16 +75,25 @@ class ToolTables:
         known = self._newest
         if wanted == known.version:
             return known
-        base = known if known.version < wanted else Library()
-        rows = self._connection.execute(_LOAD, (wanted, base.version))
-        tools = [
-            base[name] if body is None else self._definition(digest, origin, body)
-            for name, digest, origin, body in rows
-        ]
-        library = Library(tools, version=wanted)
+        base = known if 0 < known.version < wanted else Library(cache=self._cache)
+        library = self._after(base, wanted)
         if wanted == newest:
             self._newest = library
         return library
+
+    def _after(self, base: Library, version: int) -> Library:
+        """The snapshot at ``version``, from an earlier one and what came after it."""
+        gone: list[str] = []
+        tools: list[ToolDefinition] = []
+        for name, digest, origin, since, body in self._connection.execute(
+            _LOAD, (base.version, version)
+        ):
+            if digest is None or (since > base.version and name in base):
+                gone.append(name)  # one that came again stands behind the others
+            if digest is not None:
+                tools.append(self._definition(digest, origin, body))
+        rest = base.without(gone) if gone and len(base) else base
+        return rest.with_tools(tools).at_version(version)
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """See ``ToolStore.commit``."""
@@ -135,7 +145,8 @@ class ToolTables:
 
     def _definition(self, digest: str, origin: str, body: str) -> ToolDefinition:
         try:
-            return ToolDefinition.from_json({**json.loads(body), "origin": json.loads(origin)})
+            record = {**json.loads(body), "origin": json.loads(origin)}
+            return ToolDefinition.from_json(record, digest=digest)
         except (ValueError, TypeError, AttributeError, DefinitionError) as error:
             raise StoreFormatError(
                 f"{self._connection.path} holds a definition that can not be read ({digest}): "

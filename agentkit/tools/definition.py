@@ -325,8 +325,13 @@ class ToolDefinition:
         return _without_empty(record, keep="signature")
 
     @classmethod
-    def from_json(cls, record: JsonObject) -> ToolDefinition:
+    def from_json(cls, record: JsonObject, *, digest: str | None = None) -> ToolDefinition:
         """The inverse of ``to_json``.
+
+        Args:
+            record: The JSON object.
+            digest: The digest, when the caller kept it with the record; working it out costs as
+                much as the reading.
 
         Raises:
             DefinitionError: The record is not a definition, or its format is newer than ours.
@@ -340,7 +345,7 @@ class ToolDefinition:
                     tool_name=name,
                 )
             signature = dict(record.get("signature", {}))
-            return cls(
+            definition = cls(
                 name=record["name"],
                 signature=Signature(
                     parameters=signature.get("parameters", {"type": "object", "properties": {}}),
@@ -361,6 +366,9 @@ class ToolDefinition:
                 f"not a tool definition ({type(error).__name__}: {error}): {str(record)[:200]}",
                 tool_name=name,
             ) from error
+        if digest is not None:
+            definition.__dict__["digest"] = digest  # where the cached property looks first
+        return definition
 
 
 def _fields(record: Any) -> dict[str, Any]:

@@ -8,8 +8,10 @@ from typing import Any
 
 from agentkit.library.derived import Snapshot
 from agentkit.retrieval.index.channel import Channel, Mask
+from agentkit.retrieval.index.saved import Parts, SavedSegments
 from agentkit.retrieval.index.segment import LARGEST, Segment
 from agentkit.retrieval.index.tool_index import Part, ToolIndex
+from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
 _SMALL = 64
@@ -32,14 +34,25 @@ class IndexConfig:
         channels: What is worked out about each tool; the order does not matter to results.
         largest: Most tools of a segment, at most 65,535. An insert never waits for the merge of
             a larger one.
+        kept_from: How many tools a segment has at least to be kept in the store; a smaller one is
+            made anew in less time than its place in the file is worth.
     """
 
     channels: tuple[Channel[Any], ...] = ()
     largest: int = LARGEST
+    kept_from: int = 256
 
     def build(self, library: Snapshot) -> ToolIndex:
-        """The index of a whole library."""
-        return self._index(self._segments(list(library.tools.values())))
+        """The index of a whole library, from segments that its store kept as far as there are."""
+        definitions = {name: tool.definition for name, tool in library.tools.items()}
+        if library.cache is None:
+            return self._index(self._segments(tuple(definitions.values())))
+        saved = SavedSegments(cache=library.cache, channels=self.channels)
+        found = saved.find(tuple(definitions.values()))
+        parts = self._settled([*found.parts, *self._segments(found.rest)])
+        large = [segment for segment, _ in parts if len(segment) >= self.kept_from]
+        saved.keep(large, known=found.digests, definitions=definitions)
+        return self._index(parts)
 
     def update(
         self, value: ToolIndex, library: Snapshot, added: Sequence[Tool], removed: Collection[str]
@@ -51,18 +64,16 @@ class IndexConfig:
             if (row := value.row(name)) is not None
         ]
         parts = _without(value.parts, gone)
-        return self._index(self._settled([*parts, *self._segments(added)]))
+        new = self._segments([tool.definition for tool in added])
+        return self._index(self._settled([*parts, *new]))
 
-    def _segments(self, tools: Sequence[Tool]) -> list[tuple[Segment, Mask | None]]:
-        definitions = [tool.definition for tool in tools]
+    def _segments(self, definitions: Sequence[ToolDefinition]) -> Parts:
         return [
             (Segment.of(definitions[start : start + self.largest], self.channels), None)
             for start in range(0, len(definitions), self.largest)
         ]
 
-    def _settled(
-        self, parts: list[tuple[Segment, Mask | None]]
-    ) -> list[tuple[Segment, Mask | None]]:
+    def _settled(self, parts: Parts) -> Parts:
         """The segments after merging what is small, and cleaning what is mostly gone."""
         first = _first_to_merge([len(segment) for segment, _ in parts], self.largest)
         kept = [self._cleaned(*part) for part in parts[:first]]
@@ -77,7 +88,7 @@ class IndexConfig:
             return segment, mask
         return Segment.merged([(segment, mask)], self.channels), None
 
-    def _index(self, segments: Sequence[tuple[Segment, Mask | None]]) -> ToolIndex:
+    def _index(self, segments: Parts) -> ToolIndex:
         parts, offset = [], 0
         for segment, mask in segments:
             living = len(segment) if mask is None else int(mask.sum())
@@ -86,7 +97,7 @@ class IndexConfig:
         return ToolIndex(tuple(parts), self.channels)
 
 
-def _without(parts: Sequence[Part], gone: Sequence[int]) -> list[tuple[Segment, Mask | None]]:
+def _without(parts: Sequence[Part], gone: Sequence[int]) -> Parts:
     """The segments with the rows of ``gone`` taken out; masks of earlier versions stay."""
     import numpy as np
 

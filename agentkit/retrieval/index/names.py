@@ -10,6 +10,7 @@ from itertools import compress
 from typing import TYPE_CHECKING
 
 from agentkit.retrieval.index.channel import Mask
+from agentkit.retrieval.index.packing import pack_arrays, unpack_arrays
 from agentkit.retrieval.index.phrases import PhraseTable, Spans
 from agentkit.retrieval.index.postings import key_of
 
@@ -77,6 +78,33 @@ class NameTable:
             keys=keys[order],
             rows=order.astype(np.uint16),
             phrases=PhraseTable.of(phrases),
+        )
+
+    def to_bytes(self) -> bytes:
+        """All but the names themselves, which the definitions hold."""
+        return pack_arrays(
+            {
+                "keys": self.keys,
+                "rows": self.rows,
+                "phrase_lengths": self.phrases.lengths,
+                "phrase_keys": self.phrases.keys,
+                "phrase_rows": self.phrases.rows,
+            }
+        )
+
+    @classmethod
+    def from_bytes(cls, blob: bytes, names: Sequence[str]) -> NameTable:
+        """The inverse of ``to_bytes``."""
+        arrays = unpack_arrays(blob)
+        return cls(
+            names=tuple(names),
+            keys=arrays["keys"],
+            rows=arrays["rows"],
+            phrases=PhraseTable(
+                lengths=arrays["phrase_lengths"],
+                keys=arrays["phrase_keys"],
+                rows=arrays["phrase_rows"],
+            ),
         )
 
     @cached_property

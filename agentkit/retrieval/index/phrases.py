@@ -65,12 +65,12 @@ class PhraseTable:
     """Hashes of phrases, by length.
 
     Attributes:
-        lengths: Each length that occurs, in characters.
+        lengths: int32[lengths]: each length that occurs, in characters, ascending.
         keys: uint64[phrases], ascending.
         rows: uint16[phrases]: the row of each key.
     """
 
-    lengths: tuple[int, ...]
+    lengths: NDArray[np.int32]
     keys: Words
     rows: NDArray[np.uint16]
 
@@ -83,7 +83,7 @@ class PhraseTable:
         keys = np.fromiter(hashes, np.uint64, len(phrases))
         order = np.argsort(keys, kind="stable")
         return cls(
-            lengths=tuple(sorted({len(phrase) for phrase in phrases.values()})),
+            lengths=np.array(sorted({len(phrase) for phrase in phrases.values()}), np.int32),
             keys=keys[order],
             rows=np.fromiter(phrases, np.uint16, len(phrases))[order],
         )
@@ -93,7 +93,7 @@ class PhraseTable:
         import numpy as np
 
         found: list[tuple[int, int]] = []
-        for length in self.lengths:
+        for length in self.lengths.tolist():
             if length > len(spans.text):
                 break
             starts, hashes = spans.of_length(length)
