@@ -64,12 +64,12 @@ def _print_outlook(checkup: Checkup) -> None:
     click.echo()
     say("each in full, with why and what to do: --check CODE; about one tool: --tool NAME")
     words, contracts = checkup.proposals("L2"), checkup.proposals("L1")
-    if words or contracts:
-        saved = sum(proposal.saved for proposal in (*words, *contracts))
-        say(
-            f"can be mended mechanically: the texts of {plural(len(words), 'tool')}, the schemas "
-            f"of {len(contracts):,}; {saved:,} tokens less (--proposals FILE, --apply)"
-        )
+    saved = sum(proposal.saved for proposal in (*words, *contracts))
+    parts = [f"the texts of {plural(len(words), 'tool')}"] if words else []
+    parts += [f"the schemas of {plural(len(contracts), 'tool')}"] if contracts else []
+    if parts:
+        say(f"can be mended mechanically: {' and '.join(parts)}, {saved:,} tokens less")
+        say("these are written by --proposals FILE; texts are mended by --apply")
 
 
 def print_kinds(checkup: Checkup, *, limit: int | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -107,7 +107,7 @@ class Checkup:
     Attributes:
         catalogue: What was examined.
         weights: What each tool costs, the heaviest first.
-        findings: The worst first, then by the order of the checks and by tool.
+        findings: The worst first, then in the order of the checks, then what costs most.
     """
 
     catalogue: Catalogue
@@ -198,11 +198,16 @@ def examine(
         if finding.kind.code in wanted
     ]
     order = {kind.code: at for at, kind in enumerate(KINDS.values())}
-    found.sort(
-        key=lambda one: (SEVERITIES.index(one.kind.severity), order[one.kind.code], one.tools)
-    )
+    found.sort(key=lambda one: _worst_first(one, order))
     weights = sorted(catalogue.weights.values(), key=lambda w: (-w.tokens, w.tool))
     return Checkup(catalogue=catalogue, weights=tuple(weights), findings=tuple(found))
+
+
+def _worst_first(finding: Finding, order: Mapping[str, int]) -> tuple[object, ...]:
+    """By severity, then kind by kind in the order of the checks, what costs most first."""
+    kind = finding.kind
+    severity = SEVERITIES.index(kind.severity)
+    return severity, order[kind.code], -finding.tokens, finding.tools, finding.what
 
 
 def _require(given: Sequence[str], known: Iterable[str], what: str, hint: str) -> None:

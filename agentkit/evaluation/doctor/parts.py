@@ -8,11 +8,11 @@ from typing import Any, Literal, TypeAlias
 
 from agentkit.messages import JsonObject
 
-Role: TypeAlias = Literal["root", "property", "items", "branch", "definition"]
+Role: TypeAlias = Literal["root", "property", "pattern", "items", "branch", "definition"]
 
 _MAPS: Mapping[str, Role] = {
     "properties": "property",
-    "patternProperties": "property",
+    "patternProperties": "pattern",
     "$defs": "definition",
     "definitions": "definition",
     "dependentSchemas": "branch",

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from agentkit.evaluation.doctor.finding import Kind
 from agentkit.evaluation.doctor.listing import listed
 from agentkit.evaluation.doctor.parts import Part, parts, type_names
-from agentkit.evaluation.doctor.schema_mends import ghosts
 from agentkit.tools.definition import ToolDefinition
 
 Search = Callable[[ToolDefinition], Iterator[str]]
@@ -52,7 +51,6 @@ _GEMINI_FUNCTIONS = (
 _GEMINI_SCHEMA = "https://ai.google.dev/api/caching#Schema"
 _GEMINI_TYPE = "https://github.com/zed-industries/zed/issues/53919"
 _GEMINI_ITEMS = "https://github.com/NousResearch/hermes-agent/pull/69924"
-_GEMINI_REQUIRED = "https://github.com/Kilo-Org/kilocode/pull/11955"
 
 _STRICT_REFUSED_TEXT = """
 allOf oneOf not dependentRequired dependentSchemas if then else patternProperties
@@ -162,11 +160,6 @@ def _gemini_type(part: Part) -> str | None:
     return None if is_known else f"format {found}"
 
 
-def _gemini_required(part: Part) -> str | None:
-    names = ghosts(part.schema)
-    return f"required {listed(names)}" if names else None
-
-
 _REQUEST_FAILS = "The whole request fails, whichever tool the user needs."
 
 REFUSED_NAME = Kind(
@@ -197,13 +190,6 @@ REFUSED_ARRAY = Kind(
     title="arrays without items, which providers refuse",
     why=_REQUEST_FAILS,
     advice="Declare items.",
-)
-REFUSED_REQUIRED = Kind(
-    code="refused_required",
-    severity="error",
-    title="required names without a property, which providers refuse",
-    why=_REQUEST_FAILS,
-    advice="Add the property, or drop the name.",
 )
 REFUSED_KEYWORD = Kind(
     code="refused_keyword",
@@ -258,7 +244,6 @@ PROVIDER_RULES: tuple[ProviderRule, ...] = (
     _rule("anthropic", REFUSED_KEY, _keys_like(_KEYS), _CLAUDE_KEYS),
     _rule("gemini", REFUSED_NAME, _name_like(_GEMINI_NAMES), _GEMINI_FUNCTIONS),
     _rule("gemini", REFUSED_ARRAY, _part_is(_array_without_items), _GEMINI_ITEMS),
-    _rule("gemini", REFUSED_REQUIRED, _part_is(_gemini_required), _GEMINI_REQUIRED),
     _rule("gemini", REFUSED_KEYWORD, _part_is(_gemini_keyword), _GEMINI_SCHEMA),
     _rule("gemini", REFUSED_TYPE, _part_is(_gemini_type), _GEMINI_TYPE),
     _rule("openai-strict", REFUSED_KEYWORD, _part_is(_strict_keyword), _OPENAI_STRICT),

@@ -15,6 +15,7 @@ _NAME, _DESCRIPTION, _PARAMETER_NAME, _PARAMETER_TEXT = 3.0, 1.0, 0.5, 0.25
 """What an occurrence counts by field, as in ``agentkit.retrieval.FieldWeights``."""
 
 _SATURATION = 1.2
+_FEWEST_SPEAKERS = 3
 
 
 class TermWeights:
@@ -31,6 +32,9 @@ class TermWeights:
         self._terms = {definition.name: _by_term(definition) for definition in definitions}
         counts = Counter(term for found in self._terms.values() for term in found)
         total = len(self._terms)
+        self._common = {
+            term for term, count in counts.items() if count > max(_FEWEST_SPEAKERS, total / 10)
+        }
         self._rarity = {
             term: math.log(1 + (total - count + 0.5) / (count + 0.5))
             for term, count in counts.items()
@@ -51,24 +55,24 @@ class TermWeights:
     def only(self, first: ToolDefinition, second: ToolDefinition) -> tuple[str, ...]:
         """Words of the first tool's name and first sentence that the second lacks altogether.
 
-        The rarest come first; numbers and codes are left out.
+        The rarest come first; numbers, codes and what a tenth of all tools say are left out.
         """
         other = self._terms[second.name]
         name = terms(first.origin.original_name or first.name)
         opening = next(iter(sentences(first.description.summary)), "")
         said = dict.fromkeys((*name, *terms(opening)))
-        found = [term for term in said if term not in other and _is_word(term)]
+        found = [term for term in said if term not in other and self._tells(term)]
         return tuple(sorted(found, key=lambda term: (-self._rarity.get(term, 0.0), term)))
+
+    def _tells(self, term: str) -> bool:
+        is_word = len(term) > 1 and not any(char.isdigit() for char in term)
+        return is_word and term not in self._common
 
     def _weights(self, definition: ToolDefinition) -> Mapping[str, float]:
         return {
             term: self._rarity[term] * count / (_SATURATION + count)
             for term, count in self._terms[definition.name].items()
         }
-
-
-def _is_word(term: str) -> bool:
-    return len(term) > 1 and not any(char.isdigit() for char in term)
 
 
 def _by_term(definition: ToolDefinition) -> dict[str, float]:

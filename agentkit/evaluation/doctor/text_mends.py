@@ -18,7 +18,7 @@ _CLOSING_TAG = re.compile(rf"</({_PAIRED_TAGS})\s*>", re.IGNORECASE)
 _BREAKING_TAG = re.compile(r"<(?:/?(?:p|div|li|tr|ul|ol|table|h[1-6])\b|br\b)", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|nbsp|ndash|mdash|hellip|#\d{2,5}|#x[0-9a-f]{2,5});")
 _CODE = re.compile(r"```|^[ \t]*\|.*\|[ \t]*$|^( {4}|\t)\S.*[{}()=;][ \t]*$", re.MULTILINE)
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\d\"'(\[])|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z\d\"'(\[<*`])|\n+")
 _FEWEST_WORDS = 4
 _JOINERS = {"\u200c", "\u200d"}
 _KEPT_CONTROLS = {"\t", "\n", "\r"}

@@ -82,7 +82,7 @@ def _bytes(definition: ToolDefinition) -> dict[str, int]:
 
 def _add(found: dict[str, int], part: Part) -> None:
     is_nested = part.depth > 1 or part.role == "definition"
-    if part.role == "property":
+    if part.name:
         found["nested schema" if is_nested else "parameter names"] += _size(part.name)
     for key, value in part.own.items():
         if key == "description":

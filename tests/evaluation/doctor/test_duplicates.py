@@ -1,7 +1,7 @@
 """The same tool under several names, and tools that only look like it."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import ToolDefinition
@@ -84,6 +84,7 @@ def test_tools_made_from_one_template_are_siblings(look):
     assert found.kind.severity == "note"
 
 
+@settings(deadline=None)
 @given(st.lists(TEXTS, min_size=2, max_size=12), st.sampled_from([0.5, 0.8]))
 def test_no_pair_of_the_likeness_asked_for_is_missed(texts, least):
     """The index finds what comparing all with all finds, for catalogues below its bound."""

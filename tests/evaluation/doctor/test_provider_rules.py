@@ -25,7 +25,6 @@ def nested(levels):
         ("anthropic", {"properties": {"x" * 65: {"type": "string"}}}, "refused_parameter_name"),
         ("openai", {"properties": {"a": {"type": "array"}}}, "refused_array"),
         ("gemini", {"properties": {"a": {"type": "array"}}}, "refused_array"),
-        ("gemini", {"required": ["ghost"]}, "refused_required"),
         ("gemini", {"properties": {"a": {"$ref": "#/$defs/A"}}}, "refused_keyword"),
         ("gemini", {"additionalProperties": False}, "refused_keyword"),
         ("gemini", {"properties": {"a": {"type": ["string", "null"]}}}, "refused_type"),

@@ -24,6 +24,11 @@ def test_parameters_without_texts_are_listed_with_their_paths(a_tool, look):
             "city": {"type": "string"},
             "unit": {"enum": ["C", "F"]},
             "place": {"$ref": "#/$defs/Place"},
+            "by_code": {
+                "type": "object",
+                "description": "Limits by the code of a place.",
+                "patternProperties": {"^[A-Z]{3}$": {"type": "number"}},
+            },
             "filters": {
                 "type": "object",
                 "description": "What to leave out.",

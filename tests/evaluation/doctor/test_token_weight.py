@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import ToolDefinition
@@ -28,6 +28,7 @@ SCHEMAS = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(NAMES, WORDS, st.dictionaries(NAMES, SCHEMAS, max_size=3))
 def test_fields_add_up_to_the_whole(name, text, properties):
     """What the fields cost together is what the schema as sent costs, and none is below zero."""

@@ -3,7 +3,7 @@
 import base64
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit.evaluation.doctor.text_mends import (
@@ -27,6 +27,7 @@ TEXTS = st.lists(PIECES, max_size=12).map("".join)
 
 
 @pytest.mark.parametrize("mend", MENDS)
+@settings(deadline=None)
 @given(text=TEXTS)
 def test_mending_twice_is_mending_once(mend, text):
     """Each mend leaves nothing for itself to do."""
@@ -34,6 +35,7 @@ def test_mending_twice_is_mending_once(mend, text):
     assert mend(once) == once
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_mending_leaves_nothing_to_find(text):
     """After a mend its own search finds nothing."""
@@ -42,6 +44,7 @@ def test_mending_leaves_nothing_to_find(text):
     assert repeats(without_repeats(text)) == ()
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(categories=["L", "Nd", "Po", "Zs"]), max_size=60))
 def test_plain_texts_keep_their_words(text):
     """What has no markup and nothing invisible keeps every character but blanks."""

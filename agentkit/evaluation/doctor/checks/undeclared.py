@@ -58,11 +58,12 @@ UNTYPED_ITEMS = Kind(
     why="The model has to guess what goes into the list; some providers refuse such a schema.",
     advice="Declare items.",
 )
+# Gemini's refusal: https://github.com/Kilo-Org/kilocode/pull/11955
 GHOST = Kind(
     code="ghost_required",
     severity="error",
     title="required names that are no properties",
-    why="No call can be right by the schema except by chance; Gemini refuses the request.",
+    why="The model is told to give what is nowhere described; Gemini refuses the whole request.",
     advice="Add the property, or drop the name.",
 )
 UNTYPED_ENUM = Kind(
