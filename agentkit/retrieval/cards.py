@@ -10,9 +10,10 @@ from typing import Any
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 
-_LONGEST_SENTENCE = 160
+_LONGEST_SENTENCE = 120
 _LONGEST_ENUM = 6
 _LONGEST_TYPE = 60
+_SAYS_NOTHING = {"", "any", "object"}
 _SENTENCE_END = re.compile(
     r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s+(?![a-z])"  # a small letter goes on with the sentence
     "|(?<=[\u3002\uff01\uff1f])"  # full-width marks need no space after them
@@ -23,9 +24,9 @@ def card(definition: ToolDefinition) -> str:
     """One line that tells what a tool is for and what it takes.
 
     The form is ``name(p: type, ...) -> type  # first sentence``: the parameters that a call must
-    give, three dots for the others, the arrow when the result is declared. A card is there to tell
-    whether a tool is worth its full schema; without optional parameters 32 cards cost a fifth to a
-    third less. Line breaks inside names or texts become spaces.
+    give, three dots for the others, the arrow when the result is declared as more than some object.
+    A card is there to tell whether a tool is worth its full schema: without optional parameters 32
+    cards cost a fifth to a third less. Line breaks inside names or texts become spaces.
 
     Example:
         >>> area = ToolDefinition.from_schema(
@@ -50,7 +51,8 @@ def card(definition: ToolDefinition) -> str:
     ]
     if len(parameters) < len(signature.properties):
         parameters.append("...")
-    result = "" if signature.result is None else f" -> {type_text(signature.result)}"
+    given = "" if signature.result is None else type_text(signature.result)
+    result = "" if given in _SAYS_NOTHING else f" -> {given}"
     sentence = first_sentence(definition.text)
     comment = f"  # {sentence}" if sentence else ""
     return _one_line(f"{definition.name}({', '.join(parameters)}){result}") + comment
@@ -71,7 +73,7 @@ def schema_text(definition: ToolDefinition) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of ``text`` on one line, cut at 160 characters."""
+    """The first sentence of ``text`` on one line, cut at 120 characters."""
     sentence = _SENTENCE_END.split(text.strip(), maxsplit=1)[0]
     return _clipped(_one_line(sentence), _LONGEST_SENTENCE)
 

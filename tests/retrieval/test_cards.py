@@ -24,9 +24,15 @@ def test_a_card_has_parameters_result_and_first_sentence():
             "properties": {"amount": {"type": "number"}, "term": {"enum": [36, 48, 60]}},
             "required": ["amount"],
         },
-        result={"type": "object"},
+        result={"type": "number"},
     )
-    assert card(definition) == ("loan.quote(amount: number, ...) -> object  # Quote a loan.")
+    assert card(definition) == ("loan.quote(amount: number, ...) -> number  # Quote a loan.")
+
+
+@pytest.mark.parametrize("result", [{"type": "object"}, {}])
+def test_a_result_of_no_particular_type_is_left_out(result):
+    """That something comes back needs no words."""
+    assert card(ToolDefinition.from_schema("ping", "Ping.", {}, result=result)) == "ping()  # Ping."
 
 
 def test_a_bare_tool_has_a_bare_card():
@@ -66,7 +72,7 @@ def test_types_in_a_word(schema, text):
         ("Really? Yes.", "Really?"),
         ("第一句。第二句。", "第一句。"),
         ("line one\n  line two", "line one line two"),
-        ("x" * 200, "x" * 159 + "\u2026"),
+        ("x" * 200, "x" * 119 + "\u2026"),
         ("", ""),
     ],
 )

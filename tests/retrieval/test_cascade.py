@@ -140,14 +140,14 @@ async def test_a_tool_too_large_is_passed_over(define):
 
 
 async def test_the_whole_shortlist_is_shown_before_more_schemas_are(define):
-    """Beside the best tool in full, cards of all others fit; only what is left makes schemas."""
+    """Beside the two best tools, cards of all others fit; only what is left makes schemas."""
     tools = [define(f"rocket_{number}", "Launch a rocket.", fuel="Kind.") for number in range(12)]
     library = Library(tools)
     everything = sum(estimate_tokens(card(tool) + "\n") for tool in tools)
-    for budget in range(everything + cost(tools[0]), everything + 6 * cost(tools[0]), 7):
+    for budget in range(everything + 2 * cost(tools[0]), everything + 6 * cost(tools[0]), 7):
         found = await CascadeRetriever(token_budget=budget).retrieve("rocket", library)
         assert len(found.hits) == 12
-        assert 1 <= len(found.offered) <= 5
+        assert 2 <= len(found.offered) <= 5
     assert len(found.offered) == 5
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_VERSION = 2
+_VERSION = 3
 """Raise it when ``card`` or ``estimate_tokens`` gives something else than before."""
 
 
