@@ -41,8 +41,8 @@ def search(query: str, *, limit: int, explain: bool, store_url: str, as_json: bo
     appear as one-line cards at most.
     """
     with opened_to_read(store_url) as store:
-        library = store.load()
-    found = asyncio.run(default_retriever().retrieve(query, library))
+        library = store.load()  # while it is open it also gives, and keeps, the search index
+        found = asyncio.run(default_retriever().retrieve(query, library))
     if as_json:
         print_json(_as_json(found, library, limit, explain=explain))
         return
