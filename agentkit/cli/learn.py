@@ -115,8 +115,8 @@ def _word(word: UnmatchedWord) -> dict[str, Any]:
 def _print(report: LearnReport, words: Sequence[UnmatchedWord]) -> None:
     if report.added:
         _print_examples(report)
-        click.echo("")
     if words:
+        click.echo("\n" if report.added else "", nl=False)
         _print_words(words[:WORDS_SHOWN])
     say(str(report))
     if report.reasons:

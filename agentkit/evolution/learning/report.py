@@ -47,7 +47,7 @@ class LearnReport:
         version: The library version that holds the lessons, with ``is_written``; else the one
             that was looked at.
         is_written: Whether this made a new library version.
-        uses: Successful calls in episodes that went well.
+        uses: Successful calls in episodes that went well, once for each text that they served.
         added: The new examples, by tool.
         skipped: Calls that taught nothing, with the reason.
         evidence: Ids of the episodes that taught something.

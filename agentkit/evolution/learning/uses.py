@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from agentkit.agent.search import SEARCH_TOOL
 from agentkit.episodes import Episode, RetrievalTrace
 from agentkit.messages import JsonObject
+from agentkit.retrieval.words import terms
 
 Passed: TypeAlias = Callable[[Episode], bool]
 """Whether an episode went well enough to learn from."""
@@ -15,7 +17,7 @@ Passed: TypeAlias = Callable[[Episode], bool]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Use:
-    """One call that succeeded.
+    """One call that succeeded, and words that it served.
 
     Attributes:
         tool: The tool that was called.
@@ -41,8 +43,9 @@ def uses_of(episodes: Iterable[Episode], *, passed: Passed = has_passed) -> tupl
     """The successful calls of episodes that went well, oldest episode first.
 
     A call served the sub-goal for which its tool was ranked best, when a planner had split the
-    request, and else the whole request. A request is not cut into sentences for the calls that it
-    led to: that was measured, and finds tools less well (``docs/learning.md``).
+    request, and else the whole request; and the words of the search with which the model itself
+    found the tool, which makes a second use. A request is not cut into sentences for the calls
+    that it led to: that was measured, and finds tools less well (``docs/learning.md``).
 
     Args:
         episodes: What happened. One that answers the waiting calls of another takes over its
@@ -70,18 +73,24 @@ def uses_of(episodes: Iterable[Episode], *, passed: Passed = has_passed) -> tupl
 def _uses(episode: Episode, known: Mapping[str, Episode]) -> Iterator[Use]:
     begun = _begun(episode, known)
     served = _Served(request=begun.request, trace=_trace(begun))
+    searches: list[RetrievalTrace] = []
     for turn in episode.turns:
         results = {result.call_id: result for result in turn.results}
         for call in turn.message.tool_calls:
             result = results.get(call.call_id)
-            if result is not None and result.status == "ok":
+            if result is None or result.status != "ok":
+                continue
+            if turn.searches and call.name == SEARCH_TOOL:
+                continue  # the model looked for tools
+            for query in served.queries(call.name, searches):
                 yield Use(
                     tool=call.name,
                     arguments=call.arguments,
                     result=result.value,
-                    query=served.words(call.name),
+                    query=query,
                     episode_id=episode.episode_id,
                 )
+        searches += turn.searches
 
 
 def _begun(episode: Episode, known: Mapping[str, Episode]) -> Episode:
@@ -99,12 +108,30 @@ def _trace(episode: Episode) -> RetrievalTrace | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Served:
-    """What the tools of one episode were for."""
+    """What the tools of one episode were for.
+
+    Attributes:
+        request: What the user said.
+        trace: What was found for it; None when all tools were offered.
+    """
 
     request: str
     trace: RetrievalTrace | None
 
-    def words(self, tool: str) -> str:
+    def queries(self, tool: str, searches: Sequence[RetrievalTrace]) -> Iterator[str]:
+        """The words that a call served: those of the user, or of a planner, come first.
+
+        A tool that the request did not find, and a search of the model did, served the words of
+        that search as well, unless the model called it by its name.
+        """
+        yield self._asked(tool)
+        if self.trace is not None and tool in self.trace.offered:
+            return
+        found = next((one for one in reversed(searches) if tool in one.shortlist), None)
+        if found is not None and not set(terms(found.query)) <= set(terms(tool)):
+            yield found.query
+
+    def _asked(self, tool: str) -> str:
         goals = () if self.trace is None else self.trace.goals
         ranked = [(goal.ranked.index(tool), goal.intent) for goal in goals if tool in goal.ranked]
         if not ranked:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from agentkit.episodes import RetrievalTrace, Turn
 from agentkit.evolution.learning import uses_of
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 
 ROME = ("weather", {"city": "Rome"}, "sunny")
 MAIL = ("send_mail", {"to": "Ann", "text": "sunny"}, "sent")
@@ -30,6 +36,41 @@ def test_a_tool_that_no_sub_goal_found_serves_the_request(episode):
     """What the planner left out was done for the user all the same."""
     one = episode("Tell Ann whether it rains.", ROME, MAIL, goals=[("tell Ann", ["send_mail"])])
     assert served(one) == [("weather", one.request), ("send_mail", "tell Ann")]
+
+
+def searched(one, query, *found, offered=()):
+    """The episode with a search of the model before its calls."""
+    call = ToolCall(call_id="s", name="search_tools", arguments={"query": query})
+    result = ToolResult(call_id="s", name="search_tools", status="ok", value="found")
+    trace = RetrievalTrace(query=query, shortlist=found, offered=found)
+    first = RetrievalTrace(query=one.request, shortlist=offered, offered=offered)
+    search = Turn(
+        message=AssistantMessage(tool_calls=(call,)),
+        results=(result,),
+        retrieval=first,
+        searches=(trace,),
+    )
+    return replace(one, turns=(search, *one.turns))
+
+
+def test_a_tool_that_the_model_searched_for_serves_both(episode):
+    """The words of the user, who did not find it, and those of the model, who did."""
+    one = searched(episode("Umbrella?", ROME), "rain forecast", "weather")
+    assert served(one) == [("weather", "Umbrella?"), ("weather", "rain forecast")]
+
+
+@pytest.mark.parametrize(
+    ("query", "found", "offered"),
+    [
+        ("weather", "weather", ""),  # by its name
+        ("send something", "send_mail", ""),  # something else was found
+        ("rain forecast", "weather", "weather"),  # it was offered already
+    ],
+)
+def test_a_search_that_says_nothing_new_serves_nothing(episode, query, found, offered):
+    """Only the words that brought a tool are its words."""
+    one = searched(episode("Umbrella?", ROME), query, found, offered=(offered,))
+    assert served(one) == [("weather", "Umbrella?")]
 
 
 def test_failed_calls_serve_nothing(episode):
