@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from agentkit.retrieval.index.channel import Mask
@@ -166,7 +167,7 @@ class ExampleChannel:
         import numpy as np
 
         scores = np.zeros(index.size, np.float32)
-        keys = np.fromiter(self._keys(text), np.uint64)
+        keys = np.fromiter(self._keys(text, {}), np.uint64)
         parts = [(part, data, _postings(data, keys)) for part, data in index.data(self)]
         living = [
             None if part.alive is None else part.alive[data.owners] for part, data, _ in parts
@@ -188,18 +189,23 @@ class ExampleChannel:
                     scores[part.rows] *= part.alive
         return scores
 
-    def _keys(self, text: str) -> Iterable[int]:
-        return map(key_of, [*dict.fromkeys(self.split(text))][:_LONGEST_QUERY])
+    def _keys(self, text: str, known: dict[str, int]) -> Iterator[int]:
+        """The keys of a text's terms; ``known`` remembers those of terms that come again."""
+        for term in islice(dict.fromkeys(self.split(text)), _LONGEST_QUERY):
+            if term not in known:
+                known[term] = key_of(term)
+            yield known[term]
 
     # --- keeping ----------------------------------------------------------------------------------
 
     def build(self, definitions: Sequence[ToolDefinition]) -> ExamplePostings:
         """The requests of the examples of some definitions."""
         owners, examples = [], []
+        known: dict[str, int] = {}
         for row, definition in enumerate(definitions):
             texts = dict.fromkeys(one.query for one in definition.examples if one.query)
             for text in [*texts][-self.most :]:
-                if keys := frozenset(self._keys(text)):
+                if keys := frozenset(self._keys(text, known)):
                     owners.append(row)
                     examples.append(keys)
         return ExamplePostings.of(owners, examples)
@@ -260,11 +266,11 @@ def _likeness(
     """For each example the rarity of the terms that it shares, times the share of its terms."""
     import numpy as np
 
-    shared = np.zeros(len(data.owners), np.float32)
-    count = np.zeros(len(data.owners), np.float32)
-    for places, rarity in zip(found, rarities, strict=True):
-        shared[places] += np.float32(rarity)
-        count[places] += 1
+    size = len(data.owners)
+    places = np.concatenate([*found, np.zeros(0, np.uint32)])
+    weights = np.repeat(rarities, [len(one) for one in found])
+    shared = np.bincount(places, weights, minlength=size)
+    count = np.bincount(places, minlength=size)
     return (shared * count / data.lengths).astype(np.float32)
 
 

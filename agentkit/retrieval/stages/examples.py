@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_LEAST = 0.02
-"""Less alike than this is chance: one shared word of a dozen."""
+_LEAST = 0.05
+"""Less alike than this is chance: one or two shared words of a sentence."""
 
 
 class Examples:
