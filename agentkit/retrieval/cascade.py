@@ -16,11 +16,14 @@ from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index.card_tokens import CardTokens
 from agentkit.retrieval.merging import merged
 from agentkit.retrieval.planner import Plan, Planner, identity_plan
+from agentkit.retrieval.rankers import Ranker
 from agentkit.retrieval.retriever import Retrieval
 from agentkit.retrieval.stages.abstraction import Abstraction
+from agentkit.retrieval.stages.description import Description
 from agentkit.retrieval.stages.exact_name import ExactName
 from agentkit.retrieval.stages.examples import Examples
-from agentkit.retrieval.stages.lexical import Lexical
+from agentkit.retrieval.stages.near_duplicates import NearDuplicates
+from agentkit.retrieval.stages.references import References
 from agentkit.retrieval.stages.signature import Signature
 from agentkit.retrieval.stages.specification import Specification
 from agentkit.retrieval.survivors import Stage, Survivors
@@ -87,7 +90,7 @@ class CascadeRetriever:
         self.stages = tuple(stages or default_stages(shortlist))
         self._planner = planner
         self._card_tokens = CardTokens(count_tokens=count_tokens)
-        self._channels = (
+        self.channels = (
             self._card_tokens,
             *(channel for stage in self.stages for channel in getattr(stage, "channels", ())),
         )
@@ -104,7 +107,7 @@ class CascadeRetriever:
         Raises:
             UsageError: A stage returned something else than survivors.
         """
-        start = Survivors.of(library, self._channels)
+        start = Survivors.of(library, self.channels)
         plan, reports = await self._plan(query, start)
         found = []
         for goal in plan.goals:
@@ -187,23 +190,31 @@ class CascadeRetriever:
         )
 
 
-def default_stages(keep: int = 32) -> tuple[Stage, ...]:
+def default_stages(
+    keep: int = 32, *, embedder: object | None = "auto", rankers: Sequence[Ranker] = ()
+) -> tuple[Stage, ...]:
     """The stages that run when none are given.
 
     Tools called by name, then how the types of the step fit, then tools whose worked examples are
-    like the request, then shared words; what the step surely breaks drops out, and at last
-    composites and their parts are put in order. A stage that finds nothing to go by, as with a
-    step without types or a library without examples, costs next to nothing.
+    like the request, then words and meaning, and the tools that give what the best ones need; what
+    the step surely breaks drops out, and at last tools that say the same are put behind others,
+    and composites and their parts in order. A stage that finds nothing to go by, as with a step
+    without types or a library without examples, costs next to nothing.
 
     Args:
         keep: How many tools the ranking keeps.
+        embedder: What compares meanings, see ``Description``: by default static word vectors where
+            the extra ``vectors`` is installed.
+        rankers: Score the best tools once more, see ``Description``.
     """
     return (
         ExactName(),
         Signature(),
         Examples(keep=keep),
-        Lexical(keep=keep),
+        Description(keep=keep, cut=False, embedder=embedder, rankers=rankers),
+        References(keep=keep),
         Specification(),
+        NearDuplicates(),
         Abstraction(),
     )
 

@@ -59,7 +59,7 @@ def fused(
     Args:
         evidence: By kind, over the same texts and candidates.
         strength: s, float32[texts]: how well the best tool fits each text, in the same unit; 0 in
-            the first place counts as no difference between texts.
+            the first place counts as no difference between texts, and no clause has more than it.
         factors: float32[candidates], what each total is multiplied by.
 
     Example:
@@ -76,7 +76,9 @@ def fused(
     texts = np.stack(list(parts.values())).sum(axis=0)
     fields = {name: part[0] * factors for name, part in parts.items()}
     if len(texts) > 1:
-        relative = strength[1:] / strength[0] if strength[0] > 0 else np.ones(len(texts) - 1)
+        relative = np.ones(len(texts) - 1, np.float32)
+        if strength[0] > 0:  # no clause counts for more than the whole
+            relative = np.minimum(strength[1:], strength[0]) / strength[0]
         best = (_shares(texts[1:]) * (relative**_WEAK_CLAUSE)[:, None]).max(axis=0)
         fields = {name: (1 - _CLAUSES) * one for name, one in fields.items()}
         fields["clauses"] = (_CLAUSES * texts[0].max(initial=0.0) * best * factors).astype(

@@ -28,6 +28,7 @@ from agentkit.retrieval.paper.stages import (
 )
 from agentkit.retrieval.plan_parser import MAX_STEPS
 from agentkit.retrieval.planner import ModelPlanner, Planner, identity_plan
+from agentkit.retrieval.rankers import Ranker
 from agentkit.retrieval.retriever import Retrieval
 from agentkit.retrieval.stages.signature import Signature
 from agentkit.retrieval.survivors import Stage, Survivors
@@ -95,6 +96,9 @@ class TypedDagRetriever:
         planner: Splits requests: a chat model, or a ``Planner``. In paper mode a chat model, which
             is also the judge.
         stages: What to run in default mode instead of ``default_stages(shortlist)``.
+        embedder: Default mode: what compares meanings, such as a sentence-transformers model or any
+            function from texts to vectors, see ``Description``.
+        rankers: Default mode: score the best tools once more, see ``Description``.
         k2: Paper mode: how many tools L2 keeps; the paper's value.
         prompt_budget: Paper mode: W, most tokens of one prompt. More candidates than fit into it
             are ranked in a tournament.
@@ -128,6 +132,8 @@ class TypedDagRetriever:
         *,
         planner: ChatModel | Planner | None = None,
         stages: Sequence[Stage] | None = None,
+        embedder: object | None = "auto",
+        rankers: Sequence[Ranker] = (),
         k2: int = 32,
         prompt_budget: int = 4096,
         surface: Surface = "best",
@@ -152,7 +158,11 @@ class TypedDagRetriever:
         self._planner = _planner_of(planner, prompt_budget, settings, count_tokens)
         self._count = count_tokens
         self._cascade = CascadeRetriever(
-            stages=default_stages(shortlist) if stages is None else stages,
+            stages=(
+                default_stages(shortlist, embedder=embedder, rankers=rankers)
+                if stages is None
+                else stages
+            ),
             planner=self._planner,
             shortlist=shortlist,
             offer=offer or (MAX_STEPS if mode == "paper" else 5),

@@ -108,8 +108,10 @@ async def test_every_stage_reports_survivors_and_tokens(catalogue):
         ("exact_name", 10),
         ("signature", 10),
         ("examples", 10),
-        ("lexical", 2),
+        ("description", 10),
+        ("references", 2),
         ("specification", 2),
+        ("near_duplicates", 2),
         ("abstraction", 2),
         ("shortlist", 2),
         ("offer", 1),
@@ -182,8 +184,10 @@ def test_the_default_is_a_retriever():
         "exact_name",
         "signature",
         "examples",
-        "lexical",
+        "description",
+        "references",
         "specification",
+        "near_duplicates",
         "abstraction",
     ]
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentkit.retrieval.cards import first_sentence
 from agentkit.retrieval.embedders import Embedder
 from agentkit.retrieval.index.channel import Mask
 from agentkit.retrieval.index.packing import pack_arrays, unpack_arrays
@@ -22,6 +21,10 @@ if TYPE_CHECKING:
 
 _VERSION = 1
 """Raise it when ``vector_text`` or the way vectors are kept changes."""
+
+_JOINTS = re.compile(r"[_.\-/]+")
+_SENTENCE_END = re.compile("(?<=[.!?])\\s|(?<=[\u3002\uff01\uff1f])|\n")
+_LONGEST_SENTENCE = 240
 
 _RESCORED = 8
 """So many times the rows asked for are compared exactly, chosen by the signs of their numbers."""
@@ -206,8 +209,9 @@ class VectorChannel:
 
 def vector_text(definition: ToolDefinition) -> str:
     """What of a tool is embedded: ``name: first sentence``, identifiers in words."""
-    name = " ".join(re.split(r"[_.\-/]+", definition.name))
-    return f"{name}: {first_sentence(definition.text)}"
+    name = _JOINTS.sub(" ", definition.name)
+    sentence = _SENTENCE_END.split(definition.text.strip(), maxsplit=1)[0]
+    return f"{name}: {sentence[:_LONGEST_SENTENCE]}"
 
 
 def _signs(above: NDArray[np.bool_]) -> NDArray[np.uint64]:

@@ -13,10 +13,12 @@ from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
     from agentkit.retrieval.stages.abstraction import Abstraction
+    from agentkit.retrieval.stages.description import Description
     from agentkit.retrieval.stages.exact_name import ExactName
     from agentkit.retrieval.stages.examples import Examples
     from agentkit.retrieval.stages.lexical import Lexical
     from agentkit.retrieval.stages.near_duplicates import NearDuplicates
+    from agentkit.retrieval.stages.references import References
     from agentkit.retrieval.stages.signature import Signature, TypeScoring
     from agentkit.retrieval.stages.specification import (
         Judgement,
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Abstraction",
+    "Description",
     "ExactName",
     "Examples",
     "Judgement",
     "Lexical",
     "NearDuplicates",
+    "References",
     "Signature",
     "Specification",
     "SpecificationJudge",
@@ -39,11 +43,13 @@ __all__ = [
 
 _MODULES = {
     "Abstraction": "agentkit.retrieval.stages.abstraction",
+    "Description": "agentkit.retrieval.stages.description",
     "ExactName": "agentkit.retrieval.stages.exact_name",
     "Examples": "agentkit.retrieval.stages.examples",
     "Judgement": "agentkit.retrieval.stages.specification",
     "Lexical": "agentkit.retrieval.stages.lexical",
     "NearDuplicates": "agentkit.retrieval.stages.near_duplicates",
+    "References": "agentkit.retrieval.stages.references",
     "Signature": "agentkit.retrieval.stages.signature",
     "Specification": "agentkit.retrieval.stages.specification",
     "SpecificationJudge": "agentkit.retrieval.stages.specification",
