@@ -177,7 +177,7 @@ def rankings(draw):
     return library, scores
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(rankings(), st.sampled_from([0.0, 0.1, 0.5]))
 def test_any_graph_is_judged(made, margin):
     """Parts are below their composite, nothing below a covering one is looked at, it repeats."""

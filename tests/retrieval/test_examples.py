@@ -103,7 +103,7 @@ definitions = st.builds(
 some = st.lists(definitions, unique_by=lambda one: one.name, max_size=5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     start=some,
     changes=st.lists(

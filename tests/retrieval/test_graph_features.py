@@ -29,7 +29,7 @@ def graphs(draw):
     return Library([calling(name, *draw(targets)) for name in names])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(graphs())
 def test_features_are_those_of_the_graph(library):
     """Depth, children and reachable tools are what networkx says, also in a broken library."""

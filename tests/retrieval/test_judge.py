@@ -114,7 +114,7 @@ def test_nonsense_judges_nobody(answer):
     assert read_verdicts(answer, NAMES) == {}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     answer=st.one_of(
         st.text(max_size=200),
@@ -155,7 +155,7 @@ async def test_what_fits_is_judged_in_one_pass():
     assert "at most 3" in model.requests[0].messages[0].text
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     count=st.integers(0, 120),
     words=st.integers(0, 60),
@@ -182,7 +182,7 @@ def test_no_prompt_exceeds_the_budget(count, words, keep, room, step, counter, a
     assert total.prompt_tokens == sum(cost(request, counter) for request in model.requests)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 200), st.integers(1, 12))
 def test_a_tournament_finds_what_one_pass_would(random, count, keep):
     """A judge that always prefers the same of two tools gives the same best, however split."""

@@ -176,7 +176,7 @@ ANSWERS = ["[1]", "[3, 1, 2]", '{"1": false, "2": false}', "nonsense", "", '["to
            "[1, 1, 1, 1]", "x" * 50_000, BOOLEAN, '{"1": true}', "[9, 8, 7]"]  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     count=st.integers(0, 50),
     answers=st.lists(st.sampled_from(ANSWERS), min_size=1, max_size=8),

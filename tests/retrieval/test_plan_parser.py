@@ -120,7 +120,7 @@ def test_sizes_are_capped():
     assert max(map(len, [*words, steps[0].output])) <= MAX_WORD
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.one_of(
         st.text(max_size=300),

@@ -63,8 +63,8 @@ def variant(
         return FlatLibrary(model=model, token_budget=token_budget, count_tokens=count_tokens)
     if name == "default":
         return TypedDagRetriever(
-            planner=model, shortlist=shortlist, offer=offer, token_budget=token_budget,
-            count_tokens=count_tokens,
+            planner=model, embedder="auto" if embedder is None else embedder, shortlist=shortlist,
+            offer=offer, token_budget=token_budget, count_tokens=count_tokens,
         )  # fmt: skip
     if name == "paper":
         return TypedDagRetriever(
