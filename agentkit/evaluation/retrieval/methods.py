@@ -13,7 +13,6 @@ from agentkit.models.base import ChatModel
 from agentkit.retrieval.cascade import CascadeRetriever, default_stages
 from agentkit.retrieval.embedders import Embedder
 from agentkit.retrieval.retriever import Retrieval, Retriever
-from agentkit.retrieval.stages.description import Description
 from agentkit.retrieval.stages.lexical import Lexical
 from agentkit.retrieval.survivors import Stage
 from agentkit.retrieval.variants.flat_library import FlatLibrary
@@ -93,13 +92,8 @@ def _cascade(limits: Limits, stages: Sequence[Stage]) -> Retriever:
 
 
 def _described_by(limits: Limits, embedder: Embedder | None) -> Retriever:
-    """The default, with another embedder in the stage that reads descriptions."""
-    description = Description(keep=limits.shortlist, embedder=embedder)
-    stages = (
-        description if isinstance(stage, Description) else stage
-        for stage in default_stages(limits.shortlist)
-    )
-    return _cascade(limits, tuple(stages))
+    """The default with another embedder."""
+    return _cascade(limits, default_stages(limits.shortlist, embedder=embedder))
 
 
 def _variant(
