@@ -1,5 +1,7 @@
 """What is measured of a method, in this process and in one of its own."""
 
+from dataclasses import replace
+
 import pytest
 
 from agentkit.errors import DatasetError, UsageError
@@ -125,3 +127,17 @@ def test_a_split_without_questions_is_refused(written, sample_files):
     files = CorpusFiles(tools=(str(tools),), queries=(str(queries),), split="dev")
     with pytest.raises(DatasetError, match="split 'dev'"):
         files.load()
+
+
+async def test_fallbacks_are_counted_by_what_they_say(sample):
+    """Notes of the stages that differ in numbers only are one, with how many questions met it."""
+
+    class Noting(InOrder):
+        async def retrieve(self, query, library):
+            found = await super().retrieve(query, library)
+            return replace(found, notes=("no planner", f"{len(query)} characters were cut"))
+
+    method = Method(name="noting", summary="notes", build=lambda *_: Noting())
+    report = await measure_method(method, sample)
+    assert report.notes == {"N characters were cut": 8, "no planner": 8}
+    assert report.to_json()["notes"] == report.notes
