@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -31,5 +31,5 @@ def test_every_method_is_measured_at_every_size_and_drawn(measured):
     assert by_place["flat library", 11]["tokens"] > by_place["flat library", 6]["tokens"]
     assert by_place["paper", 11]["tokens"] > by_place["paper", 11]["shown"]
     assert by_place["default", 11]["tokens"] == by_place["default", 11]["shown"] <= 1600
-    shown = [text.text for text in ElementTree.fromstring(picture).iter() if text.text]
+    shown = [text.text for text in ET.fromstring(picture).iter() if text.text]
     assert methods <= set(shown)
