@@ -30,6 +30,7 @@ _VERSION = 1
 """Raise it when a definition gets other keys than before."""
 
 _PLACES: Mapping[str, int] = {key: place for place, key in enumerate(TYPE_KEYS)}
+_NO_KEY = bytes([len(TYPE_KEYS)])
 _MOST_PARAMETERS = 255
 
 
@@ -124,7 +125,8 @@ class TypeTable:
         """
         import numpy as np
 
-        scores = np.fromiter(serving(slot, is_output=is_output).values(), np.float32)
+        scores = np.zeros(len(TYPE_KEYS) + 1, np.float32)
+        scores[:-1] = list(serving(slot, is_output=is_output).values())
         if not is_output:
             return self._inputs.best(scores)
         whole, parts = self._output.best(scores), self._parts.best(scores)
@@ -146,38 +148,40 @@ class TypeTable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Groups:
-    """Groups of key places, one a kind; a group may be empty.
+    """Groups of key places, each distinct one once; few kinds differ in all three groups.
 
     Attributes:
-        places: uint8: all groups, one behind the other.
-        starts: Where the groups that are not empty start.
-        filled: bool[kinds]: which groups those are.
+        places: uint8: the groups, one behind the other; an empty one has the place past all keys.
+        starts: Where each group starts.
+        codes: uint16[kinds]: the group of each kind.
     """
 
     places: NDArray[np.uint8]
     starts: NDArray[np.intp]
-    filled: NDArray[np.bool_]
+    codes: NDArray[np.uint16]
 
     @classmethod
     def of(cls, groups: Sequence[bytes]) -> _Groups:
         import numpy as np
 
-        sizes = np.fromiter(map(len, groups), np.intp, len(groups))
-        filled = sizes > 0
+        known: dict[bytes, int] = {}
+        codes = [known.setdefault(group, len(known)) for group in groups]
+        filled = [group or _NO_KEY for group in known]
+        sizes = np.fromiter(map(len, filled), np.intp, len(filled))
         return cls(
-            places=np.frombuffer(b"".join(groups), np.uint8),
-            starts=(np.cumsum(sizes) - sizes)[filled],
-            filled=filled,
+            places=np.frombuffer(b"".join(filled), np.uint8),
+            starts=np.cumsum(sizes) - sizes,
+            codes=np.array(codes, np.uint16),
         )
 
     def best(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The highest score in each group; 0 for an empty one."""
+        """The highest score in the group of each kind; 0 for an empty group."""
         import numpy as np
 
-        best = np.zeros(len(self.filled), np.float32)
-        if len(self.starts):
-            best[self.filled] = np.maximum.reduceat(scores[self.places], self.starts)
-        return best
+        if not len(self.starts):
+            return np.zeros(0, np.float32)
+        best: NDArray[np.float32] = np.maximum.reduceat(scores[self.places], self.starts)
+        return best[self.codes]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

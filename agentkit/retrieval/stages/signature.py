@@ -90,44 +90,38 @@ class Signature:
         output = None if goal.output is None or goal.output.is_untyped else goal.output
         if not inputs and output is None:
             return survivors
+        fits = _Fits(_with_roles(inputs, output))
         if self._mode == "hard":
-            return self._dropped(survivors, inputs, output, least=1)
+            return self._dropped(survivors, fits, range(len(fits.roles)), least=1)
         factors = self._types.by_row(
-            survivors.index, lambda table: self._factors(table, inputs, output, len(goal.inputs))
+            survivors.index, lambda table: self._factors(table, fits, len(goal.inputs))
         )
-        sure = [slot for slot in inputs if slot.bound and slot.confidence >= _SURE]
-        return self._dropped(survivors.scaled(factors), sure, None, least=2)
+        sure = [at for at, slot in enumerate(inputs) if slot.bound and slot.confidence >= _SURE]
+        return self._dropped(survivors.scaled(factors), fits, sure, least=2)
 
-    def _factors(
-        self, table: TypeTable, inputs: Sequence[TypedSlot], output: TypedSlot | None, named: int
-    ) -> NDArray[np.float32]:
+    def _factors(self, table: TypeTable, fits: _Fits, named: int) -> NDArray[np.float32]:
         """float32[kinds]: the product of what each slot, and the number of inputs, cost."""
         import numpy as np
 
         factors = np.ones(len(table.kinds), np.float32)
-        for slot, is_output in _with_roles(inputs, output):
-            unfit = slot.confidence * (1 - table.fits(slot, is_output=is_output))
-            factors *= 1 - (1 - self._scoring.misfit) * unfit
+        for (slot, _), fit in zip(fits.roles, fits.of(table), strict=True):
+            factors *= 1 - (1 - self._scoring.misfit) * slot.confidence * (1 - fit)
+        inputs = sum(not is_output for _, is_output in fits.roles)
         if inputs:
             lacking = np.clip(table.required.astype(np.int16) - named, 0, _MOST_COUNTED)
-            surplus = np.clip(len(inputs) - table.parameters.astype(np.int16), 0, _MOST_COUNTED)
+            surplus = np.clip(inputs - table.parameters.astype(np.int16), 0, _MOST_COUNTED)
             surplus[table.parameters == 0] = 0  # nothing declared
-            factors *= self._scoring.lacking**lacking * self._scoring.surplus**surplus
+            factors *= _powers(self._scoring.lacking)[lacking]
+            factors *= _powers(self._scoring.surplus)[surplus]
         return factors
 
     def _dropped(
-        self,
-        survivors: Survivors,
-        inputs: Sequence[TypedSlot],
-        output: TypedSlot | None,
-        *,
-        least: int,
+        self, survivors: Survivors, fits: _Fits, places: Sequence[int], *, least: int
     ) -> Survivors:
-        """The survivors without tools that at least ``least`` of the slots do not fit."""
-        roles = _with_roles(inputs, output)
-        if len(roles) < least:
+        """The survivors without tools that at least ``least`` of some slots do not fit."""
+        if len(places) < least:
             return survivors
-        unfit = self._types.by_row(survivors.index, lambda table: _misfits(table, roles))
+        unfit = self._types.by_row(survivors.index, lambda table: fits.misfits(table, places))
         left = survivors.only(unfit < least)
         if len(left) >= min(self._back_off, len(survivors)):
             return left
@@ -137,18 +131,41 @@ class Signature:
         )
 
 
+class _Fits:
+    """How well the slots of one goal fit the kinds of each table, worked out once."""
+
+    def __init__(self, roles: Sequence[tuple[TypedSlot, bool]]) -> None:
+        self.roles = roles
+        self._known: dict[int, list[NDArray[np.float32]]] = {}
+
+    def of(self, table: TypeTable) -> list[NDArray[np.float32]]:
+        """float32[kinds] for each slot; the type alone counts, not how sure it is."""
+        found = self._known.get(id(table))  # the index keeps its tables while this is in use
+        if found is None:
+            found = [table.fits(slot, is_output=is_output) for slot, is_output in self.roles]
+            self._known[id(table)] = found
+        return found
+
+    def misfits(self, table: TypeTable, places: Sequence[int]) -> NDArray[np.float32]:
+        """float32[kinds]: how many of the slots at these places do not unify."""
+        import numpy as np
+
+        count = np.zeros(len(table.kinds), np.float32)
+        fits = self.of(table)
+        for at in places:
+            count += fits[at] < UNIFIES
+        return count
+
+
+def _powers(base: float) -> NDArray[np.float32]:
+    """float32: the powers of a factor from 0 to the most that counts."""
+    import numpy as np
+
+    return np.array([base**power for power in range(_MOST_COUNTED + 1)], np.float32)
+
+
 def _with_roles(
     inputs: Sequence[TypedSlot], output: TypedSlot | None
 ) -> list[tuple[TypedSlot, bool]]:
     """Each slot with whether it is the output."""
     return [*((slot, False) for slot in inputs), *([(output, True)] if output else [])]
-
-
-def _misfits(table: TypeTable, roles: Sequence[tuple[TypedSlot, bool]]) -> NDArray[np.float32]:
-    """float32[kinds]: how many of the slots do not unify."""
-    import numpy as np
-
-    count = np.zeros(len(table.kinds), np.float32)
-    for slot, is_output in roles:
-        count += table.fits(slot, is_output=is_output) < UNIFIES
-    return count
