@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agentkit.retrieval.rankers import Ranker, Ranking
     from agentkit.retrieval.retriever import Hit, Retrieval, Retriever
     from agentkit.retrieval.stages.abstraction import Abstraction
+    from agentkit.retrieval.stages.coverage import Coverage
     from agentkit.retrieval.stages.description import Description
     from agentkit.retrieval.stages.exact_name import ExactName
     from agentkit.retrieval.stages.examples import Examples
@@ -46,6 +47,7 @@ __all__ = [
     "VARIANTS",
     "Abstraction",
     "CascadeRetriever",
+    "Coverage",
     "Description",
     "Embedder",
     "ExactName",
@@ -100,6 +102,7 @@ _MODULES = {
     "VARIANTS": "agentkit.retrieval.variants.registry",
     "Abstraction": "agentkit.retrieval.stages.abstraction",
     "CascadeRetriever": "agentkit.retrieval.cascade",
+    "Coverage": "agentkit.retrieval.stages.coverage",
     "Description": "agentkit.retrieval.stages.description",
     "Embedder": "agentkit.retrieval.embedders",
     "ExactName": "agentkit.retrieval.stages.exact_name",

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Library, ToolDefinition
+from agentkit.errors import UsageError
+from agentkit.retrieval import Coverage, SubGoal, Survivors
 from agentkit.retrieval.index.config import IndexConfig
 from agentkit.retrieval.index.coverage import CoverageChannel
 from agentkit.retrieval.index.lexical import LexicalChannel
@@ -106,3 +108,39 @@ def test_an_index_that_grew_answers_like_one_made_at_once(
     grown = grown.without(gone)
     fresh = Library([one for one in tools if one.name not in gone])
     assert shares_by_name(grown, request_words) == shares_by_name(fresh, request_words)
+
+
+async def test_the_stage_lifts_the_tools_whose_words_are_all_there() -> None:
+    """Behind a ranking by words, a request for two things finds both before what has half."""
+    library = Library(
+        [
+            tool("book_flight", "Book a flight."),
+            tool(
+                "hotel_ownership_history", "Tell who owned a hotel and when, with the prices paid."
+            ),
+            tool("find_taxi", "Find a taxi."),
+        ]
+    )
+    request = "Find prices of a hotel and book a flight, then find a taxi"
+    ranked = Survivors.of(library, Coverage().channels).add(
+        {"hotel_ownership_history": 1.0, "book_flight": 0.9, "find_taxi": 0.9}
+    )
+    survivors = await Coverage()(request, SubGoal(intent=request), ranked)
+    assert [hit.definition.name for hit in survivors.hits] == [
+        "book_flight",
+        "find_taxi",
+        "hotel_ownership_history",
+    ]
+    assert all(0 <= hit.fields["coverage"] < 0.301 for hit in survivors.hits)
+
+
+async def test_the_stage_ranks_nothing_anew() -> None:
+    """Without a ranking before it, it changes nothing."""
+    survivors = Survivors.of(Library([tool("fly", "Fly.")]), Coverage().channels)
+    assert (await Coverage()("fly", SubGoal(intent="fly"), survivors)).hits == ()
+
+
+def test_negative_weights_are_refused() -> None:
+    """Coverage is never held against a tool."""
+    with pytest.raises(UsageError, match="must not be negative"):
+        Coverage(name=-1)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentkit.retrieval.cards import first_sentence
 from agentkit.retrieval.index.lexical import LexicalChannel
 from agentkit.retrieval.index.packing import pack_arrays, unpack_arrays
 from agentkit.retrieval.index.postings import Postings, key_of
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from agentkit.retrieval.index.channel import Mask
     from agentkit.retrieval.index.tool_index import Part, ToolIndex
 
-_VERSION = 1
+_VERSION = 2
 """Raise it when ``terms`` or what is kept of a tool changes."""
 
-_MOST_TERMS = 255
-"""Different terms that are kept of a name or a sentence, the first ones."""
+_SENTENCE_END = re.compile("(?<=[.!?])\\s|(?<=[\\u3002\\uff01\\uff1f])|\\n")
+_LONGEST_SENTENCE = 240
 
 _LOW_HALF = 32
 
@@ -157,7 +157,7 @@ class CoverageChannel:
         texts = (
             text
             for definition in definitions
-            for text in (definition.name, first_sentence(definition.text))
+            for text in (definition.name, _first_sentence(definition.text))
         )
         return OwnTerms.of([self._keys(text, known) for text in texts])
 
@@ -185,11 +185,15 @@ class CoverageChannel:
 
     def _keys(self, text: str, known: dict[str, int]) -> list[int]:
         keys = []
-        for term in list(dict.fromkeys(self.split(text)))[:_MOST_TERMS]:
+        for term in dict.fromkeys(self.split(text)):
             if term not in known:
                 known[term] = key_of(term) >> _LOW_HALF
             keys.append(known[term])
         return keys
+
+
+def _first_sentence(text: str) -> str:
+    return _SENTENCE_END.split(text.strip(), maxsplit=1)[0][:_LONGEST_SENTENCE]
 
 
 def _counts(index: ToolIndex, words: LexicalChannel, keys: NDArray[np.uint32]) -> NDArray[np.int64]:

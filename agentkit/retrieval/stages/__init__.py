@@ -13,6 +13,7 @@ from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
     from agentkit.retrieval.stages.abstraction import Abstraction
+    from agentkit.retrieval.stages.coverage import Coverage
     from agentkit.retrieval.stages.description import Description
     from agentkit.retrieval.stages.exact_name import ExactName
     from agentkit.retrieval.stages.examples import Examples
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Abstraction",
+    "Coverage",
     "Description",
     "ExactName",
     "Examples",
@@ -43,6 +45,7 @@ __all__ = [
 
 _MODULES = {
     "Abstraction": "agentkit.retrieval.stages.abstraction",
+    "Coverage": "agentkit.retrieval.stages.coverage",
     "Description": "agentkit.retrieval.stages.description",
     "ExactName": "agentkit.retrieval.stages.exact_name",
     "Examples": "agentkit.retrieval.stages.examples",
