@@ -28,6 +28,7 @@ from agentkit.tools.sources.json_schema import definitions_from_json
 
 _GZIP = b"\x1f\x8b"
 _SHOWN = 20
+_MANY = 1000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,6 +160,9 @@ def _examined(request: _Request) -> Checkup:
             catalogue = Catalogue.of(
                 store.load().definitions, episodes=store.select(), providers=request.providers
             )
+    number = len(catalogue.library)
+    if number > _MANY and sys.stderr.isatty():
+        say(f"examining {plural(number, 'tool')} ...")
     return examine(catalogue, codes=request.codes, tools=request.tools)
 
 

@@ -24,7 +24,7 @@ from agentkit.tools.definition import ToolDefinition
 _LOOKED_AT = 10
 _MOST_REQUESTS = 8
 _FEWEST_WORDS = 3
-_MOST_WORDS = 40
+_MOST_WORDS = 25
 _WORDS_SHOWN = 5
 _UNBOUNDED = 10**9
 
