@@ -71,6 +71,11 @@ class PlannedStep:
     output: str = ""
     argument_names: tuple[str, ...] = ()
 
+    @property
+    def is_typed(self) -> bool:
+        """Whether it says more than what the step does."""
+        return bool(self.inputs or self.output or self.argument_names)
+
 
 def parse_plan(text: str, *, limit: int = MAX_STEPS) -> tuple[PlannedStep, ...]:
     r"""The steps in a model's answer; none when it holds no plan. Never raises.

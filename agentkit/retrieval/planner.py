@@ -84,7 +84,9 @@ class ModelPlanner:
     The system message is ``PLANNER_PROMPT``, the user message the request. The answer is a JSON
     list of objects with ``intent``, ``inputs`` (name and type word), ``output`` (a type word) and
     ``argument_names``; ``parse_plan`` says what else is understood. An answer without a plan, and
-    a model that fails, give the request itself as the only step, with the reason in the notes.
+    a model that fails, give the request itself as the only step, with the reason in the notes. A
+    plan of intents alone may be a list that stood in some other answer, as weak models answer the
+    request instead of planning; the request itself is then the first step.
 
     Args:
         model: Any chat model.
@@ -99,7 +101,8 @@ class ModelPlanner:
     Example:
         >>> import asyncio
         >>> from agentkit.testing import FunctionModel
-        >>> model = FunctionModel(lambda request: '[{"intent": "look up the weather"}]')
+        >>> answer = '[{"intent": "look up the weather", "output": "text"}]'
+        >>> model = FunctionModel(lambda request: answer)
         >>> plan = asyncio.run(ModelPlanner(model)("Do I need an umbrella in Oslo?"))
         >>> plan.goals[0].intent, plan.usage.requests
         ('look up the weather', 1)
@@ -140,9 +143,14 @@ class ModelPlanner:
         if not steps:
             note = f"not split: no plan in the answer {shortened(asked.text, 80)!r}"
             return identity_plan(query, usage=asked.usage, note=note)
-        goals = tuple(_goal(step) for step in steps[: self._limit])
-        note = f"only the first {self._limit} steps were taken" if len(steps) > self._limit else ""
-        return Plan(goals=goals, usage=asked.usage, notes=(note,) if note else ())
+        goals = [_goal(step) for step in steps[: self._limit]]
+        notes = []
+        if len(steps) > self._limit:
+            notes.append(f"only the first {self._limit} steps were taken")
+        if not any(step.is_typed for step in steps):
+            goals.insert(0, SubGoal(intent=query))
+            notes.append("the plan is a bare list, so the whole request is searched too")
+        return Plan(goals=tuple(goals), usage=asked.usage, notes=tuple(notes))
 
 
 def _goal(step: PlannedStep) -> SubGoal:

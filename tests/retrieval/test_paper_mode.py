@@ -116,7 +116,9 @@ async def test_the_levels_of_the_paper_run_in_order():
 
 async def test_the_context_is_the_union_over_the_steps():
     """Each step gives its best tool, in the order of the steps; a tool found twice counts once."""
-    plan = '["first thing", "second thing", "third thing"]'
+    plan = json.dumps(
+        [{"intent": f"{at} thing", "argument_names": ["x"]} for at in ("first", "second", "third")]
+    )
 
     def by_step(request):
         step = request.messages[-1].text

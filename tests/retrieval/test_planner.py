@@ -100,8 +100,16 @@ async def test_too_many_steps_are_cut_and_noted():
     """At most ``max_goals`` steps are searched for."""
     answer = "\n".join(f"{number}. Do thing {number}" for number in range(1, 30))
     plan = await planner_of(answer, max_goals=3)(QUERY)
-    assert [goal.intent for goal in plan.goals] == ["Do thing 1", "Do thing 2", "Do thing 3"]
-    assert plan.notes == ("only the first 3 steps were taken",)
+    assert [goal.intent for goal in plan.goals[1:]] == ["Do thing 1", "Do thing 2", "Do thing 3"]
+    assert plan.notes[0] == "only the first 3 steps were taken"
+
+
+async def test_a_bare_list_does_not_replace_the_request():
+    """A list without types may come from a model that answers instead of planning."""
+    plan = await planner_of("Turtles live long:\n- 1.5 million of them\n- In the sea")(QUERY)
+    assert plan.goals[0] == SubGoal(intent=QUERY)
+    assert len(plan.goals) == 3
+    assert plan.notes == ("the plan is a bare list, so the whole request is searched too",)
 
 
 async def test_an_empty_request_is_not_asked_about():
