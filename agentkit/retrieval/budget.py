@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from agentkit.retrieval.cards import card, schema_text
 from agentkit.retrieval.retriever import Hit
@@ -11,11 +12,13 @@ from agentkit.retrieval.survivors import Survivors
 from agentkit.retrieval.tokens import TokenCounter
 from agentkit.tools.definition import ToolDefinition
 
+T = TypeVar("T")
+
 _BEFORE_CARDS = 2
 """Tools that are given in full before any card is shown."""
 
 _REMEMBERED = 10_000
-"""Cards that are kept made: about four megabytes."""
+"""Cards, and prices of schemas, that are kept: about five megabytes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,22 +59,32 @@ class PriceList:
     def __init__(self, count_tokens: TokenCounter) -> None:
         self._count = count_tokens
         self._cards: dict[int, PricedCard] = {}  # by identity; a card keeps its definition alive
+        self._schemas: dict[int, tuple[ToolDefinition, int]] = {}
 
     def card(self, definition: ToolDefinition) -> PricedCard:
         """The card of a tool and what it costs."""
         known = self._cards.pop(id(definition), None) or self._priced(definition)
-        self._cards[id(definition)] = known  # the one used last stands last
-        if len(self._cards) > _REMEMBERED:
-            self._cards.pop(next(iter(self._cards)), None)
+        _remember(self._cards, id(definition), known)
         return known
 
     def schema(self, definition: ToolDefinition) -> int:
         """Tokens of a full schema."""
-        return self._count(schema_text(definition))
+        known = self._schemas.pop(id(definition), None)
+        if known is None:
+            known = definition, self._count(schema_text(definition))
+        _remember(self._schemas, id(definition), known)
+        return known[1]
 
     def _priced(self, definition: ToolDefinition) -> PricedCard:
         text = card(definition)
         return PricedCard(definition=definition, text=text, tokens=self._count(text + "\n"))
+
+
+def _remember(known: dict[int, T], key: int, value: T) -> None:
+    """Put in last, as the one used last; the one that was not used for longest goes."""
+    known[key] = value
+    if len(known) > _REMEMBERED:
+        known.pop(next(iter(known)), None)
 
 
 def pack(
