@@ -86,27 +86,29 @@ class NameWordsChannel:
 
     def mentioned(self, index: ToolIndex, text: str) -> list[str]:
         """Names of the tools that ``text`` mentions, in the order in which it does."""
+        spans = _spans(text[:_LONGEST_TEXT])
+        names = self._names(index, spans)
         found: list[str] = []
         read_to = 0
-        for start, end, key in _spans(text[:_LONGEST_TEXT]):
-            names = self._names(index, key) if start >= read_to else []
-            if 0 < len(names) <= _MOST_SHARING:
-                found += sorted(names)
-                read_to = end
+        for at in sorted(names):
+            if spans.starts[at] >= read_to and len(names[at]) <= _MOST_SHARING:
+                found += sorted(names[at])
+                read_to = spans.ends[at]
         return list(dict.fromkeys(found))
 
-    def _names(self, index: ToolIndex, key: int) -> list[str]:
+    def _names(self, index: ToolIndex, spans: _Spans) -> dict[int, list[str]]:
+        """The tools whose words stand at a span, by the number of the span."""
         import numpy as np
 
-        names = []
+        wanted = np.array(spans.keys, np.uint64)
+        names: dict[int, list[str]] = {}
         for part, data in index.data(self):
-            start = int(np.searchsorted(data.keys, np.uint64(key)))
-            for place in range(start, len(data.keys)):
-                if data.keys[place] != key:
-                    break
-                row = int(data.rows[place])
-                if part.alive is None or part.alive[row]:
-                    names.append(index.name(part.offset + row))
+            first = np.searchsorted(data.keys, wanted)
+            end = np.searchsorted(data.keys, wanted, "right")
+            for at in np.flatnonzero(end > first).tolist():
+                for row in data.rows[first[at] : end[at]].tolist():
+                    if part.alive is None or part.alive[row]:
+                        names.setdefault(at, []).append(index.name(part.offset + row))
         return names
 
     # --- keeping ----------------------------------------------------------------------------------
@@ -151,14 +153,24 @@ def _key_of_name(name: str) -> int:
     return key_of(" ".join(words)) if len(words) >= _FEWEST_WORDS else 0
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Spans:
+    """All that is written as a name in a text: in order, at each start the longest first."""
+
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    keys: tuple[int, ...]
+
+
 @lru_cache(maxsize=2_048)
-def _spans(text: str) -> tuple[tuple[int, int, int], ...]:
-    """Start, end and key of all that is written as a name; at each start the longest first."""
+def _spans(text: str) -> _Spans:
     words = list(_WORD.finditer(text))
-    return tuple(
-        (start, end, key_of(" ".join(one.group().lower() for one in words[start:end])))
-        for start in range(len(words))
-        for end in _ends(text, words, start)
+    spans = [(start, end) for start in range(len(words)) for end in _ends(text, words, start)]
+    small = [word.group().lower() for word in words]
+    return _Spans(
+        starts=tuple(start for start, _ in spans),
+        ends=tuple(end for _, end in spans),
+        keys=tuple(key_of(" ".join(small[start:end])) for start, end in spans),
     )
 
 

@@ -219,7 +219,8 @@ def _signs(above: NDArray[np.bool_]) -> NDArray[np.uint64]:
     import numpy as np
 
     bits = np.packbits(above, axis=1, bitorder="little")
-    padded = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
+    padded = np.zeros((len(bits), -(-bits.shape[1] // 8) * 8), np.uint8)
+    padded[:, : bits.shape[1]] = bits
     return np.ascontiguousarray(padded.view(np.uint64).T)
 
 
