@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import sys
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TextIO
@@ -13,9 +11,10 @@ from typing import TextIO
 import click
 
 from agentkit.cli.doctor_report import print_kinds, print_overview, print_tools
+from agentkit.cli.files import read_definitions
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, store_option
-from agentkit.cli.output import plural, print_json, say
+from agentkit.cli.output import plural, print_json, say, say_some
 from agentkit.cli.stores import author, commit, new_proposal_id, opened_to_read
 from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.applying import change_of
@@ -24,9 +23,7 @@ from agentkit.evaluation.doctor.checkup import KINDS, Checkup, examine
 from agentkit.evaluation.doctor.finding import Proposal
 from agentkit.evaluation.doctor.provider_rules import DEFAULT_PROVIDERS, PROVIDERS
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.sources.json_schema import definitions_from_json
 
-_GZIP = b"\x1f\x8b"
 _SHOWN = 20
 _MANY = 1000
 
@@ -170,16 +167,8 @@ def _read(name: str) -> Iterable[ToolDefinition]:
     """The definitions of a file; what is unusable in it is said and left out."""
     if name.partition(":")[0].endswith(".py"):
         return [tool.definition for tool in load_tools([name])]
-    try:
-        with click.open_file(name, "rb") as file:
-            data = file.read()
-        if data.startswith(_GZIP):
-            data = gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"{name}: can not be read ({error})") from error
-    batch = definitions_from_json(data, reference=name)
-    for entry in batch.rejected:
-        say(f"{name}: entry {entry.index + 1} is unusable: {entry.reason}")
+    batch = read_definitions(name)
+    say_some(f"{name}: entry {one.index + 1} is unusable: {one.reason}" for one in batch.rejected)
     return batch.definitions
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from agentkit.cli.output import Column, plural, print_table, say, stdout
+from agentkit.cli.output import Column, plural, print_table, print_text, say
 from agentkit.evaluation.doctor.checks.confusions import told_apart
 from agentkit.evaluation.doctor.checkup import Checkup
 from agentkit.evaluation.doctor.finding import Confusion, Finding, Kind
@@ -41,13 +41,13 @@ def print_overview(checkup: Checkup) -> None:
 
 def _print_head(checkup: Checkup) -> None:
     weights, total = checkup.weights, checkup.tokens
-    _print_text(
+    print_text(
         f"{plural(len(weights), 'tool')}, {total:,} prompt tokens when all are offered, "
         f"{total // len(weights):,} each on average"
     )
-    _print_text(f"where they go: {_shares(checkup.tokens_by_field.items(), total)}")
+    print_text(f"where they go: {_shares(checkup.tokens_by_field.items(), total)}")
     heaviest = [f"{weight.tool} {weight.tokens:,}" for weight in weights[:_HEAVIEST]]
-    _print_text(f"heaviest: {', '.join(heaviest)}")
+    print_text(f"heaviest: {', '.join(heaviest)}")
 
 
 def _shares(fields: Iterable[tuple[str, int]], total: int) -> str:
@@ -80,9 +80,9 @@ def print_kinds(checkup: Checkup, *, limit: int | None) -> None:
     for at, (kind, found) in enumerate(groups):
         if at:
             click.echo()
-        _print_text(f"{kind.code} ({kind.severity}): {kind.title}")
-        _print_text(f"why: {kind.why}", indent="  ")
-        _print_text(f"do: {kind.advice}", indent="  ")
+        print_text(f"{kind.code} ({kind.severity}): {kind.title}")
+        print_text(f"why: {kind.why}", indent="  ")
+        print_text(f"do: {kind.advice}", indent="  ")
         click.echo()
         _print_findings(found[:limit])
         if limit and len(found) > limit:
@@ -106,7 +106,7 @@ def _print_findings(found: Sequence[Finding]) -> None:
 def _print_confusion(finding: Finding, words: Confusion) -> None:
     name, rival = finding.tools
     click.echo(f"{name}  <  {rival}")
-    _print_text(
+    print_text(
         f"because of {listed(words.shared) or 'its length'}; {told_apart(words)}", indent="  "
     )
 
@@ -121,7 +121,7 @@ def print_tools(checkup: Checkup) -> None:
 
 def _print_tool(checkup: Checkup, weight: Weight) -> None:
     by_field = zip(FIELDS, weight.by_field, strict=True)
-    _print_text(f"{weight.tool}: {weight.tokens:,} tokens, {_shares(by_field, weight.tokens)}")
+    print_text(f"{weight.tool}: {weight.tokens:,} tokens, {_shares(by_field, weight.tokens)}")
     found = [one for one in checkup.findings if weight.tool in one.tools]
     if not found:
         click.echo("nothing was found")
@@ -133,11 +133,3 @@ def _print_tool(checkup: Checkup, weight: Weight) -> None:
     ]
     click.echo()
     print_table(columns, ((one.kind.severity, one.kind.code, one.what) for one in found))
-
-
-def _print_text(text: str, *, indent: str = "") -> None:
-    """A sentence on as many lines as it takes."""
-    wrapped = click.wrap_text(
-        text, width=stdout().width, initial_indent=indent, subsequent_indent=f"{indent}  "
-    )
-    click.echo(wrapped)

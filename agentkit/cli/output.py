@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _GAP = 2
 _NARROWEST = 8
+_SAID = 10
 
 PIPED_WIDTH = 120
 """Columns of a table that does not go to a terminal, unless ``COLUMNS`` says otherwise."""
@@ -40,6 +41,23 @@ class Column:
 def say(message: str) -> None:
     """A message for people, on stderr."""
     click.echo(message, err=True)
+
+
+def say_some(messages: Iterable[str], *, rest: str = "") -> None:
+    """The first ten of many messages on stderr, how many more there are, and where the rest is."""
+    told = list(messages)
+    for message in told[:_SAID]:
+        say(message)
+    if len(told) > _SAID:
+        say(f"... and {len(told) - _SAID:,} more of these{rest}")
+
+
+def print_text(text: str, *, indent: str = "") -> None:
+    """A sentence on stdout, on as many lines of the terminal as it takes."""
+    wrapped = click.wrap_text(
+        text, width=stdout().width, initial_indent=indent, subsequent_indent=f"{indent}  "
+    )
+    click.echo(wrapped)
 
 
 def print_json(value: Any) -> None:

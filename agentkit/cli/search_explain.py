@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from agentkit.cli.output import Column, one_line, print_table, stdout
+from agentkit.cli.output import Column, one_line, print_table, print_text, stdout
 from agentkit.episodes import StageReport
 from agentkit.library import Library
 from agentkit.retrieval.features import GraphFeatures, graph_features
@@ -51,7 +51,8 @@ def print_explanation(found: Retrieval, library: Library, limit: int) -> None:
         click.echo("\nReasons\n")
         _print_reasons(found, library, limit)
     for line in _remarks(found):
-        click.echo(f"\n{line}")
+        click.echo()
+        print_text(line)
 
 
 def explanation(found: Retrieval) -> dict[str, Any]:

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
+from agentkit.cli.files import read_definitions
 from agentkit.cli.importing import ConflictPolicy, ImportPlan, plan_import
 from agentkit.cli.lazy import LazyCommands
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, store_option
-from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say, stdout
+from agentkit.cli.output import (
+    Column,
+    one_line,
+    plural,
+    print_json,
+    print_table,
+    say,
+    say_some,
+    stdout,
+)
 from agentkit.cli.signatures import render_definition, signature_line
 from agentkit.cli.stores import author, commit, new_proposal_id, opened, opened_to_read
 from agentkit.errors import ToolNotFoundError
 from agentkit.library import Library, LibraryChange, Store, ToolRevision
 from agentkit.library.rollback import rollback_change
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.sources.json_schema import RejectedEntry, definitions_from_json
+from agentkit.tools.sources.json_schema import RejectedEntry
 
 SHOWN_ON_TERMINAL = 100
 """Rows of ``tools list`` on a terminal when no limit is given; a pipe gets all of them."""
+
+_ALL = " (--json names all)"
 
 conflict_option = click.option(
     "--on-conflict",
@@ -181,23 +193,23 @@ Examples:
   agentkit tools import functions.jsonl --on-conflict suffix
   curl -s https://example.com/tools.json | agentkit tools import -""",
 )
-@click.argument("file", type=click.File(encoding="utf-8"))
+@click.argument("file", metavar="FILE")
 @conflict_option
 @reason_option
 @store_option
 @json_option
 def import_(
-    file: TextIO, on_conflict: ConflictPolicy, reason: str, store_url: str, as_json: bool
+    file: str, on_conflict: ConflictPolicy, reason: str, store_url: str, as_json: bool
 ) -> None:
-    """Import definitions from FILE: JSON or JSON lines, '-' for stdin.
+    """Import definitions from FILE: JSON or JSON lines, plain or .gz, '-' for stdin.
 
     Understood are the forms of OpenAI, Anthropic, MCP, Gemini, Bedrock and BFCL, and agentkit's
     own. An entry that can not be imported is reported, the others are imported in one new library
     version, and the exit status is 1.
     """
-    batch = definitions_from_json(file.read(), reference=file.name)
+    batch = read_definitions(file)
     with opened(store_url) as store:
-        why = reason or f"import {file.name}"
+        why = reason or f"import {file}"
         plan, version = _import(store, batch.definitions, on_conflict, why)
     _report(plan, version, batch.rejected, as_json=as_json)
 
@@ -240,10 +252,13 @@ def _report(
         }
         told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
         click.echo(f"{told or 'nothing to import'}; library version {version}")
-    for entry in unusable:
-        say(f"entry {entry['entry']} is unusable: {entry['reason']}")
-    for name in plan.refused:
-        say(f"{name!r} already stands for another definition; choose with --on-conflict")
+    taken = (f"{name!r} already stands for another definition" for name in plan.refused)
+    say_some(
+        (f"entry {entry['entry']} is unusable: {entry['reason']}" for entry in unusable), rest=_ALL
+    )
+    say_some(taken, rest=_ALL)
+    if plan.refused:
+        say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
     if unusable or plan.refused:
         raise click.exceptions.Exit(1)
 

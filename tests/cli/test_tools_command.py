@@ -1,5 +1,6 @@
 """``agentkit tools``: changing the library and looking at it."""
 
+import gzip
 import json
 
 import pytest
@@ -77,6 +78,44 @@ def test_bad_entries_are_reported_and_the_rest_imported(invoke, as_json, catalog
     assert "entry 2 is unusable: a tool definition needs a name" in result.stderr
     assert "entry 3 is unusable" in result.stderr
     assert [tool["name"] for tool in as_json("tools", "list")] == ["one", "three"]
+
+
+def test_a_compressed_file_is_read(invoke, tmp_path):
+    """A catalogue may be compressed with gzip, in a file or on stdin."""
+    packed = gzip.compress(json.dumps([entry("a"), entry("b")]).encode())
+    (tmp_path / "tools.jsonl.gz").write_bytes(packed)
+    result = invoke("tools", "import", "tools.jsonl.gz")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("2 added")
+    assert "2 unchanged" in invoke("tools", "import", "-", typed=packed).stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "told"),
+    [
+        (b"\x1f\x8bnonsense", 2, "can not be read"),
+        (b"\xff\xfe[]", 1, "UTF-8"),
+        (None, 2, "No such file"),
+    ],
+)
+def test_a_file_that_can_not_be_read_is_told(invoke, tmp_path, content, status, told):
+    """A file that is missing, broken or no text is one line and a status, and makes no version."""
+    if content is not None:
+        (tmp_path / "tools.json").write_bytes(content)
+    result = invoke("tools", "import", "tools.json")
+    assert result.exit_code == status
+    assert told in result.stderr
+
+
+def test_many_refusals_are_summed_up(invoke, catalogue):
+    """Where hundreds of names are taken, ten are named and the others are counted."""
+    invoke("tools", "import", catalogue(*(entry(f"tool_{at}", "Old.") for at in range(300))))
+    result = invoke(
+        "tools", "import", catalogue(*(entry(f"tool_{at}", "New.") for at in range(300)))
+    )
+    assert result.exit_code == 1
+    assert "... and 290 more of these" in result.stderr
+    assert len(result.stderr.splitlines()) == 12
 
 
 def test_json_lines_are_read_from_stdin(invoke, as_json):
