@@ -24,7 +24,7 @@ from agentkit.tools.types.unify import (
     unify,
     unify_signatures,
 )
-from agentkit.tools.types.values import meanings_in_text, type_of_value
+from agentkit.tools.types.values import type_of_value
 
 __all__ = [
     "ANY",
@@ -41,7 +41,6 @@ __all__ = [
     "declared_type",
     "flow",
     "join",
-    "meanings_in_text",
     "meet",
     "named_type",
     "signature_types",

@@ -231,6 +231,7 @@ _LISTED: Sequence[tuple[str, frozenset[str]]] = (
     ("currency", frozenset(code.casefold() for code in CURRENCIES)),
     ("colour", COLOURS),
 )
+_LONGEST_NAME = 200
 _LONGEST_TEXT = 600
 _MOST_OBSERVED = 50
 
@@ -265,7 +266,7 @@ def type_of(
     known = schema if isinstance(schema, Mapping) else {}
     own_text = known.get("description")
     text = description or (own_text if isinstance(own_text, str) else "")
-    clues = [*guesses_of_name(name), *_of_text(text), *_of_values(observed)]
+    clues = [*guesses_of_name(name[:_LONGEST_NAME]), *_of_text(text), *_of_values(observed)]
     clues.extend(_of_list(known.get("enum")))
     clues.extend(_of_values(_examples(known)))
     return TypeEvidence(declared=declared, meanings=pooled(_possible(clues, declared)))
@@ -279,7 +280,8 @@ def type_of_part(name: str, declared: TypeSet) -> TypeEvidence:
         (Guess(meaning='date', confidence=0.9),)
     """
     return TypeEvidence(
-        declared=declared, meanings=pooled(_possible(guesses_of_name(name), declared))
+        declared=declared,
+        meanings=pooled(_possible(guesses_of_name(name[:_LONGEST_NAME]), declared)),
     )
 
 

@@ -20,6 +20,9 @@ _MOST_PARTS = 400
 """Schemas read for one type; references that multiply each other end there."""
 
 _MOST_FIELDS = 40
+_MOST_BRANCHES = 32
+"""Alternatives are compared in pairs; a longer ``anyOf`` is taken as undeclared."""
+
 _MOST_VALUES = 200
 
 _WORDS_AND_TYPE = frozenset({"type", "description", "title", "default", "examples"})
@@ -97,7 +100,7 @@ class _Reader:
         found = self._by_type(schema, place)
         for keyword in ("anyOf", "oneOf"):
             if isinstance(branches := schema.get(keyword), list) and branches:
-                found = _both(found, join(self.read(one, place.below()) for one in branches))
+                found = _both(found, self._any_of(branches, place.below()))
         if isinstance(branches := schema.get("allOf"), list):
             for branch in branches:
                 found = _both(found, self.read(branch, place.below()))
@@ -105,6 +108,11 @@ class _Reader:
             found = _both(found, self._referenced(reference, place))
         meaning = _MEANING_OF_FORMAT.get(str(schema.get("format", "")))
         return found.with_meaning(meaning) if meaning and not found.is_any else found
+
+    def _any_of(self, branches: list[Any], place: _Place) -> TypeSet:
+        if len(branches) > _MOST_BRANCHES:
+            return ANY
+        return join(self.read(branch, place) for branch in branches)
 
     def _referenced(self, reference: str, place: _Place) -> TypeSet:
         if reference in place.followed:

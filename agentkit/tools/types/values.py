@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from agentkit.tools.formats import FORMATS
@@ -125,35 +125,3 @@ _FORMS: tuple[tuple[str, float, Callable[[str], bool]], ...] = (
     ("month", 0.8, _among(MONTHS)),
 )
 """Tried in this order: what it would be, how surely, and the test."""
-
-_SEARCHED: Mapping[str, re.Pattern[str]] = {
-    "url": _URL,
-    "email": _EMAIL,
-    "date": re.compile(
-        rf"\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b(?:{_DATE_IN_WORDS.pattern})\b|\b(?:{_SLASHED_DATE.pattern})\b",
-        re.IGNORECASE,
-    ),
-    "time": re.compile(r"\b(?:[01]?\d|2[0-3]):[0-5]\d\b"),
-    "phone": re.compile(rf"(?<![\w-])(?:{_PHONE.pattern})(?![\w-])"),
-    "money": re.compile(rf"(?<![\w.])(?:{_MONEY.pattern})(?![\w])", re.IGNORECASE),
-    "ip": re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"),
-    "uuid": re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE),
-    "with unit": re.compile(rf"(?<![\w.]){_WITH_UNIT.pattern}(?![\w])", re.IGNORECASE),
-    "latitude": re.compile(r"(?<=latitude)\D{0,12}-?\d{1,2}\.\d+", re.IGNORECASE),
-    "longitude": re.compile(r"(?<=longitude)\D{0,12}-?\d{1,3}\.\d+", re.IGNORECASE),
-}
-
-
-def meanings_in_text(text: str) -> frozenset[str]:
-    """Meanings of the values that stand in a text: dates, addresses, amounts and the like.
-
-    Example:
-        >>> sorted(meanings_in_text("Mail ada@example.org the report of May 3, 2024 for $20"))
-        ['date', 'email', 'money']
-    """
-    found: set[str] = set()
-    for meaning, pattern in _SEARCHED.items():
-        match = pattern.search(text)
-        if match is not None:
-            found.add(match.lastgroup or meaning if meaning == "with unit" else meaning)
-    return frozenset(found)
