@@ -291,7 +291,7 @@ class ToolDefinition:
         """L1 and L2 together: the JSON Schema with its descriptions, as a model reads it."""
         return attach_descriptions(self.signature.parameters, self.description.parameters)
 
-    @cached_property
+    @property
     def text(self) -> str:
         """The summary and the usage rules, as a model reads them."""
         return "\n".join((self.description.summary, *self.description.usage_rules)).strip()

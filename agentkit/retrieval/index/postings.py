@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from agentkit.retrieval.index.channel import Mask
 
 
+_BLOCK = 32_768
+
 FULL = 65_535
 """The weight 1 as it is kept. 8 bits would do for recall but let twice as many scores fall
 together; half-precision floats are as large and three times as slow to read."""
@@ -147,17 +149,16 @@ class Postings:
             [np.diff(part.starts.astype(np.int64)) for part in kept] or [np.zeros(0, np.int64)]
         )
         order = np.argsort(keys, kind="stable")
-        taken = _slices(np.cumsum(counts) - counts, counts, order)
-        first = _first_of_each(keys[order])
-        ends = np.concatenate([[0], np.cumsum(counts[order])])
+        keys, ends = keys[order], np.cumsum(counts[order])
+        first = _first_of_each(keys)
         rows = [part.rows + np.uint16(offset) for part, offset in zip(kept, offsets, strict=True)]
+        starts = np.append((ends - counts[order])[first], ends[-1:].sum())
+        before = np.cumsum(counts) - counts
         return cls(
-            keys=keys[order][first],
-            starts=np.append(ends[:-1][first], ends[-1]).astype(np.uint32),
-            rows=np.concatenate(rows or [np.zeros(0, np.uint16)])[taken],
-            weights=np.concatenate([part.weights for part in kept] or [np.zeros(0, np.uint16)])[
-                taken
-            ],
+            keys=keys[first],
+            starts=starts.astype(np.uint32),
+            rows=_taken(rows, before, counts, order),
+            weights=_taken([part.weights for part in kept], before, counts, order),
         )
 
     def only(self, mask: Mask) -> Postings:
@@ -238,13 +239,30 @@ def _first_of_each(ordered: NDArray[Any]) -> NDArray[np.bool_]:
     return first
 
 
-def _slices(
-    starts: NDArray[np.int64], counts: NDArray[np.int64], order: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """The places of slices, one behind the other, the slices taken in another order."""
+def _taken(
+    parts: Sequence[NDArray[np.uint16]],
+    starts: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    order: NDArray[np.int64],
+) -> NDArray[np.uint16]:
+    """Slices of arrays that lie one behind the other, taken in another order.
+
+    Done block by block: large intermediate arrays leave holes in the memory of the process that
+    are several times the size of the index.
+    """
     import numpy as np
 
+    whole = np.concatenate([*parts, np.zeros(0, np.uint16)])
+    taken = np.empty_like(whole)
     lengths = counts[order]
     ends = np.cumsum(lengths)
-    shift = starts[order] - (ends - lengths)
-    return np.repeat(shift, lengths) + np.arange(ends[-1] if len(ends) else 0)
+    shifts = starts[order] - (ends - lengths)
+    first = done = 0
+    while done < len(whole):
+        last = int(np.searchsorted(ends, done + _BLOCK)) + 1
+        upto = int(ends[min(last, len(ends)) - 1])
+        places = np.repeat(shifts[first:last], lengths[first:last])
+        places += np.arange(done, upto)
+        np.take(whole, places, out=taken[done:upto])
+        first, done = last, upto
+    return taken

@@ -13,6 +13,11 @@ from agentkit.tools.definition import ToolDefinition
 LARGEST = 32_768
 """Most tools of a segment: rows fit into 16 bits, and no insert waits for a larger merge."""
 
+_AT_A_TIME = 1_024
+_FAN = 8
+"""A large segment is put together from eight parts, these from eight parts each, and so on: what
+building takes for a while is many times the size of what is built."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Segment:
@@ -32,6 +37,11 @@ class Segment:
     @classmethod
     def of(cls, definitions: Sequence[ToolDefinition], channels: Sequence[Channel[Any]]) -> Segment:
         """The segment of some definitions; the place in the list is the row."""
+        if len(definitions) > _AT_A_TIME:
+            size = max(_AT_A_TIME, -(-len(definitions) // _FAN))
+            starts = range(0, len(definitions), size)
+            some = [cls.of(definitions[one : one + size], channels) for one in starts]
+            return cls.merged([(part, None) for part in some], channels)
         return cls(
             names=NameTable.of([definition.name for definition in definitions]),
             data=tuple(channel.build(definitions) for channel in channels),
