@@ -11,6 +11,7 @@ from itertools import takewhile
 from typing import Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
+from agentkit._waiting import wait_for
 from agentkit.agent.approval import Approver, Decision
 from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.conversation import conversation
@@ -409,6 +410,6 @@ def _bridge(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(coroutine)
+        return wait_for(coroutine)
     coroutine.close()
     raise UsageError("run_sync was called inside a running event loop; use 'await agent.run(...)'")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import Any
 
 import click
 
+from agentkit._waiting import wait_for
 from agentkit.agent.agent import Agent
 from agentkit.agent.result import RunResult
 from agentkit.cli.agents import AgentOptions, agent_options, make_agent, outline, show
@@ -40,7 +40,7 @@ def run(question: str, session: str | None, store_url: str, as_json: bool, **opt
         raise click.UsageError("the question is empty")
     with opened(store_url) as store:
         agent = make_agent(AgentOptions(**options), store)
-        result = asyncio.run(_ask(agent, text.strip(), session, as_json=as_json))
+        result = wait_for(_ask(agent, text.strip(), session, as_json=as_json))
     if as_json:
         print_json(_as_json(result))
         return

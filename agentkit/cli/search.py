@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import click
 
+from agentkit._waiting import wait_for
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, one_line, print_json, print_table, say
 from agentkit.cli.search_explain import explanation, hit_explanation, print_explanation
@@ -42,7 +42,7 @@ def search(query: str, *, limit: int, explain: bool, store_url: str, as_json: bo
     """
     with opened_to_read(store_url) as store:
         library = store.load()  # while it is open it also gives, and keeps, the search index
-        found = asyncio.run(default_retriever().retrieve(query, library))
+        found = wait_for(default_retriever().retrieve(query, library))
     if as_json:
         print_json(_as_json(found, library, limit, explain=explain))
         return

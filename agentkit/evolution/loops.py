@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from agentkit._waiting import wait_for
 from agentkit.errors import UsageError
 
 T = TypeVar("T")
@@ -49,9 +50,7 @@ def from_sync(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
         value: T = end.value
         return value
     except LoopNeeded:
-        import asyncio
-
-        return asyncio.run(begin())
+        return wait_for(begin())
     coroutine.close()
     raise AssertionError("a step waited without require_loop()")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentkit._waiting import wait_for
 from agentkit.errors import AgentKitError, DatasetError, UsageError
 from agentkit.evaluation.retrieval.corpus import Identity, RetrievalCorpus, Split, load_corpus
 from agentkit.evaluation.retrieval.equipment import Equipment
@@ -93,7 +93,7 @@ def _measure(method: str, files: CorpusFiles, equipment: Equipment | None) -> Me
     os.environ.update(_ONE_THREAD)  # before numpy or torch are loaded
     try:
         found = find_method(method)
-        return asyncio.run(measure_method(found, files.load(), equipment=equipment))
+        return wait_for(measure_method(found, files.load(), equipment=equipment))
     except (DatasetError, UsageError):
         raise
     except AgentKitError as error:  # those with more than a message do not travel

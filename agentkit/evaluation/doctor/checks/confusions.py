@@ -8,10 +8,10 @@ another check reports them.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from agentkit._waiting import wait_for
 from agentkit.evaluation.doctor.catalogue import Catalogue
 from agentkit.evaluation.doctor.finding import Confusion, Finding, Kind
 from agentkit.evaluation.doctor.listing import listed, quoted
@@ -65,7 +65,7 @@ def confusions(catalogue: Catalogue) -> Iterator[Finding]:
     retriever = catalogue.retriever or CascadeRetriever(
         shortlist=_LOOKED_AT, offer=1, token_budget=_UNBOUNDED
     )
-    losses = asyncio.run(_losses(catalogue, retriever))
+    losses = wait_for(_losses(catalogue, retriever))
     weights = TermWeights(catalogue.library.definitions)
     for name, found in losses.items():
         definition = catalogue.library[name].definition
