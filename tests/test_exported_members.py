@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import pkgutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 
@@ -34,6 +37,21 @@ def test_each_export_resolves(name: str) -> None:
     value = getattr(agentkit, name)
     if name != "__version__":
         assert value is getattr(importlib.import_module(agentkit._MODULES[name]), name)
+
+
+def packages() -> Iterator[ModuleType]:
+    """agentkit and every package below it."""
+    yield agentkit
+    for found in pkgutil.walk_packages(agentkit.__path__, "agentkit."):
+        if found.ispkg:
+            yield importlib.import_module(found.name)
+
+
+def test_no_export_has_the_name_of_a_module_beside_it() -> None:
+    """What a package's name stands for does not depend on which modules were imported before."""
+    for package in packages():
+        modules = {module.name for module in pkgutil.iter_modules(package.__path__)}
+        assert modules.isdisjoint(getattr(package, "__all__", ())), package.__name__
 
 
 def test_dir_lists_the_exports() -> None:

@@ -12,7 +12,7 @@ import click
 from agentkit.cli.output import Column, plural, print_json_line, print_table, say
 from agentkit.errors import UsageError
 from agentkit.evaluation.retrieval.apart import CorpusFiles, measure_apart
-from agentkit.evaluation.retrieval.compare import compare
+from agentkit.evaluation.retrieval.comparing import compare
 from agentkit.evaluation.retrieval.corpus import Identity, Split
 from agentkit.evaluation.retrieval.equipment import Equipment
 from agentkit.evaluation.retrieval.methods import HINTS, METHODS, find_method

@@ -8,7 +8,7 @@ from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
     from agentkit.evaluation.retrieval.apart import CorpusFiles, measure_apart
-    from agentkit.evaluation.retrieval.compare import compare
+    from agentkit.evaluation.retrieval.comparing import compare
     from agentkit.evaluation.retrieval.corpus import (
         RetrievalCorpus,
         RetrievalQuery,
@@ -46,7 +46,7 @@ _MODULES = {
     "MethodReport": "agentkit.evaluation.retrieval.report",
     "RetrievalCorpus": "agentkit.evaluation.retrieval.corpus",
     "RetrievalQuery": "agentkit.evaluation.retrieval.corpus",
-    "compare": "agentkit.evaluation.retrieval.compare",
+    "compare": "agentkit.evaluation.retrieval.comparing",
     "find_method": "agentkit.evaluation.retrieval.methods",
     "load_corpus": "agentkit.evaluation.retrieval.corpus",
     "measure_apart": "agentkit.evaluation.retrieval.apart",
