@@ -18,7 +18,7 @@ KEY_FORMATS = re.compile(
     | \bAKIA[0-9A-Z]{16}\b                         # AWS
     | \bAIza[\w-]{30,}                             # Google
     | \bxox[abprs]-[\w-]{10,}                      # Slack
-    | \beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+         # JSON web tokens
+    | \beyJ[\w-]{8,900}\.eyJ[\w-]{8,}\.[\w-]+      # JSON web tokens; unbounded would be quadratic
     | (?<=Bearer\ )[\w.~+/-]{12,}=*
     """,
     re.VERBOSE,

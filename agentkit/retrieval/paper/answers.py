@@ -20,7 +20,8 @@ _NO = frozenset({"no", "false", "incompatible", "reject", "rejected", "drop", "n
 _ACCEPTED = ("compatible", "accepted", "accept", "keep", "kept", "yes")
 _REJECTED = ("incompatible", "rejected", "reject", "drop", "dropped", "no")
 _LINE = re.compile(r"^[ \t]*(?:[-*][ \t]*)?#?(\d{1,6})\b", re.MULTILINE)
-_NUMBERS = re.compile(r"\s*#?\d{1,6}(?:\s*(?:[,;>\n]|\s)\s*#?\d{1,6})*\s*\.?\s*")
+_NUMBERS = re.compile(r"\s*+#?\d{1,6}(?:[\s,;>]++#?\d{1,6})*+\s*+\.?\s*+")
+"""Nothing is tried twice: otherwise a list with prose behind it takes exponential time."""
 
 
 def read_order(text: str, names: Sequence[str]) -> list[int]:

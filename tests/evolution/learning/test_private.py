@@ -21,6 +21,7 @@ from agentkit.evolution.learning import private_part
         ("pay to DE89 3704 0044 0532 0130 00", "an account number"),
         ("card 4111 1111 1111 1111", "a card number"),
         ("token Zx8Kq2Lm9Pv4Rt7Yw1Nb6Hc3", "a long random word"),
+        ("x-" + "eyJhbGciOiJI." * 2 + "c2lnbmF0dXJl", "a key"),
     ],
 )
 def test_formats_that_are_private(text, what):
@@ -67,3 +68,9 @@ def test_any_data_can_be_looked_at(value):
     """It always answers."""
     found = private_part(value)
     assert found is None or found
+
+
+@pytest.mark.parametrize("part", ["-eyJ", "a@", "sk-", "1-", "+1 ", "AA11 ", "password "])
+def test_a_large_text_is_looked_at_in_one_pass(part):
+    """Beginnings of a format that come again and again do not multiply the work."""
+    assert private_part(part * 40_000 + "ann@example.org") is not None
