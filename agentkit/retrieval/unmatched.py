@@ -10,11 +10,14 @@ from agentkit.retrieval.index.examples import ExampleChannel
 from agentkit.retrieval.index.lexical import LexicalChannel
 from agentkit.retrieval.index.tool_index import ToolIndex
 
+_MOST = 64
+"""An episode keeps them; of a hundred pages that somebody pasted in a few tell enough."""
+
 
 def unmatched_terms(
     query: str, index: ToolIndex, channels: Sequence[Channel[Any]]
 ) -> tuple[str, ...]:
-    """The terms of ``query``, in order, that stand in no text of any tool, examples included.
+    """The first 64 terms of ``query`` that stand in no text of any tool, examples included.
 
     What users ask for and no tool speaks of is the first sign of a missing tool, or of a
     description in other words than theirs.
@@ -28,6 +31,6 @@ def unmatched_terms(
     words = [one for one in channels if isinstance(one, LexicalChannel)][:1]
     unknown = [term for one in words for term in one.unknown(index, one.query(query))]
     for channel in channels:
-        if unknown and isinstance(channel, ExampleChannel) and not channel.is_empty(index):
-            unknown = [term for term in unknown if not channel.scores(index, term).any()]
-    return tuple(unknown)
+        if isinstance(channel, ExampleChannel):
+            unknown = channel.unknown(index, unknown)
+    return tuple(unknown[:_MOST])

@@ -202,3 +202,23 @@ async def test_learning_one_request_for_several_tools_helps_the_next(define):
     stages = [Examples(), Lexical()]
     found = await CascadeRetriever(stages=stages).retrieve("plan a trip to Oslo for us", library)
     assert {hit.definition.name for hit in found.hits[:2]} == {"fx_rate", "rooms"}
+
+
+async def test_words_of_examples_are_not_unmatched():
+    """What an example of a tool of this version says is known; what a removed tool said is not."""
+    library = Library([worked("rain", "do i need an umbrella"), worked("train", "rails to oslo")])
+    retriever = CascadeRetriever()
+    query = "an umbrella on the rails, quickly"
+    found = await retriever.retrieve(query, library)
+    assert found.unmatched == ("quickly",)
+    found = await retriever.retrieve(query, library.without(["rain"]))
+    assert found.unmatched == ("umbrella", "quickly")
+
+
+async def test_a_long_text_of_unknown_words_is_answered_beside_many_examples():
+    """Words are looked up together, so a pasted file costs no pass over the examples for each."""
+    queries = [f"{word} number{at}" for at in range(60) for word in WORDS]
+    library = Library([worked(f"tool_{at}", *queries[at : at + 60]) for at in range(300)])
+    found = await CascadeRetriever().retrieve(" ".join(f"w{n}" for n in range(60_000)), library)
+    assert found.unmatched[:2] == ("w0", "w1")
+    assert len(found.unmatched) == 64

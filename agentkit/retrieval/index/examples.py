@@ -189,6 +189,19 @@ class ExampleChannel:
                     scores[part.rows] *= part.alive
         return scores
 
+    def unknown(self, index: ToolIndex, terms: Sequence[str]) -> list[str]:
+        """Those of ``terms`` that no example of a tool of this version holds."""
+        import numpy as np
+
+        keys = np.fromiter(map(key_of, terms), np.uint64, len(terms))
+        held: set[int] = set()
+        for part, data in index.data(self):
+            living = None if part.alive is None else part.alive[data.owners]
+            for at, places in enumerate(_postings(data, keys)):
+                if len(places) if living is None else living[places].any():
+                    held.add(at)
+        return [term for at, term in enumerate(terms) if at not in held]
+
     def _keys(self, text: str, known: dict[str, int]) -> Iterator[int]:
         """The keys of a text's terms; ``known`` remembers those of terms that come again."""
         for term in islice(dict.fromkeys(self.split(text)), _LONGEST_QUERY):
