@@ -29,8 +29,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 
-from line_plot import Panel, svg
 from oracle import overlap_model, typed_plan
+from plot import Panel, Points, draw
 
 from agentkit import __version__
 from agentkit.evaluation.retrieval import RetrievalCorpus, RetrievalQuery, load_corpus
@@ -178,32 +178,18 @@ def model_tokens(found: Retrieval) -> int:
     return found.usage.prompt_tokens + found.usage.completion_tokens
 
 
-def picture(rows: Sequence[Row]) -> str:
+def picture(rows: Sequence[Row], path: Path) -> None:
     """Tokens and recall against size, as SVG."""
 
-    def lines(value: Callable[[Row], float]) -> Mapping[str, list[tuple[float, float]]]:
-        names = list(dict.fromkeys(row.method for row in rows))
+    def lines(value: Callable[[Row], float]) -> Mapping[str, Points]:
+        names = dict.fromkeys(row.method for row in rows)
         return {
             name: [(row.tools, value(row)) for row in rows if row.method == name] for name in names
         }
 
-    return svg(
-        [
-            Panel(
-                title="Tokens a query",
-                x_title="tools in the library",
-                lines=lines(lambda row: row.tokens),
-                logarithmic=True,
-                low=1000,
-            ),
-            Panel(
-                title="Gold tools shown to the model, %",
-                x_title="tools in the library",
-                lines=lines(lambda row: 100 * row.shown_recall),
-                low=0,
-            ),
-        ]
-    )
+    tokens = Panel(title="Tokens a query", lines=lines(lambda row: row.tokens), logarithmic=True)
+    shown = lines(lambda row: 100 * row.shown_recall)
+    draw([tokens, Panel(title="Right tools shown to the model, %", lines=shown)], path)
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -247,7 +233,7 @@ def main() -> None:
         }
         text = json.dumps(record, indent=1) + "\n"
         (arguments.out / "context.json").write_text(text, encoding="utf-8")
-        (arguments.out / "context.svg").write_text(picture(rows), encoding="utf-8")
+        picture(rows, arguments.out / "context.svg")
 
 
 if __name__ == "__main__":
