@@ -57,8 +57,9 @@ def answers(library, config=CONFIG):
         shared = words.matched(index, asked, [row for row, _ in ranked])
         found.append([(index.name(row), score, shared[row]) for row, score in ranked])
         found.append([words.document_frequency(index, term) for term in asked])
-        table = words.contributions(index, asked, [row for row, _ in ranked])
-        found.append(table.tolist())
+        rows = sorted(row for row, _ in ranked)
+        table = words.read(index, asked).contributions(rows)
+        found.append(dict(zip(map(index.name, rows), table.T.tolist(), strict=True)))
     return found
 
 

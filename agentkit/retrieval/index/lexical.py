@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from agentkit.retrieval.index.channel import Mask
 from agentkit.retrieval.index.postings import FULL, Occurrences, Postings, key_of
@@ -132,28 +132,15 @@ class LexicalChannel:
         Returns:
             float32[index.size]. Comparable within one query only.
         """
-        import numpy as np
-
-        scores = np.zeros(index.size, np.float32)
-        found = self._found(index, terms)
-        for part, data, places in found.parts:
-            view = scores[part.offset : part.offset + part.size]
-            for place, gain in zip(places, found.gains, strict=True):
-                if place is not None and gain:
-                    here = slice(*place)
-                    steps = np.multiply(data.weights[here], gain, dtype=np.float32)
-                    np.add.at(view, data.rows[here].astype(np.intp), steps)
-            if part.alive is not None:
-                view *= part.alive
-        return scores
+        return self.read(index, terms).scores()
 
     def document_frequency(self, index: ToolIndex, term: str) -> int:
         """How many tools hold the term."""
-        return self._found(index, {term: 1.0}).counts[0]
+        return sum(self._places(index, [term])[1])
 
     def unknown(self, index: ToolIndex, terms: Mapping[str, float]) -> list[str]:
         """Those of ``terms`` that no tool holds."""
-        counts = self._found(index, terms).counts
+        counts = self._places(index, terms)[1]
         return [term for term, count in zip(terms, counts, strict=True) if not count]
 
     def matched(
@@ -176,35 +163,32 @@ class LexicalChannel:
                         shared[row].append(term)
         return {row: tuple(found) for row, found in shared.items()}
 
-    def contributions(
-        self, index: ToolIndex, terms: Mapping[str, float], rows: Sequence[int]
-    ) -> NDArray[np.float32]:
-        """What each term adds to the scores of a few tools.
+    def read(self, index: ToolIndex, terms: Mapping[str, float]) -> Matches:
+        """All that the index says about some terms, read in one go.
 
         Args:
             index: An index that has this channel.
-            terms: What is searched, each term with its weight.
-            rows: Rows of tools.
-
-        Returns:
-            float32[len(terms), len(rows)]; over the terms it adds up to ``scores`` at these rows.
+            terms: What is searched, each term with its weight. Of more than 64 the rarest count.
         """
-        import numpy as np
+        parts, counts = self._places(index, terms)
+        gains = [
+            weight * _rarity(count, len(index)) * (self.saturation + 1) if count else 0.0
+            for weight, count in zip(terms.values(), counts, strict=True)
+        ]
+        counted = [at for at, gain in enumerate(gains) if gain]
+        if len(counted) > _LONGEST_QUERY:
+            counted = sorted(sorted(counted, key=counts.__getitem__)[:_LONGEST_QUERY])
+        return Matches(
+            size=index.size,
+            terms=len(gains),
+            parts=tuple(
+                _PartMatches.of(part, data, {at: places[at] for at in counted}, gains)
+                for part, data, places in parts
+            ),
+        )
 
-        table = np.zeros((len(terms), len(rows)), np.float32)
-        wanted = np.asarray(rows, np.int64)
-        found = self._found(index, terms)
-        for part, data, places in found.parts:
-            columns = np.flatnonzero((wanted >= part.offset) & (wanted < part.offset + part.size))
-            here = (wanted[columns] - part.offset).astype(np.uint16)
-            if not len(here):
-                continue
-            for line, (place, gain) in enumerate(zip(places, found.gains, strict=True)):
-                if place is not None and gain:
-                    table[line, columns] = data.weights_at(place, here) * gain
-        return table
-
-    def _found(self, index: ToolIndex, terms: Mapping[str, float]) -> _Found:
+    def _places(self, index: ToolIndex, terms: Collection[str]) -> tuple[list[_Places], list[int]]:
+        """Where the postings of each term are in each segment, and how many tools hold it."""
         import numpy as np
 
         keys = np.fromiter(map(key_of, terms), np.uint64, len(terms))
@@ -214,17 +198,7 @@ class LexicalChannel:
             for at, place in enumerate(places):
                 if place is not None:
                     counts[at] += part.count(data.rows[slice(*place)])
-        gains = [
-            weight * _rarity(count, len(index)) * (self.saturation + 1) if count else 0.0
-            for weight, count in zip(terms.values(), counts, strict=True)
-        ]
-        if len(gains) > _LONGEST_QUERY:
-            rarest = sorted(range(len(gains)), key=lambda at: (not gains[at], counts[at], at))
-            for at in rarest[_LONGEST_QUERY:]:
-                gains[at] = 0.0
-        return _Found(
-            parts=tuple(parts), counts=counts, gains=[np.float32(gain / FULL) for gain in gains]
-        )
+        return parts, counts
 
     # --- keeping ----------------------------------------------------------------------------------
 
@@ -258,13 +232,106 @@ class LexicalChannel:
         return steps
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Found:
-    """The postings of a query: by segment where they are, by term how many and how much."""
+_Places: TypeAlias = tuple[Part, Postings, list[tuple[int, int] | None]]
+"""A segment, its postings, and where in these each term is."""
 
-    parts: tuple[tuple[Part, Postings, list[tuple[int, int] | None]], ...]
-    counts: list[int]
-    gains: list[np.float32]
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Matches:
+    """What the terms of one query add to the scores of the tools that hold them.
+
+    Attributes:
+        size: Rows of the index.
+        terms: How many terms the query has.
+        parts: By segment.
+    """
+
+    size: int
+    terms: int
+    parts: tuple[_PartMatches, ...]
+
+    def scores(self) -> NDArray[np.float32]:
+        """float32[size]: how well each tool matches; 0 for one that shares no term."""
+        import numpy as np
+
+        scores = np.zeros(self.size, np.float32)
+        for one in self.parts:
+            view = scores[one.part.rows]
+            np.add.at(view, one.rows, one.steps)
+            if one.part.alive is not None:
+                view *= one.part.alive
+        return scores
+
+    def contributions(self, rows: Sequence[int] | NDArray[np.intp]) -> NDArray[np.float32]:
+        """What each term adds to the scores of a few tools.
+
+        Args:
+            rows: Rows of tools, in ascending order.
+
+        Returns:
+            float32[terms, rows]; over the terms it adds up to ``scores`` at these rows.
+        """
+        import numpy as np
+
+        table = np.zeros((self.terms, len(rows)), np.float32)
+        wanted = np.asarray(rows, np.intp)
+        for one in self.parts:
+            start, stop = wanted.searchsorted((one.part.rows.start, one.part.rows.stop)).tolist()
+            if start < stop:
+                one.enter(table[:, start:stop], wanted[start:stop] - one.part.offset)
+        return table
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _PartMatches:
+    """The postings of some terms in one segment, one behind the other.
+
+    Attributes:
+        part: The segment.
+        terms: The numbers of the terms, ascending.
+        ends: int64[terms]: where the postings of each term end.
+        rows: intp[postings], rows of the segment.
+        steps: float32[postings]: what each adds to the score of its row.
+    """
+
+    part: Part
+    terms: NDArray[np.intp]
+    ends: NDArray[np.int64]
+    rows: NDArray[np.intp]
+    steps: NDArray[np.float32]
+
+    @classmethod
+    def of(
+        cls,
+        part: Part,
+        data: Postings,
+        places: Mapping[int, tuple[int, int] | None],
+        gains: Sequence[float],
+    ) -> _PartMatches:
+        """The postings at some places, with the gain of each term."""
+        import numpy as np
+
+        found = {term: place for term, place in places.items() if place is not None}
+        lengths = [end - start for start, end in found.values()]
+        rows, weights = data.at(list(found.values()))
+        of_term = np.array([gains[term] / FULL for term in found], np.float32)
+        return cls(
+            part=part,
+            terms=np.array(list(found), np.intp),
+            ends=np.cumsum(lengths, dtype=np.int64),
+            rows=rows.astype(np.intp),
+            steps=np.multiply(weights, np.repeat(of_term, lengths), dtype=np.float32),
+        )
+
+    def enter(self, table: NDArray[np.float32], wanted: NDArray[np.intp]) -> None:
+        """Write the steps of some rows, in ascending order, into a table of terms and rows."""
+        import numpy as np
+
+        asked = np.zeros(self.part.size, bool)
+        asked[wanted] = True
+        hits = np.flatnonzero(asked[self.rows])
+        terms = self.terms[self.ends.searchsorted(hits, "right")]
+        table[terms, wanted.searchsorted(self.rows[hits])] = self.steps[hits]
 
 
 def _counted(

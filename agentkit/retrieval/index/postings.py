@@ -199,13 +199,17 @@ class Postings:
         held: Mask = there[np.minimum(there.searchsorted(rows), len(there) - 1)] == rows
         return held
 
-    def weights_at(self, place: tuple[int, int], rows: NDArray[np.uint16]) -> NDArray[np.float32]:
-        """The weights of some rows, in any order, among the postings at a place; 0 elsewhere."""
+    def at(
+        self, places: Sequence[tuple[int, int]]
+    ) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+        """Rows and weights of the postings at some places, one behind the other."""
         import numpy as np
 
-        there = self.rows[slice(*place)]
-        at = np.minimum(there.searchsorted(rows), len(there) - 1)
-        return np.where(there[at] == rows, self.weights[place[0] + at], 0).astype(np.float32)
+        if not places:
+            return self.rows[:0], self.weights[:0]
+        slices = [slice(*place) for place in places]
+        rows = np.concatenate([self.rows[one] for one in slices])
+        return rows, np.concatenate([self.weights[one] for one in slices])
 
     def to_bytes(self) -> bytes:
         """All four arrays."""

@@ -13,7 +13,7 @@ from agentkit.retrieval.clauses import clauses, shortened
 from agentkit.retrieval.embedders import Embedder, as_embedder
 from agentkit.retrieval.fusion import Evidence, Fused, fused
 from agentkit.retrieval.goals import SubGoal
-from agentkit.retrieval.index.lexical import FieldWeights, LexicalChannel
+from agentkit.retrieval.index.lexical import FieldWeights, LexicalChannel, Matches
 from agentkit.retrieval.index.ranking import best_rows
 from agentkit.retrieval.index.vectors import VectorChannel
 from agentkit.retrieval.rankers import Ranker, ranked_by
@@ -126,8 +126,9 @@ class Description:
 
         index = survivors.index
         terms = [self._words.query(text) for text in texts]
-        rows = self._candidates(survivors, terms[0], vectors)
-        shares = self._words.contributions(index, terms[0], rows.tolist())
+        matches = self._words.read(index, terms[0])
+        rows = self._candidates(survivors, matches, vectors)
+        shares = matches.contributions(rows)
         within = np.array([[term in text for term in terms[0]] for text in terms], np.float32)
         lexical = within @ shares
         evidence = {"lexical": Evidence(weight=self._weights[0], scores=lexical)}
@@ -146,7 +147,7 @@ class Description:
         )
 
     def _candidates(
-        self, survivors: Survivors, terms: Mapping[str, float], vectors: Mapping[str, FloatRows]
+        self, survivors: Survivors, matches: Matches, vectors: Mapping[str, FloatRows]
     ) -> NDArray[np.intp]:
         """Rows worth a closer look, ascending: the best by each kind, and those ranked before."""
         import numpy as np
@@ -154,7 +155,7 @@ class Description:
         index, mask = survivors.index, survivors.mask
         if mask is None and len(index) < index.size:
             mask = index.alive
-        scores = self._words.scores(index, terms)
+        scores = matches.scores()
         if survivors.factors is not None:
             scores *= survivors.factors
         chosen = [*best_rows(scores, _BY_WORDS, mask)]
