@@ -40,7 +40,7 @@ def test_each_export_resolves(name: str) -> None:
 
 
 def packages() -> Iterator[ModuleType]:
-    """agentkit and every package below it."""
+    """The top package and every package below it."""
     yield agentkit
     for found in pkgutil.walk_packages(agentkit.__path__, "agentkit."):
         if found.ispkg:

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import click
 
 from agentkit.cli.output import Column, plural, print_json_line, print_table, say
+from agentkit.cli.progress import LineProgress
 from agentkit.errors import UsageError
 from agentkit.evaluation.retrieval.apart import CorpusFiles, measure_apart
 from agentkit.evaluation.retrieval.comparing import compare
@@ -120,9 +121,9 @@ def retrieval(
     done: list[MethodReport] = []
     records: list[dict[str, Any]] = []
     for name in names:
-        say(f"Measuring {name}")
-        done.append(measure_apart(name, files, equipment))
-        records.append(_record(done[-1], _versus(done)))
+        told = LineProgress(f"Measuring {name}")
+        done.append(measure_apart(name, files, equipment, progress=told))
+        records.append(_record(done[-1], _versus(done), files))
         if as_json:
             print_json_line(records[-1])
     if not as_json:
@@ -135,16 +136,18 @@ def retrieval(
 def _chosen(methods: str, equipment: Equipment) -> list[str]:
     """The methods that were asked for; else all whose needs are met, and a word on the others."""
     names = list(dict.fromkeys(filter(None, (name.strip() for name in methods.split(",")))))
-    wanted = [find_method(name) for name in names or METHODS]
     ready = []
-    for method in wanted:
+    left_out: dict[str, list[str]] = {}
+    for method in map(find_method, names or METHODS):
         missing = "; ".join(HINTS[need] for need in sorted(method.missing(equipment)))
         if missing and names:
             raise UsageError(f"the method {method.name!r} needs {missing}")
         if missing:
-            say(f"Leaving out {method.name}, which needs {missing}")
+            left_out.setdefault(missing, []).append(method.name)
         else:
             ready.append(method.name)
+    for hint, without in left_out.items():
+        say(f"Leaving out {', '.join(without)}; needed is {hint}")
     return ready
 
 
@@ -152,8 +155,8 @@ def _versus(done: Sequence[MethodReport]) -> Comparison | None:
     return compare(done[-1], done[0]) if len(done) > 1 else None
 
 
-def _record(report: MethodReport, versus: Comparison | None) -> dict[str, Any]:
-    record = report.to_json()
+def _record(report: MethodReport, versus: Comparison | None, files: CorpusFiles) -> dict[str, Any]:
+    record = report.to_json() | {"by": files.by, "split": files.split}
     if versus is not None:
         record["versus"] = {"method": versus.against} | {
             f"recall@{depth}": {
@@ -175,6 +178,11 @@ def _print(done: Sequence[MethodReport], files: CorpusFiles) -> None:
         f"\n{plural(done[0].tools, 'tool')}, {plural(done[0].questions, 'question')} "
         f"({files.split}), tools told apart by {files.by}; R@k and full@k in percent."
     )
+    if done[0].unknown_gold:
+        say(
+            f"Not found by any method: {plural(done[0].unknown_gold, 'gold tool')} that "
+            "--tools does not hold. Gold is an id where tools have one, or a name."
+        )
     if len(done) > 1:
         say("Points of recall more or less, with the 95% interval of the paired difference:")
         for report in done[1:]:

@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+import click
+
 from agentkit.cli.output import say, stderr
 
 _SECONDS_BETWEEN_LINES = 15.0
+_SECONDS_ON_TERMINAL = 0.2
 
 
 class Progress(Protocol):
@@ -33,7 +36,7 @@ def progress() -> Iterator[Callable[[str], Progress]]:
         with _bars() as begin:
             yield begin
     else:
-        yield _Lines
+        yield LineProgress
 
 
 @contextmanager
@@ -63,21 +66,41 @@ def _bars() -> Iterator[Callable[[str], Progress]]:
         yield begin
 
 
-class _Lines:
-    """A line at the beginning, then one every so often, and one at the end."""
+class LineProgress:
+    """Progress told line by line: a line at the beginning, one every so often, one at the end.
+
+    On a terminal each line takes the place of the one before. Needs nothing but stderr, so it can
+    be pickled and told by another process.
+
+    Args:
+        title: What is being done.
+    """
 
     def __init__(self, title: str) -> None:
         self._title = title
+        self._is_replaced = sys.stderr.isatty()
         self._started = self._told = time.monotonic()
-        say(f"{title} ...")
+        self._tell(f"{title} ...", is_last=False)
 
     def __call__(self, done: float, total: float, note: str = "") -> None:
+        """``done`` of ``total``, as ``Progress`` has it."""
         now = time.monotonic()
-        if done < total and now - self._told < _SECONDS_BETWEEN_LINES:
+        pause = _SECONDS_ON_TERMINAL if self._is_replaced else _SECONDS_BETWEEN_LINES
+        if done < total and now - self._told < pause:
             return
         self._told = now
         spent = now - self._started
-        left = spent * (total - done) / done if done else 0.0
-        share = 100 * done / total if total else 100
         tail = f" {note}" if note else ""
-        say(f"{self._title}: {share:3.0f}%, {spent:.0f} s spent, about {left:.0f} s left{tail}")
+        if done >= total:
+            self._tell(f"{self._title}: 100%, done in {spent:.0f} s{tail}", is_last=True)
+            return
+        left = spent * (total - done) / done if done else 0.0
+        share = 100 * done / total
+        line = f"{self._title}: {share:3.0f}%, {spent:.0f} s spent, about {left:.0f} s left{tail}"
+        self._tell(line, is_last=False)
+
+    def _tell(self, line: str, *, is_last: bool) -> None:
+        if self._is_replaced:
+            click.echo(f"\r\x1b[2K{line}", nl=is_last, err=True)
+        else:
+            say(line)

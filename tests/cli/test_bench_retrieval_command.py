@@ -45,6 +45,7 @@ def test_json_is_one_object_a_method(bench, tmp_path):
         assert wanted <= record.keys()
         assert record["recall@1"] == record["full@10"] == 1.0
         assert record["questions"] == record["tools"] == 3
+        assert (record["by"], record["split"], record["unknown_gold"]) == ("id", "all", 0)
     assert records[1]["versus"]["method"] == "default"
     assert (tmp_path / "out.jsonl").read_text() == result.stdout
 
@@ -74,7 +75,7 @@ def test_a_method_that_lacks_a_model_is_left_out_or_refused(bench):
     assert refused.exit_code == 2
     assert "--model NAME" in refused.stderr
     left_out = bench("--json")
-    assert "Leaving out paper" in left_out.stderr
+    assert "Leaving out planned, paper; needed is a language model" in left_out.stderr
     methods = {json.loads(line)["method"] for line in left_out.stdout.splitlines()}
     assert {"default", "lexical", "flat_library"} <= methods
     assert "paper" not in methods
@@ -102,3 +103,16 @@ def test_a_bad_line_is_named(bench, tmp_path):
     result = bench("--methods", "lexical")
     assert result.exit_code == 1
     assert "queries.jsonl:4" in result.stderr
+
+
+def test_gold_that_the_catalogue_lacks_is_told(bench, tmp_path):
+    """Questions whose gold tool is in no file can only fail, so how many there are is said."""
+    with (tmp_path / "queries.jsonl").open("a") as lines:
+        lines.write(json.dumps({"query": "a taxi", "gold": ["9", "1"]}) + "\n")
+    result = bench("--methods", "lexical")
+    assert "1 gold tool that --tools does not hold" in result.stderr
+
+
+def test_progress_is_told(bench):
+    """Each method says when it begins."""
+    assert "Measuring lexical ..." in bench("--methods", "lexical").stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +59,11 @@ class CorpusFiles:
 
 
 def measure_apart(
-    method: str, files: CorpusFiles, equipment: Equipment | None = None
+    method: str,
+    files: CorpusFiles,
+    equipment: Equipment | None = None,
+    *,
+    progress: Callable[[int, int], None] | None = None,
 ) -> MethodReport:
     """Measure one method in a fresh process.
 
@@ -69,6 +74,8 @@ def measure_apart(
         method: Its name in ``METHODS``.
         files: The corpus; the process reads it itself.
         equipment: Names of models, for methods that need one; the process opens them itself.
+        progress: Told, in that process, how many of how many questions are done; it travels there
+            by pickle.
 
     Raises:
         DatasetError: The files do not hold a corpus.
@@ -81,7 +88,7 @@ def measure_apart(
 
     with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
         try:
-            return pool.submit(_measure, method, files, equipment).result()
+            return pool.submit(_measure, method, files, equipment, progress).result()
         except BrokenProcessPool as error:
             raise ChildProcessError(
                 f"the process that measured {method!r} ended without an answer; most often memory "
@@ -89,11 +96,17 @@ def measure_apart(
             ) from error
 
 
-def _measure(method: str, files: CorpusFiles, equipment: Equipment | None) -> MethodReport:
+def _measure(
+    method: str,
+    files: CorpusFiles,
+    equipment: Equipment | None,
+    progress: Callable[[int, int], None] | None,
+) -> MethodReport:
     os.environ.update(_ONE_THREAD)  # before numpy or torch are loaded
     try:
         found = find_method(method)
-        return wait_for(measure_method(found, files.load(), equipment=equipment))
+        measured = measure_method(found, files.load(), equipment=equipment, progress=progress)
+        return wait_for(measured)
     except (DatasetError, UsageError):
         raise
     except AgentKitError as error:  # those with more than a message do not travel

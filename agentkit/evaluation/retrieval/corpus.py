@@ -33,12 +33,15 @@ class RetrievalQuery:
         text: What the user says.
         gold: Keys of the right tools (see ``RetrievalCorpus.keys``); empty when none is known.
         category: Where the question comes from, if the file says so.
+        unknown_gold: How many gold tools it names that are no tool of the files; it is judged by
+            the others, and can only fail where there are none.
     """
 
     query_id: str
     text: str
     gold: frozenset[str]
     category: str = ""
+    unknown_gold: int = 0
 
     @property
     def split(self) -> Literal["dev", "test"]:
@@ -64,15 +67,17 @@ class RetrievalCorpus:
         keys: What each tool of the library counts as: its id, or its name in the file. Tools of
             one key are one tool, whichever of them is found.
         queries: The questions.
-        unknown_gold: Gold entries that are no tool of the files; a question that has other gold is
-            judged by that, one that has none can only fail.
     """
 
     library: Library
     names: Mapping[str, str]
     keys: Mapping[str, str]
     queries: tuple[RetrievalQuery, ...]
-    unknown_gold: int = 0
+
+    @property
+    def unknown_gold(self) -> int:
+        """How many gold tools of the questions are no tool of the files."""
+        return sum(query.unknown_gold for query in self.queries)
 
     def with_queries(self, queries: Iterable[RetrievalQuery]) -> RetrievalCorpus:
         """The same catalogue with other questions."""
@@ -117,19 +122,13 @@ def load_corpus(
     known = {name: keys[library_name] for library_name, name in reversed(names.items())}
     known |= {key: keys[name] for key, name in ids.items()}
     found = [_query(line, known) for path in queries for line in read_lines(path)]
-    asked = tuple(query for query, _ in found if query is not None)
+    asked = tuple(query for query in found if query is not None)
     if not definitions or not asked:
         raise DatasetError(
-            f"{_listed(tools)} hold {len(definitions)} tools and {_listed(queries)} "
-            f"{len(asked)} questions with gold tools; both are needed"
+            f"there are {len(definitions)} tools in {_listed(tools)} and {len(asked)} questions "
+            f"with gold tools in {_listed(queries)}; both are needed"
         )
-    return RetrievalCorpus(
-        library=library,
-        names=names,
-        keys=keys,
-        queries=asked,
-        unknown_gold=sum(unknown for _, unknown in found),
-    )
+    return RetrievalCorpus(library=library, names=names, keys=keys, queries=asked)
 
 
 def _catalogue(lines: Sequence[Line]) -> tuple[dict[str, str], list[ToolDefinition]]:
@@ -185,8 +184,8 @@ def _ids(lines: Sequence[Line], library_names: Sequence[str]) -> dict[str, str]:
     return ids
 
 
-def _query(line: Line, known: Mapping[str, str]) -> tuple[RetrievalQuery | None, int]:
-    """The question, None when it names no gold; and how many gold entries are no known tool."""
+def _query(line: Line, known: Mapping[str, str]) -> RetrievalQuery | None:
+    """The question; None when it names no gold."""
     record = line.record
     text = record.get("query")
     if not isinstance(text, str):
@@ -199,15 +198,15 @@ def _query(line: Line, known: Mapping[str, str]) -> tuple[RetrievalQuery | None,
             f"got {str(gold)[:80]}"
         )
     if not gold:
-        return None, 0
+        return None
     found = [known[entry] for entry in gold if entry in known]
-    query = RetrievalQuery(
+    return RetrievalQuery(
         query_id=str(record.get("id") or text),
         text=text,
         gold=frozenset(found),
         category=str(record.get("category") or record.get("cat") or ""),
+        unknown_gold=len(gold) - len(found),
     )
-    return query, len(gold) - len(found)
 
 
 def _listed(paths: Sequence[Path]) -> str:

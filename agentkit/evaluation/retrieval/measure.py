@@ -92,6 +92,7 @@ async def measure_method(
         cost=cost,
         by_question={depth: _recalls(corpus.queries, keys, depth) for depth in RECALL_AT},
         notes=_notes(found),
+        unknown_gold=corpus.unknown_gold,
     )
 
 

@@ -78,6 +78,7 @@ class MethodReport:
         cost: What it costs.
         by_question: Recall of each question, by depth, for paired comparisons.
         notes: Fall-backs that the stages reported, with how many questions each met.
+        unknown_gold: Gold tools that are in none of the files, and so can not be found.
     """
 
     method: str
@@ -87,6 +88,7 @@ class MethodReport:
     cost: Cost
     by_question: Mapping[int, Sequence[float]] = field(default_factory=dict)
     notes: Mapping[str, int] = field(default_factory=dict)
+    unknown_gold: int = 0
 
     @property
     def questions(self) -> int:
@@ -100,6 +102,7 @@ class MethodReport:
             "method": self.method,
             "tools": self.tools,
             "questions": self.questions,
+            "unknown_gold": self.unknown_gold,
             **_by_depth("recall", quality.recall, 4),
             **_by_depth("full", quality.full, 4),
             "mrr": round(quality.mrr, 4),
