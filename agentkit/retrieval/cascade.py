@@ -15,7 +15,7 @@ from agentkit.retrieval.budget import Packed, PriceList, pack
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index.card_tokens import CardTokens
 from agentkit.retrieval.merging import merged
-from agentkit.retrieval.planner import Plan, Planner, identity_plan
+from agentkit.retrieval.planner import Plan, Planner, identity_plan, planned
 from agentkit.retrieval.rankers import Ranker
 from agentkit.retrieval.retriever import Retrieval
 from agentkit.retrieval.stages.abstraction import Abstraction
@@ -105,7 +105,8 @@ class CascadeRetriever:
         A query that matches nothing gives an empty result.
 
         Raises:
-            UsageError: A stage returned something else than survivors.
+            UsageError: A stage returned something else than survivors, or a planner something else
+                than a plan. A planner that fails is a note.
         """
         start = Survivors.of(library, self.channels)
         plan, reports = await self._plan(query, start)
@@ -137,10 +138,7 @@ class CascadeRetriever:
         if self._planner is None:
             return identity_plan(query), []
         started, worked = perf_counter(), thread_time()
-        plan = await self._planner(query)
-        if not plan.goals:
-            note = "the planner gave no step; the request was searched as it is"
-            plan = replace(plan, goals=(SubGoal(intent=query),), notes=(*plan.notes, note))
+        plan = await planned(self._planner, query, most=self._shortlist)
         return plan, [self._report("planner", start, started, worked)]
 
     async def _survivors(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import inspect
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agentkit.errors import UsageError
@@ -76,6 +77,37 @@ def identity_plan(query: str, *, usage: Usage | None = None, note: str = "") -> 
     return Plan(
         goals=(SubGoal(intent=query),), usage=usage or Usage(), notes=(note,) if note else ()
     )
+
+
+async def planned(planner: Planner, query: str, *, most: int) -> Plan:
+    """What a planner says, ready to be searched: at least one goal and at most ``most``.
+
+    A planner is a helper: one that raises, or has no step, leaves the request as its only step, and
+    a note says so.
+
+    Raises:
+        UsageError: It gave no plan, or goals that are none.
+    """
+    try:
+        plan: object = planner(query)
+        if inspect.isawaitable(plan):
+            plan = await plan
+    except Exception as error:  # noqa: BLE001 - any planner may be plugged in; the search goes on
+        failure = f"not split: the planner failed: {type(error).__name__}: {error}"
+        return identity_plan(query, note=shortened(failure, 300))
+    if not isinstance(plan, Plan) or not all(isinstance(goal, SubGoal) for goal in plan.goals):
+        raise UsageError(
+            f"the planner {planner!r} gave {shortened(repr(plan), 80)}; a planner is an async "
+            "function from the request to a Plan of SubGoals, such as identity_plan(query)"
+        )
+    notes, goals = plan.notes, tuple(plan.goals[:most])
+    if not goals:
+        goals = (SubGoal(intent=query),)
+        notes = (*notes, "the planner gave no step; the request was searched as it is")
+    if len(plan.goals) > most:
+        note = f"of {len(plan.goals):,} steps the first {most} were searched: no more are shown"
+        notes = (*notes, note)
+    return replace(plan, goals=goals, notes=notes)
 
 
 class ModelPlanner:

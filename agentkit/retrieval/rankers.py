@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -40,7 +41,7 @@ async def ranked_by(ranker: Ranker, goal: SubGoal, candidates: Sequence[ToolDefi
     """What ``ranker`` says of the candidates, its scores between 0 and 1.
 
     Raises:
-        UsageError: It gave something else than scores by name.
+        UsageError: It gave something else than finite scores by name.
     """
     answer: object = ranker(goal, candidates)
     if inspect.isawaitable(answer):
@@ -51,11 +52,23 @@ async def ranked_by(ranker: Ranker, goal: SubGoal, candidates: Sequence[ToolDefi
             f"the ranker {ranker!r} returned {type(answer).__name__}; it must return a mapping "
             "from tool names to scores, or a Ranking"
         )
-    highest = max(ranking.scores.values(), default=0.0)
     names = {candidate.name for candidate in candidates}
-    scores = {
-        name: max(score, 0.0) / highest if highest > 0 else 0.0
-        for name, score in ranking.scores.items()
-        if name in names
+    scores = {name: score for name, score in ranking.scores.items() if name in names}
+    for name, score in scores.items():
+        if not _is_finite(score):
+            raise UsageError(
+                f"the ranker {ranker!r} gave {name!r} the score {score!r}; a score is a finite "
+                "number, and 0 or nothing is said of a tool that does not fit"
+            )
+    highest = max(scores.values(), default=0.0)
+    shares = {
+        name: max(score, 0.0) / highest if highest > 0 else 0.0 for name, score in scores.items()
     }
-    return Ranking(scores=scores, usage=ranking.usage, notes=ranking.notes)
+    return Ranking(scores=shares, usage=ranking.usage, notes=ranking.notes)
+
+
+def _is_finite(score: object) -> bool:
+    try:
+        return math.isfinite(score)  # type: ignore[arg-type]  # asked of anything
+    except (TypeError, OverflowError):
+        return False

@@ -27,7 +27,7 @@ from agentkit.retrieval.paper.stages import (
     Surface,
 )
 from agentkit.retrieval.plan_parser import MAX_STEPS
-from agentkit.retrieval.planner import ModelPlanner, Planner, identity_plan
+from agentkit.retrieval.planner import ModelPlanner, Planner, identity_plan, planned
 from agentkit.retrieval.rankers import Ranker
 from agentkit.retrieval.retriever import Retrieval
 from agentkit.retrieval.stages.signature import Signature
@@ -112,7 +112,8 @@ class TypedDagRetriever:
         count_tokens: Counts the tokens of a text.
 
     Raises:
-        UsageError: An unknown mode, paper mode without a model, or a number out of range.
+        UsageError: An unknown mode, paper mode without a model, a number out of range, or an
+            embedder or ranker that no stage would ask.
 
     Example:
         >>> import asyncio
@@ -146,6 +147,11 @@ class TypedDagRetriever:
     ) -> None:
         if mode not in {"default", "paper"}:
             raise UsageError(f"mode={mode!r} is unknown; use 'default' or 'paper'")
+        if (mode == "paper" or stages is not None) and (embedder != "auto" or rankers):
+            raise UsageError(
+                "embedder and rankers belong to the default stages; with stages of your own give "
+                "them to Description(embedder=..., rankers=...), in mode='paper' leave them out"
+            )
         if mode == "paper":
             judge = ModelJudge(
                 _model_of(planner, stages),
@@ -157,6 +163,7 @@ class TypedDagRetriever:
             stages = paper_stages(judge, k2=k2, surface=surface)
         self._planner = _planner_of(planner, prompt_budget, settings, count_tokens)
         self._count = count_tokens
+        self._shortlist = shortlist
         self._cascade = CascadeRetriever(
             stages=(
                 default_stages(shortlist, embedder=embedder, rankers=rankers)
@@ -165,7 +172,7 @@ class TypedDagRetriever:
             ),
             planner=self._planner,
             shortlist=shortlist,
-            offer=offer or (MAX_STEPS if mode == "paper" else 5),
+            offer=(MAX_STEPS if mode == "paper" else 5) if offer is None else offer,
             token_budget=token_budget,
             count_tokens=count_tokens,
         )
@@ -185,9 +192,10 @@ class TypedDagRetriever:
 
     async def cascades(self, query: str, library: Library) -> tuple[Cascade, ...]:
         """Every set of survivors on the way, one ``Cascade`` a step; for study, not for prompts."""
-        plan = identity_plan(query) if self._planner is None else await self._planner(query)
-        goals = plan.goals or (SubGoal(intent=query),)
-        return tuple([await self._cascade_of(query, goal, library) for goal in goals])
+        plan = identity_plan(query)
+        if self._planner is not None:
+            plan = await planned(self._planner, query, most=self._shortlist)
+        return tuple([await self._cascade_of(query, goal, library) for goal in plan.goals])
 
     async def _cascade_of(self, query: str, goal: SubGoal, library: Library) -> Cascade:
         channels = [one for stage in self.stages for one in getattr(stage, "channels", ())]

@@ -171,9 +171,17 @@ async def test_a_ranker_has_the_last_word_among_the_best(library):
     found = await ranked(stage, library, "Send a mail about currency")
     assert asked == [["send_mail", "convert_money"]]
     assert names(found) == ["convert_money", "send_mail"]
-    assert found.hits[0].fields["prefers_last"] == pytest.approx(7 / 9)
+    assert found.hits[0].fields["prefers_last"] == 1.0  # nobody asked about no_such_tool
     assert found.usage.requests == 1
     assert found.notes == ("guessed",)
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf"), "high", None, 10**400])
+async def test_a_score_that_is_no_finite_number_is_refused(library, score):
+    """It would put tools into an order that nobody can tell."""
+    stage = Description(embedder=None, rankers=[lambda _goal, found: {found[0].name: score}])
+    with pytest.raises(UsageError, match="a score is a finite number"):
+        await ranked(stage, library, "Send a mail")
 
 
 async def test_a_ranker_that_answers_nonsense_is_named(library):

@@ -12,7 +12,9 @@ from agentkit.messages import AssistantMessage, Usage
 from agentkit.models.base import ModelResponse
 from agentkit.retrieval import (
     CascadeRetriever,
+    Description,
     ModelPlanner,
+    Plan,
     SubGoal,
     TypedDagRetriever,
     estimate_tokens,
@@ -166,6 +168,54 @@ async def test_a_function_is_a_planner(catalogue):
 
     found = await TypedDagRetriever(planner=by_hand).retrieve(QUERY, catalogue)
     assert [hit.definition.name for hit in found.hits] == ["send_mail"]
+
+
+async def test_a_function_that_fails_leaves_the_request_whole(catalogue):
+    """Whatever a planner raises is a note, as with a model, also where only its steps are asked."""
+
+    async def broken(query):
+        raise ConnectionError("no route to the planner")
+
+    retriever = TypedDagRetriever(planner=broken)
+    found = await retriever.retrieve("weather", catalogue)
+    assert [hit.definition.name for hit in found.hits] == ["get_weather"]
+    assert "ConnectionError: no route to the planner" in found.notes[0]
+    assert [one.goal.intent for one in await retriever.cascades("weather", catalogue)] == [
+        "weather"
+    ]
+
+
+@pytest.mark.parametrize("plan", [None, ["mail"], [SubGoal(intent="mail")], Plan(goals=("mail",))])
+async def test_what_is_no_plan_is_named(catalogue, plan):
+    """The error says what a planner returns."""
+
+    async def confused(query):
+        return plan
+
+    with pytest.raises(UsageError, match=r"gave .*; a planner is an async function"):
+        await CascadeRetriever(planner=confused).retrieve("weather", catalogue)
+
+
+async def test_no_more_steps_are_searched_than_can_be_shown(catalogue):
+    """Ten thousand steps cost no more than a shortlist of them, and a note says so."""
+    goals = tuple(SubGoal(intent=f"weather {n}") for n in range(10_000))
+
+    async def endless(query):
+        return Plan(goals=goals)
+
+    found = await CascadeRetriever(planner=endless, shortlist=4).retrieve("weather", catalogue)
+    assert found.goals == goals[:4]
+    assert found.notes[0] == "of 10,000 steps the first 4 were searched: no more are shown"
+
+
+def test_what_no_stage_would_ask_is_refused():
+    """An embedder or ranker beside stages of one's own is a mistake, not a wish to ignore."""
+    for options in ({"stages": [Description()]}, {"mode": "paper", "planner": planner_of(PLAN)}):
+        for ignored in ({"embedder": None}, {"rankers": [lambda _goal, _tools: {}]}):
+            with pytest.raises(UsageError, match="belong to the default stages"):
+                TypedDagRetriever(**options, **ignored)
+    with pytest.raises(UsageError, match="offer=0"):
+        TypedDagRetriever(offer=0)
 
 
 async def test_an_empty_library_is_no_error():

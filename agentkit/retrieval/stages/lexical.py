@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentkit.errors import UsageError
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index.lexical import FieldWeights, LexicalChannel
 from agentkit.retrieval.survivors import Survivors
@@ -29,6 +30,8 @@ class Lexical:
         weights: FieldWeights | None = None,
         channel: LexicalChannel | None = None,
     ) -> None:
+        if keep < 1:
+            raise UsageError(f"keep={keep} must be at least 1")
         self._keep = keep
         self._words = channel or LexicalChannel(weights=weights or FieldWeights())
         self.channels = (self._words,)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from types import MappingProxyType
 
+from agentkit.errors import UsageError
 from agentkit.tools.types.evidence import Guess, TypeEvidence
 from agentkit.tools.types.inference import type_of_part, written_as
 from agentkit.tools.types.lattice import ANY, Alternative, Base, TypeSet
@@ -80,12 +81,19 @@ class TypedSlot:
         type: Its type; a value that is known is a type of one value (``slot_of_value``).
         confidence: How sure the type is, between 0 and 1.
         bound: Whether the type was read from a real value of the caller rather than guessed.
+
+    Raises:
+        UsageError: The confidence is not between 0 and 1.
     """
 
     name: str = ""
     type: TypeSet = ANY
     confidence: float = 1.0
     bound: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.confidence <= 1:
+            raise UsageError(f"a confidence is a number from 0 to 1, got {self.confidence!r}")
 
     @property
     def is_untyped(self) -> bool:
