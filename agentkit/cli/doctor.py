@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TextIO
 
 import click
@@ -15,6 +16,7 @@ from agentkit.cli.files import read_definitions
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import plural, print_json, say, say_some
+from agentkit.cli.progress import LineProgress
 from agentkit.cli.stores import author, commit, new_proposal_id, opened_to_read
 from agentkit.errors import UsageError
 from agentkit.evaluation.doctor.applying import change_of
@@ -146,8 +148,11 @@ def _is_person_there() -> bool:
 def _examined(request: _Request) -> Checkup:
     unknown = sorted(set(request.codes) - KINDS.keys())
     if unknown:
+        close = get_close_matches(unknown[0], KINDS, n=1)
+        meant = f"; did you mean {close[0]!r}?" if close else ""
         raise UsageError(
-            f"there is no finding {', '.join(map(repr, unknown))}; the codes are {', '.join(KINDS)}"
+            f"there is no finding {', '.join(map(repr, unknown))}{meant} "
+            f"The codes are {', '.join(KINDS)}"
         )
     if request.files:
         definitions = [one for name in request.files for one in _read(name)]
@@ -158,8 +163,9 @@ def _examined(request: _Request) -> Checkup:
                 store.load().definitions, episodes=store.select(), providers=request.providers
             )
     number = len(catalogue.library)
-    if number > _MANY and sys.stderr.isatty():
-        say(f"examining {plural(number, 'tool')} ...")
+    if number > _MANY:
+        told = LineProgress(f"Examining {plural(number, 'tool')}")
+        catalogue = replace(catalogue, progress=told)
     return examine(catalogue, codes=request.codes, tools=request.tools)
 
 

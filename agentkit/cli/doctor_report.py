@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
@@ -28,14 +28,13 @@ def print_overview(checkup: Checkup) -> None:
         click.echo("nothing was found")
         return
     columns = [
-        Column(title="severity"),
         Column(title="check"),
         Column(title="found", align="right"),
         Column(title="tokens", align="right"),
         Column(title="what", fit="fold"),
     ]
     click.echo()
-    print_table(columns, (_row(kind, found) for kind, found in groups))
+    print_table(columns, _rows(groups))
     _print_outlook(checkup)
 
 
@@ -55,9 +54,15 @@ def _shares(fields: Iterable[tuple[str, int]], total: int) -> str:
     return ", ".join(f"{n / total:.0%} {name}" for name, n in pairs if n / total >= _LEAST_SHARE)
 
 
-def _row(kind: Kind, found: Sequence[Finding]) -> tuple[object, ...]:
-    tokens = sum(finding.tokens for finding in found)
-    return kind.severity, kind.code, f"{len(found):,}", f"{tokens:,}" if tokens else "", kind.title
+def _rows(groups: Iterable[tuple[Kind, Sequence[Finding]]]) -> Iterator[tuple[object, ...]]:
+    """A row a kind, below a row for its severity."""
+    severity = ""
+    for kind, found in groups:
+        if kind.severity != severity:
+            severity = kind.severity
+            yield f"{severity}s", "", "", ""
+        tokens = sum(finding.tokens for finding in found)
+        yield f"  {kind.code}", f"{len(found):,}", f"{tokens:,}" if tokens else "", kind.title
 
 
 def _print_outlook(checkup: Checkup) -> None:

@@ -89,7 +89,12 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> 
         )
     for row in cells:
         table.add_row(*map(Text, row))
-    console.print(table)
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:  # no blanks at the end of lines in files and pipes
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], available: int) -> list[int]:

@@ -195,7 +195,8 @@ def test_contracts_are_never_applied(invoke, as_json, catalogue):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--check", "nonsense"], "the codes are"),
+        (["--check", "nonsense"], "The codes are"),
+        (["--check", "confuse"], "did you mean 'confused'?"),
         (["--tool", "nobody"], "'nobody'"),
         (["--apply"], "--yes"),
         (["--apply", "--tools", "x.json"], "import them first"),
@@ -227,5 +228,22 @@ def test_tables_fit_the_terminal(invoke, catalogue, monkeypatch, width):
     path = catalogue(SICK)
     for arguments in ([], ["--check", "refused_root"], ["--tool", "find_city"]):
         result = invoke("tools", "doctor", "--tools", path, *arguments)
-        longest = max(len(line.rstrip()) for line in result.stdout.splitlines())
-        assert longest <= int(width)
+        assert max(map(len, result.stdout.splitlines())) <= int(width)
+
+
+def test_kinds_stand_below_their_severity(invoke, catalogue):
+    """The worst kinds come first, below a heading, and no line ends in blanks."""
+    result = invoke("tools", "doctor", "--tools", catalogue(SICK))
+    lines = result.stdout.splitlines()
+    errors, warnings = lines.index("errors"), lines.index("warnings")
+    at = next(at for at, line in enumerate(lines) if line.startswith("  refused_root "))
+    assert errors < at < warnings
+    assert lines == [line.rstrip() for line in lines]
+
+
+def test_a_long_check_up_tells_its_progress(invoke, catalogue):
+    """Of a catalogue that takes a while, stderr says how far the search for confusions is."""
+    many = [{"name": f"tool_{at}", "description": f"Do the thing {at}."} for at in range(1001)]
+    result = invoke("tools", "doctor", "--tools", catalogue(many), "--check", "confused")
+    assert "Examining 1,001 tools ..." in result.stderr
+    assert "100%" in result.stderr

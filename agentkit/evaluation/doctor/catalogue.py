@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -30,6 +30,8 @@ class Catalogue:
         providers: Names of the providers whose rules are checked.
         count_tokens: Counts the tokens of a text.
         only: The tools to report on; None for all. The others still matter, as doubles of these.
+        progress: Told how many of how many tools the check for confused pairs, which takes longest,
+            has searched for.
     """
 
     library: Library
@@ -38,6 +40,7 @@ class Catalogue:
     providers: tuple[str, ...] = ()
     count_tokens: TokenCounter = estimate_tokens
     only: frozenset[str] | None = None
+    progress: Callable[[int, int], None] | None = None
 
     @classmethod
     def of(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from agentkit.evaluation.doctor.parts import parts
 from agentkit.evaluation.doctor.text_mends import sentences
@@ -15,6 +16,7 @@ _NAME, _DESCRIPTION, _PARAMETER_NAME, _PARAMETER_TEXT = 3.0, 1.0, 0.5, 0.25
 """What an occurrence counts by field, as in ``agentkit.retrieval.FieldWeights``."""
 
 _SATURATION = 1.2
+_WORD = re.compile(r"[^\W_]+")
 _FEWEST_SPEAKERS = 3
 
 
@@ -50,7 +52,8 @@ class TermWeights:
         leads = {term: theirs[term] - ours.get(term, 0.0) for term in known}
         leading = [term for term in known if leads[term] > 0]
         weights = leads if leading else theirs
-        return tuple(sorted(leading or known, key=lambda term: (-weights[term], term)))
+        chosen = sorted(leading or known, key=lambda term: (-weights[term], term))
+        return _spelled(chosen, query)
 
     def only(self, first: ToolDefinition, second: ToolDefinition) -> tuple[str, ...]:
         """Words of the first tool's name and first sentence that the second lacks altogether.
@@ -62,7 +65,8 @@ class TermWeights:
         opening = next(iter(sentences(first.description.summary)), "")
         said = dict.fromkeys((*name, *terms(opening)))
         found = [term for term in said if term not in other and self._tells(term)]
-        return tuple(sorted(found, key=lambda term: (-self._rarity.get(term, 0.0), term)))
+        chosen = sorted(found, key=lambda term: (-self._rarity.get(term, 0.0), term))
+        return _spelled(chosen, opening)
 
     def _tells(self, term: str) -> bool:
         is_word = len(term) > 1 and not any(char.isdigit() for char in term)
@@ -73,6 +77,14 @@ class TermWeights:
             term: self._rarity[term] * count / (_SATURATION + count)
             for term, count in self._terms[definition.name].items()
         }
+
+
+def _spelled(chosen: Sequence[str], text: str) -> tuple[str, ...]:
+    """Terms as the text writes them: ``cities``, where the index cuts the plural to ``citie``."""
+    words = {
+        found[0]: word.lower() for word in _WORD.findall(text) if len(found := terms(word)) == 1
+    }
+    return tuple(words.get(term, term) for term in chosen)
 
 
 def _by_term(definition: ToolDefinition) -> dict[str, float]:

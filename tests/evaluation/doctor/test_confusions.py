@@ -59,6 +59,15 @@ def test_requests_of_worked_calls_are_tried(look):
     assert found.confusion.shared == ("landlord",)
 
 
+def test_words_are_told_as_they_are_written(look):
+    """Words that the index cuts are shown as the request has them, so that they can be searched."""
+    mail = tool("send_mail", "", examples=["which cities get my letters"])
+    rival = tool("cities_letters", "")
+    retriever = _Fixed("cities_letters", "send_mail")
+    (found,) = look(mail, rival, codes=["confused"], retriever=retriever)
+    assert found.confusion.shared == ("cities", "letters")
+
+
 def test_doubles_are_not_called_confused(look):
     """No word tells them apart, and the check for doubles reports them."""
     tools = [tool(f"get_weather__{number}", "The weather in a city today.") for number in range(4)]

@@ -77,13 +77,15 @@ def confusions(catalogue: Catalogue) -> Iterator[Finding]:
 
 async def _losses(catalogue: Catalogue, retriever: Retriever) -> dict[str, list[_Loss]]:
     losses: dict[str, list[_Loss]] = {}
-    for definition in catalogue.definitions:
+    for number, definition in enumerate(catalogue.definitions, start=1):
         own = catalogue.doubles.get(definition.name, frozenset((definition.name,)))
         for query in _requests(catalogue, definition):
             found = await retriever.retrieve(query, catalogue.library)
             loss = _lost(query, found.hits[:_LOOKED_AT], own)
             if loss is not None:
                 losses.setdefault(definition.name, []).append(loss)
+        if catalogue.progress is not None:
+            catalogue.progress(number, len(catalogue.definitions))
     return losses
 
 
