@@ -74,20 +74,36 @@ class FunctionEmbedder:
         Raises:
             UsageError: It is not one row of finite numbers a text.
         """
-        import numpy as np
+        return checked_rows(self._function(list(texts)), len(texts))
 
-        rows = np.asarray(self._function(list(texts)), dtype=np.float32)
-        if rows.ndim != 2 or len(rows) != len(texts):
-            raise UsageError(
-                f"the embedding function returned an array of shape {rows.shape} for "
-                f"{len(texts)} texts; it must return one vector a text, shape (texts, dimensions)"
-            )
-        if not np.isfinite(rows).all():
-            raise UsageError(
-                "the embedding function returned numbers that are not finite (nan or infinity); "
-                "return zeros for a text that it can not embed"
-            )
-        return rows
+
+def checked_rows(rows: object, count: int) -> FloatRows:
+    """What an embedding model returned for ``count`` texts, as an array.
+
+    Raises:
+        UsageError: It is not one row of finite numbers a text.
+    """
+    import numpy as np
+
+    try:
+        with np.errstate(over="ignore"):  # what does not fit into 32 bits is infinite, see below
+            array = np.asarray(rows, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"the embedding function returned {type(rows).__name__} that is no array of numbers: "
+            f"{error}; it must return one vector a text, shape (texts, dimensions)"
+        ) from error
+    if array.ndim != 2 or len(array) != count:
+        raise UsageError(
+            f"the embedding function returned an array of shape {array.shape} for "
+            f"{count} texts; it must return one vector a text, shape (texts, dimensions)"
+        )
+    if not np.isfinite(array).all():
+        raise UsageError(
+            "the embedding function returned numbers that are not finite (nan or infinity); "
+            "return zeros for a text that it can not embed"
+        )
+    return array
 
 
 def as_embedder(model: object) -> Embedder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Library, ToolDefinition
+from agentkit.errors import UsageError
 from agentkit.retrieval.embedders import FunctionEmbedder
 from agentkit.retrieval.index import vectors
 from agentkit.retrieval.index.config import IndexConfig
@@ -149,3 +151,60 @@ def test_an_index_that_grew_answers_like_one_that_was_built(
     assert cosines_by_name(library, "tool 3: Does 3") == pytest.approx(
         cosines_by_name(fresh, "tool 3: Does 3")
     )
+
+
+class Plugged:
+    """An embedder of somebody else's, which answers with whatever ``answer`` gives."""
+
+    fingerprint = "plugged"
+
+    def __init__(self, answer: Callable[[list[str]], object]) -> None:
+        self.answer = answer
+
+    def embed(self, texts: list[str]) -> object:
+        return self.answer(texts)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda _texts: None,
+        lambda texts: [1.0] * len(texts),
+        lambda texts: [[1.0]] * (len(texts) - 1),
+        lambda texts: [[1.0], [1.0, 2.0], *[[1.0]] * (len(texts) - 2)],
+        lambda texts: [["near"]] * len(texts),
+        lambda texts: np.full((len(texts), 2), np.nan),
+        lambda texts: np.full((len(texts), 2), 1e300),
+    ],
+)
+def test_an_embedder_that_answers_nonsense_is_told(answer: Callable[[list[str]], object]) -> None:
+    """Whatever kind of embedder it is, no index is made of it."""
+    config = IndexConfig(channels=(VectorChannel(embedder=Plugged(answer)),))
+    with pytest.raises(UsageError, match="the embedding function returned"):
+        Library([tool(1), tool(2), tool(3)]).derived(config)
+
+
+@pytest.mark.parametrize("number", [1e-45, 1e-38, 1e-30, 1e30, 3e38])
+def test_very_small_and_very_large_numbers_are_no_error(number: float) -> None:
+    """Vectors of any length are compared by their direction; what vanishes counts as unknown."""
+    channel = VectorChannel(embedder=FunctionEmbedder(lambda texts: [[number, 0.0]] * len(texts)))
+    index = Library([tool(1)]).derived(IndexConfig(channels=(channel,)))
+    (found,) = channel.cosines(index, channel.query(["anything"]), np.arange(1))
+    assert found[0] in (0.0, pytest.approx(1.0))
+
+
+@pytest.mark.parametrize("tools", [3, 600])
+def test_a_model_that_changes_its_dimensions_is_told(tools: int) -> None:
+    """At a query as well as at an insert, the error says what to do."""
+    dimensions = [4]
+    embedder = FunctionEmbedder(lambda texts: np.ones((len(texts), dimensions[0])))
+    channel = VectorChannel(embedder=embedder)
+    config = IndexConfig(channels=(channel,))
+    library = Library(map(tool, range(tools)))
+    index = library.derived(config)
+    dimensions[0] = 6
+    with pytest.raises(UsageError, match="vectors of 6 and of 4 numbers"):
+        channel.nearest(index, channel.query(["one"])[0], 5)
+    more = library.with_tools(map(tool, range(tools, 2 * tools)))
+    with pytest.raises(UsageError, match="vectors of 6 and of 4 numbers"):
+        more.derived(config)

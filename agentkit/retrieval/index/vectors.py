@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentkit.retrieval.embedders import Embedder
+from agentkit.errors import UsageError
+from agentkit.retrieval.embedders import Embedder, checked_rows
 from agentkit.retrieval.index.channel import Mask
 from agentkit.retrieval.index.packing import pack_arrays, unpack_arrays
 from agentkit.retrieval.index.tool_index import Part, ToolIndex
@@ -31,6 +32,10 @@ _RESCORED = 8
 
 _ALWAYS_RESCORED = 512
 """And never fewer than these, so that small catalogues are compared exactly throughout."""
+
+
+_FAINTEST = 1e-30
+"""A row without a larger number counts as zeros: it can not be divided by its length."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +65,7 @@ class VectorRows:
         import numpy as np
 
         largest = np.abs(vectors).max(axis=1, initial=0.0, keepdims=True)
-        largest[largest == 0] = 1
+        largest[largest < _FAINTEST] = 1
         codes = np.rint(vectors * (127 / largest)).astype(np.int8)
         lengths = np.linalg.norm(codes.astype(np.float32), axis=1)
         inverse = np.where(lengths > 0, 1 / np.maximum(lengths, 1), 0).astype(np.float32)
@@ -94,11 +99,15 @@ class VectorChannel:
         return f"vectors/{_VERSION}/{self.embedder.fingerprint}"
 
     def query(self, texts: Sequence[str]) -> FloatRows:
-        """The vectors of texts at length 1; a text that the model does not know stays at zeros."""
+        """The vectors of texts at length 1; a text that the model does not know stays at zeros.
+
+        Raises:
+            UsageError: The model gives something else than a row of finite numbers a text.
+        """
         import numpy as np
 
-        vectors = self.embedder.embed(texts)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = checked_rows(self.embedder.embed(texts), len(texts))
+        lengths = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
         lengths[lengths == 0] = 1
         units: FloatRows = (vectors / lengths).astype(np.float32, copy=False)
         return units
@@ -143,6 +152,8 @@ class VectorChannel:
         mask = index.alive if mask is None and len(index) < index.size else mask
         if index.size <= count:
             return np.arange(index.size) if mask is None else np.flatnonzero(mask)
+        for _, data in index.data(self):
+            _check_dimensions(len(vector), data.codes.shape[1])
         differing = np.concatenate([_differing(data.signs, vector) for _, data in index.data(self)])
         if mask is not None:
             differing[~mask] = np.iinfo(differing.dtype).max
@@ -165,6 +176,7 @@ class VectorChannel:
 
         found = np.zeros((len(vectors), len(rows)), np.float32)
         for part, data, here in self._within(index, rows):
+            _check_dimensions(vectors.shape[1], data.codes.shape[1])
             found[:, here] = data.cosines(vectors, rows[here] - part.offset)
         return found
 
@@ -183,7 +195,8 @@ class VectorChannel:
 
     def build(self, definitions: Sequence[ToolDefinition]) -> VectorRows:
         """The vectors of some definitions."""
-        return VectorRows.of(self.embedder.embed([vector_text(one) for one in definitions]))
+        texts = [vector_text(one) for one in definitions]
+        return VectorRows.of(checked_rows(self.embedder.embed(texts), len(texts)))
 
     def merge(
         self, parts: Sequence[tuple[VectorRows, Mask | None]], sizes: Sequence[int]
@@ -191,6 +204,8 @@ class VectorChannel:
         """The vectors of several segments."""
         import numpy as np
 
+        for part, _ in parts[1:]:
+            _check_dimensions(part.codes.shape[1], parts[0][0].codes.shape[1])
         kept = [(part, slice(None) if mask is None else mask) for part, mask in parts]
         return VectorRows(
             codes=np.concatenate([part.codes[mask] for part, mask in kept]),
@@ -205,6 +220,15 @@ class VectorChannel:
     def from_bytes(self, blob: bytes) -> VectorRows:
         """The inverse of ``to_bytes``."""
         return VectorRows(**unpack_arrays(blob))
+
+
+def _check_dimensions(now: int, before: int) -> None:
+    if now != before:
+        raise UsageError(
+            f"the embedding model gave vectors of {now} and of {before} numbers; it must give one "
+            "length always, and another model needs another fingerprint (a FunctionEmbedder takes "
+            "a name)"
+        )
 
 
 def vector_text(definition: ToolDefinition) -> str:
