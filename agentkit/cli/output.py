@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -54,10 +55,14 @@ def say_some(messages: Iterable[str], *, rest: str = "") -> None:
 
 def print_text(text: str, *, indent: str = "") -> None:
     """A sentence on stdout, on as many lines of the terminal as it takes."""
-    wrapped = click.wrap_text(
-        text, width=stdout().width, initial_indent=indent, subsequent_indent=f"{indent}  "
+    lines = wrap(
+        text,
+        width=stdout().width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_on_hyphens=False,  # names of packages and options stay whole
     )
-    click.echo(wrapped)
+    click.echo("\n".join(lines))
 
 
 def print_json(value: Any) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from agentkit._waiting import wait_for
 from agentkit.cli.options import json_option, store_option
-from agentkit.cli.output import Column, one_line, print_json, print_table, say
+from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
 from agentkit.cli.search_explain import explanation, hit_explanation, print_explanation
 from agentkit.cli.stores import opened_to_read
 from agentkit.library import Library
 from agentkit.retrieval.cascade import default_retriever
 from agentkit.retrieval.retriever import Retrieval
+from agentkit.retrieval.words import terms
 
 
 @click.command(
@@ -49,11 +51,29 @@ def search(query: str, *, limit: int, explain: bool, store_url: str, as_json: bo
     if explain:
         print_explanation(found, library, limit)
     if not found.hits:
-        say(f"Nothing in library version {library.version} ({len(library):,} tools) matches.")
+        for line in _why_nothing(found, library, explain=explain):
+            say(line)
         return
     if not explain:
         _print(found, limit)
     say(_outline(found, library))
+
+
+def _why_nothing(found: Retrieval, library: Library, *, explain: bool) -> Iterator[str]:
+    """What to do about an empty answer, unless an explanation has said it already."""
+    if not library:
+        yield "The library is empty; 'agentkit tools import FILE' or 'agentkit tools add' fills it."
+        return
+    yield (
+        f"Nothing in library version {library.version} ({plural(len(library), 'tool')}) matches."
+    )
+    if explain:
+        return
+    if found.unmatched:
+        yield f"No tool has: {', '.join(found.unmatched)}"
+    elif not terms(found.query):
+        yield "The query has no words to search for."
+    yield from (f"Note: {note}" for note in found.notes)
 
 
 def _print(found: Retrieval, limit: int) -> None:

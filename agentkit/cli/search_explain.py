@@ -45,6 +45,8 @@ def print_explanation(found: Retrieval, library: Library, limit: int) -> None:
         click.echo()
     click.echo("Stages\n")
     _print_stages(found.stages)
+    click.echo()
+    print_text("CPU times are those of a first query, loading included; later ones take less.")
     if found.hits:
         click.echo("\nScores\n")
         _print_scores(found, limit)
@@ -79,7 +81,7 @@ def explanation(found: Retrieval) -> dict[str, Any]:
             for report in found.stages
         ],
         "notes": list(found.notes),
-        "unmatched": list(found.trace().unmatched),
+        "unmatched": list(found.unmatched),
     }
 
 
@@ -225,8 +227,7 @@ def _output(goal: SubGoal) -> str:
 def _remarks(found: Retrieval) -> Iterator[str]:
     if not any(map(is_typed, found.goals)):
         yield "Types: the request says none, so they changed nothing."
-    unmatched = found.trace().unmatched
-    if unmatched:
-        yield f"No tool has: {', '.join(unmatched)}"
+    if found.unmatched:
+        yield f"No tool has: {', '.join(found.unmatched)}"
     for note in found.notes:
         yield f"Note: {note}"

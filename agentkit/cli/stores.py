@@ -5,12 +5,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from agentkit.cli.options import data_directory
 from agentkit.errors import StaleVersionError, StoreError
 from agentkit.library import Library, LibraryChange, Store
-from agentkit.library.opening import open_store
+from agentkit.library.opening import file_of, open_store
 
 _ATTEMPTS = 5
 
@@ -18,7 +17,8 @@ _ATTEMPTS = 5
 @contextmanager
 def opened(url: str) -> Iterator[Store]:
     """The store at ``url``, closed afterwards. agentkit's own folder is made when absent."""
-    if Path(url.removeprefix("sqlite:///")).parent == data_directory():
+    path = file_of(url)
+    if path is not None and path.parent == data_directory():
         data_directory().mkdir(parents=True, exist_ok=True)
     store = open_store(url)
     try:
@@ -34,8 +34,8 @@ def opened_to_read(url: str) -> Iterator[Store]:
     Raises:
         StoreError: The URL names a file that is not there.
     """
-    path = url.removeprefix("sqlite:///")
-    if path != url and not Path(path).expanduser().exists():
+    path = file_of(url)
+    if path is not None and not path.exists():
         raise StoreError(
             f"there is no store at {url} yet; 'agentkit tools import FILE' or 'agentkit tools add' "
             "makes one, or name another with --store"

@@ -57,8 +57,9 @@ def open_store(url: str | os.PathLike[str]) -> Store:
     """
     if isinstance(url, os.PathLike):
         return SQLiteStore(url)
-    if "://" not in url and PurePath(url).suffix in _FILE_SUFFIXES:
-        return SQLiteStore(Path(url).expanduser())
+    path = file_of(url)
+    if path is not None:
+        return SQLiteStore(path)
     scheme, colon, rest = url.partition(":")
     if not scheme or not colon:
         raise UsageError(
@@ -69,9 +70,28 @@ def open_store(url: str | os.PathLike[str]) -> Store:
         case "memory":
             return _open_memory(url, rest)
         case "sqlite":
-            return _open_sqlite(url, rest)
+            raise UsageError(
+                f"{url!r} names no file; write sqlite:///library.db for a file here, "
+                "sqlite:////data/library.db for one by its absolute path, or memory: for no file"
+            )
         case other:
             return _open_plugin(url, other)
+
+
+def file_of(url: str) -> Path | None:
+    """The file of a SQLite store's URL, whether it is there or not; None for any other URL.
+
+    Example:
+        >>> print(file_of("sqlite:///library.db"), file_of("library.db"), file_of("memory:"))
+        library.db library.db None
+    """
+    if "://" not in url and PurePath(url).suffix in _FILE_SUFFIXES:
+        return Path(url).expanduser()
+    scheme, _, rest = url.partition(":")
+    path = rest.removeprefix("///")
+    if scheme.lower() != "sqlite" or path == rest or not path or path.startswith(":memory:"):
+        return None
+    return Path(path).expanduser()
 
 
 def _open_memory(url: str, rest: str) -> Store:
@@ -81,16 +101,6 @@ def _open_memory(url: str, rest: str) -> Store:
             "Pass the store object around to share it, or use sqlite:///"
         )
     return MemoryStore()
-
-
-def _open_sqlite(url: str, rest: str) -> Store:
-    path = rest.removeprefix("///")
-    if path == rest or not path or path.startswith(":memory:"):
-        raise UsageError(
-            f"{url!r} names no file; write sqlite:///library.db for a file here, "
-            "sqlite:////data/library.db for one by its absolute path, or memory: for no file"
-        )
-    return SQLiteStore(Path(path).expanduser())
 
 
 def _open_plugin(url: str, scheme: str) -> Store:

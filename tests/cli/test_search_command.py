@@ -45,6 +45,31 @@ def test_nothing_found_is_said(invoke):
     assert "matches" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [("xyzzy", "No tool has: xyzzy"), ("", "no words"), ("\U0001f389", "no words")],
+)
+def test_why_nothing_is_found_is_said(invoke, query, told):
+    """A person reads which words no tool has, or that there are none."""
+    result = invoke("search", query)
+    assert result.exit_code == 0
+    assert told in result.stderr
+
+
+def test_an_empty_library_is_said(invoke):
+    """Where there are no tools the message says how to get some."""
+    assert "tools import" in invoke("search", "ferry", "--store", "memory:").stderr
+
+
+def test_a_search_makes_no_store(invoke, tmp_path):
+    """A misspelt store is an error, however its URL is written, and no file appears."""
+    for url in ("absent.db", "sqlite:///absent.db", "SQLITE:///absent.db"):
+        result = invoke("search", "ferry", "--store", url)
+        assert result.exit_code == 1
+        assert "there is no store" in result.stderr
+    assert not (tmp_path / "absent.db").exists()
+
+
 def test_an_explanation_shows_stages_scores_and_reasons(invoke):
     """--explain prints what each stage left and where a tool's score comes from."""
     result = invoke("search", "When does the ferry leave?", "--explain")
