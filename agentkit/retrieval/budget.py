@@ -9,7 +9,7 @@ from typing import TypeVar
 from agentkit.retrieval.cards import card, schema_text
 from agentkit.retrieval.retriever import Hit
 from agentkit.retrieval.survivors import Survivors
-from agentkit.retrieval.tokens import TokenCounter
+from agentkit.retrieval.tokens import TokenCounter, counted
 from agentkit.tools.definition import ToolDefinition
 
 T = TypeVar("T")
@@ -71,13 +71,14 @@ class PriceList:
         """Tokens of a full schema."""
         known = self._schemas.pop(id(definition), None)
         if known is None:
-            known = definition, self._count(schema_text(definition))
+            known = definition, counted(schema_text(definition), self._count)
         _remember(self._schemas, id(definition), known)
         return known[1]
 
     def _priced(self, definition: ToolDefinition) -> PricedCard:
         text = card(definition)
-        return PricedCard(definition=definition, text=text, tokens=self._count(text + "\n"))
+        tokens = counted(text + "\n", self._count)
+        return PricedCard(definition=definition, text=text, tokens=tokens)
 
 
 def _remember(known: dict[int, T], key: int, value: T) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
+
+from agentkit.errors import UsageError
 
 TokenCounter: TypeAlias = Callable[[str], int]
 """Any function from a text to its number of tokens, such as ``len(encoding.encode(text))``."""
@@ -25,3 +28,26 @@ def estimate_tokens(text: str) -> int:
         (2, 0)
     """
     return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
+
+
+def counted(text: str, count_tokens: TokenCounter) -> int:
+    """The tokens of ``text`` as a whole number, whatever the counter gives: fractions round up.
+
+    Raises:
+        UsageError: The counter gave no number, or one below 0 or without an end.
+
+    Example:
+        >>> counted("weather", lambda text: len(text) / 4)
+        2
+    """
+    tokens = count_tokens(text)
+    try:
+        whole = math.ceil(tokens)
+    except (TypeError, ValueError, OverflowError):
+        whole = -1
+    if whole < 0:
+        raise UsageError(
+            f"count_tokens gave {tokens!r} for a text of {len(text):,} characters; it must give "
+            "the number of tokens, 0 or more"
+        )
+    return whole

@@ -71,6 +71,30 @@ def test_the_budget_holds_for_any_library(library, query, budget, shortlist, off
         assert found.offered
 
 
+async def test_a_fraction_of_a_token_counts_as_one(catalogue):
+    """An estimate such as a quarter of the characters keeps the budget in whole tokens."""
+    retriever = CascadeRetriever(token_budget=70, count_tokens=lambda text: len(text) / 7.3)
+    found = await retriever.retrieve("weather and a mail", catalogue)
+    assert found.offered
+    assert isinstance(found.tokens, int)
+    assert found.tokens <= 70
+
+
+async def test_a_count_beyond_all_bounds_fits_no_budget(catalogue):
+    """Nothing is shown then, and the reports still say something."""
+    retriever = CascadeRetriever(count_tokens=lambda text: 10**30 * len(text))
+    found = await retriever.retrieve("weather", catalogue)
+    assert (found.offered, found.cards, found.tokens) == ((), "", 0)
+
+
+@pytest.mark.parametrize("count", [-1, float("nan"), float("inf"), None, "7", [1, 2]])
+async def test_what_is_no_count_is_refused(catalogue, count):
+    """The error names what the counter gave."""
+    retriever = CascadeRetriever(count_tokens=lambda _text: count)
+    with pytest.raises(UsageError, match="count_tokens gave "):
+        await retriever.retrieve("weather", catalogue)
+
+
 async def test_results_are_the_same_each_time(catalogue):
     """Neither a second query nor another retriever changes order or scores."""
     first = await default_retriever().retrieve("find the time and weather of a city", catalogue)

@@ -10,7 +10,7 @@ from agentkit.retrieval.cards import card
 from agentkit.retrieval.index.channel import Mask
 from agentkit.retrieval.index.packing import pack_arrays, unpack_arrays
 from agentkit.retrieval.index.tool_index import ToolIndex
-from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+from agentkit.retrieval.tokens import TokenCounter, counted, estimate_tokens
 from agentkit.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _VERSION = 3
 """Raise it when ``card`` or ``estimate_tokens`` gives something else than before."""
+
+_MOST = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +50,8 @@ class CardTokens:
         """Tokens of each card with the line break after it."""
         import numpy as np
 
-        tokens = (self.count_tokens(card(definition) + "\n") for definition in definitions)
+        texts = (card(definition) + "\n" for definition in definitions)
+        tokens = (min(counted(text, self.count_tokens), _MOST) for text in texts)
         return np.fromiter(tokens, np.int32, len(definitions))
 
     def merge(

@@ -12,7 +12,7 @@ from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.paper.judge import ModelJudge, Ranked
 from agentkit.retrieval.paper.prompts import RANK_DESCRIPTIONS
 from agentkit.retrieval.retriever import Hit, Retrieval
-from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
+from agentkit.retrieval.tokens import TokenCounter, counted, estimate_tokens
 
 
 class FlatLibrary:
@@ -59,7 +59,7 @@ class FlatLibrary:
         ranked = await self._ranked(query, library)
         offered, spent = [], 0
         for definition in ranked.order:
-            price = self._count(schema_text(definition))
+            price = counted(schema_text(definition), self._count)
             if self._budget is not None and spent + price > self._budget:
                 continue  # too large for what is left; a smaller one may fit
             offered.append(definition)
