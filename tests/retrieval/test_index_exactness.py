@@ -113,6 +113,19 @@ def test_a_retriever_finds_the_same_in_a_grown_library(changes, query):
         ]
 
 
+def test_reading_the_name_of_a_removed_row_does_not_bring_the_tool_back():
+    """Whoever walks over all rows, those of removed and edited tools included, changes nothing."""
+    before = Library([definition(f"t{n}", "weather", "q") for n in range(100)])
+    before.derived(CONFIG)
+    after = before.without(["t1"]).with_tools([definition("t2", "loan", "q")])
+    index = after.derived(CONFIG)
+    assert index.size == 101
+    for row in reversed(range(index.size)):
+        assert index.name(row) == f"t{row}" or row == 100
+    assert index.row("t1") is None
+    assert index.row("t2") == 100
+
+
 def test_many_single_inserts_and_removals_keep_few_segments():
     """Segments merge as in a binary counter, and rows of removed tools do not pile up."""
     tools = [definition(f"t{n}", f"{WORDS[n % 8]} {n % 17}", "q") for n in range(400)]

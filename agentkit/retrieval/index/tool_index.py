@@ -103,9 +103,10 @@ class ToolIndex:
         """The name of the tool at a row."""
         part = self.parts[bisect_right(self._offsets, row) - 1]
         name = part.segment.names.names[row - part.offset]
-        if len(self._rows) > _REMEMBERED:
-            self._rows.clear()
-        self._rows[name] = row  # whoever learns a name soon asks for its row
+        if part.alive is None or part.alive[row - part.offset]:  # a removed one has no row
+            if len(self._rows) > _REMEMBERED:
+                self._rows.clear()
+            self._rows[name] = row  # whoever learns a name soon asks for its row
         return name
 
     def row(self, name: str) -> int | None:
