@@ -15,7 +15,7 @@ from agentkit.messages import Usage
 from agentkit.retrieval import word_vectors
 from agentkit.retrieval.clauses import clauses, shortened
 from agentkit.retrieval.embedders import FunctionEmbedder
-from agentkit.retrieval.fusion import Evidence, fused
+from agentkit.retrieval.fusion import Evidence, fused, together
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.rankers import Ranking
 from agentkit.retrieval.stages.description import Description
@@ -106,6 +106,35 @@ async def test_each_clause_finds_its_tool(library):
     found = await ranked(Description(embedder=None), library, text)
     assert names(found)[:2] == ["convert_money", "send_mail"]
     assert found.hits[1].fields["clauses"] > found.hits[1].fields["lexical"]
+
+
+@pytest.mark.parametrize("clauses_there", [2, 3, 8])
+def test_the_best_clause_counts_more_the_more_clauses_there_are(clauses_there: int):
+    """Of n clauses the best has the share n / (n + 4) of a score."""
+    scores = np.zeros((1 + clauses_there, 2), np.float32)
+    scores[0, 0] = scores[1:, 1] = 1.0
+    words = {"words": Evidence(weight=1.0, scores=scores)}
+    found = fused(words, np.ones(1 + clauses_there, np.float32), np.ones(2, np.float32))
+    by_clause = clauses_there / (clauses_there + 4)
+    assert found.total[1] / found.total[0] == pytest.approx(by_clause / (1 - by_clause))
+
+
+def test_shared_words_raise_a_score_that_is_there():
+    """More shared words never lower a score, and one word alone leaves it as it is."""
+    scores, shared = np.array([[3.0, 3.0, 0.0]]), np.array([[1.0, 4.0, 0.0]])
+    raised = together(scores, shared)
+    assert raised[0, 0] == 3.0 < raised[0, 1]
+    assert raised[0, 2] == 0.0
+
+
+async def test_two_shared_words_win_over_a_rare_one():
+    """A name in a request does not lift a tool that has nothing else to do with it."""
+    games = ("Rules of a game.", "Buy a game.")
+    ratings = ("Rating of food.", "Rating of a hotel.")
+    texts = ("Build Catan.", "Give a rating to a game.", *ratings, *games)
+    tools = [ToolDefinition.from_schema(f"tool_{at}", text, {}) for at, text in enumerate(texts)]
+    found = await ranked(Description(embedder=None), Library(tools), "Rating of the game Catan")
+    assert names(found)[0] == "tool_1"
 
 
 async def test_an_absent_extra_is_said_once_and_is_no_error(library):

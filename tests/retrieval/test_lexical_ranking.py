@@ -107,3 +107,13 @@ def test_matched_terms_explain_a_score(catalogue):
     rows = [index.row("get_weather"), index.row("get_time")]
     found = channel.matched(index, channel.query("forecasts of the weather"), rows)
     assert found == {rows[0]: ("forecast", "weather"), rows[1]: ()}
+
+
+def test_a_number_counts_half(rank):
+    """What looks like a value says less about the tool than a word does."""
+    tools = [
+        ToolDefinition.from_schema("form_1040", "Fill in.", {}),
+        ToolDefinition.from_schema("form_tax", "Fill in.", {}),
+    ]
+    assert rank("1040 tax", tools) == ["form_tax", "form_1040"]
+    assert rank("1040", tools) == ["form_1040"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from agentkit.errors import UsageError
 from agentkit.retrieval.clauses import clauses, shortened
 from agentkit.retrieval.embedders import Embedder, as_embedder
-from agentkit.retrieval.fusion import Evidence, Fused, fused
+from agentkit.retrieval.fusion import Evidence, Fused, fused, together
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index.lexical import FieldWeights, LexicalChannel, Matches
 from agentkit.retrieval.index.ranking import best_rows
@@ -131,7 +131,8 @@ class Description:
         shares = matches.contributions(rows)
         within = np.array([[term in text for term in terms[0]] for text in terms], np.float32)
         lexical = within @ shares
-        evidence = {"lexical": Evidence(weight=self._weights[0], scores=lexical)}
+        agreeing = together(lexical, within @ (shares > 0).astype(np.float32))
+        evidence = {"lexical": Evidence(weight=self._weights[0], scores=agreeing)}
         for (name, channel), weight in zip(self._vectors.items(), self._weights[1:], strict=True):
             cosines = np.maximum(channel.cosines(index, vectors[name], rows), 0)
             cosines[(cosines < _FAINT) & (lexical <= 0)] = 0
