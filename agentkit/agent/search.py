@@ -9,6 +9,7 @@ from agentkit.agent.events import Emit, ToolsRetrieved
 from agentkit.agent.offer import Offer
 from agentkit.episodes import RetrievalTrace
 from agentkit.messages import Usage
+from agentkit.retrieval.asking import shortened
 from agentkit.retrieval.cards import card
 from agentkit.retrieval.retriever import Retrieval, Retriever
 from agentkit.tools.definition import Effects, ToolDefinition
@@ -27,6 +28,8 @@ _CALLABLE = "You can call these now:"
 _FURTHER = "These match less; search for one by its name to read its parameters:"
 _MOST = 32
 _USUAL = 8
+_MOST_WORDS = 16
+_LONGEST_QUERY = 200
 
 _PARAMETERS = {
     "type": "object",
@@ -74,7 +77,7 @@ class ToolSearch:
             limit: Most tools to list; no other is offered.
         """
         found = await self.retriever.retrieve(query, self.offer.library)
-        shown = [hit.definition for hit in found.hits[:limit]]
+        shown = [hit.definition for hit in found.hits[: int(limit)]]  # JSON's integers include 5.0
         names = {definition.name for definition in shown}
         self.offer.show(names)
         self.offer.add(one.name for one in found.offered if one.name in names)
@@ -119,5 +122,8 @@ def search_tool(search: ToolSearch, cards: Iterable[str]) -> Tool:
 
 
 def _nothing(found: Retrieval) -> str:
-    known = f" No tool has the words {', '.join(found.unmatched)}." if found.unmatched else ""
-    return f"No tool matches {found.query!r}.{known} Try other words, or go on without."
+    """What a search without a result says; however much was asked, it stays short."""
+    words = ", ".join(found.unmatched[:_MOST_WORDS])
+    known = f" No tool has the words {words}." if words else ""
+    query = shortened(found.query, _LONGEST_QUERY)
+    return f"No tool matches {query!r}.{known} Try other words, or go on without."

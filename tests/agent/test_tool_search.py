@@ -135,6 +135,24 @@ async def test_nothing_found_says_so(library, call):
     assert model.requests[0].tools is model.requests[1].tools
 
 
+async def test_a_long_search_without_result_is_answered_shortly(library, call):
+    """A model that searches for a whole document does not get it back."""
+    pasted = " ".join(f"gizmo{number}" for number in range(20_000))
+    model = ScriptedModel([[call("search_tools", query=pasted)], "I can not."])
+    result = await Agent(model, library=library).run("find the weather")
+    text = result.episode.results[0].text
+    assert text.startswith("No tool matches 'gizmo0 gizmo1")
+    assert "gizmo15." in text
+    assert len(text) < 600
+
+
+async def test_a_limit_may_be_written_with_a_point(library, call):
+    """5.0 is an integer in JSON Schema."""
+    model = ScriptedModel([[call("search_tools", query="song", limit=2.0)], "ok"])
+    result = await Agent(model, library=library).run("find the weather")
+    assert result.episode.results[0].text.count("_song(") == 2
+
+
 async def test_bad_arguments_are_answered_like_those_of_any_tool(library, call):
     """The schema holds, and a limit in text is mended."""
     model = ScriptedModel(
