@@ -234,4 +234,7 @@ class _Shelf:
 
 def _is_short(value: Any, longest: int) -> bool:
     """Whether a value is JSON data of at most so many characters."""
-    return is_json(value) and len(json.dumps(value, ensure_ascii=False)) <= longest
+    try:
+        return is_json(value) and len(json.dumps(value, ensure_ascii=False)) <= longest
+    except RecursionError:  # nested deeper than anybody reads
+        return False

@@ -35,7 +35,10 @@ _PASSWORD = re.compile(
     r"\b(?:password|passcode|passphrase|api[ _-]?key|access token)\s{0,3}(?:is\b|[:=])\s{0,3}\S",
     re.IGNORECASE,
 )
-_PHONE = re.compile(r"(?<![\w+])\+\d[\d ()/.-]{6,18}\d\b")
+_PHONE = re.compile(
+    r"(?<![\w+])\+\d[\d ()/.-]{6,18}\d\b"  # international
+    r"|(?<![\w-])(?:\(\d{3}\)\ ?|\d{3}[-.])\d{3}[-.]\d{4}\b(?!-)"  # North American
+)
 _ACCOUNT = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
 _CARD = re.compile(r"\b\d(?:[ -]?\d){12,18}\b")
 _WORD = re.compile(r"[A-Za-z0-9_+/=-]{24,}")
@@ -44,9 +47,10 @@ _WORD = re.compile(r"[A-Za-z0-9_+/=-]{24,}")
 def private_part(value: Any) -> str | None:
     """What in JSON data looks private, in words; None when nothing does.
 
-    Looked for are e-mail addresses, international phone numbers, bank account (IBAN) and payment
-    card numbers with valid check digits, keys in well-known formats or as long random words, and
-    passwords that are called so; in objects also fields whose name says that they hold a secret.
+    Looked for are e-mail addresses, phone numbers in international or North American form, bank
+    account (IBAN) and payment card numbers with valid check digits, keys in well-known formats or
+    as long random words, and passwords that are called so; in objects also fields whose name says
+    that they hold a secret.
 
     Example:
         >>> private_part("Write to ann@example.org"), private_part({"city": "Rome"})

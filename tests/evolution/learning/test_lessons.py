@@ -80,6 +80,20 @@ def test_what_json_can_not_hold_is_left_out(learner, episode, value):
     assert not example.is_whole
 
 
+def test_a_result_nested_without_end_does_not_stop_the_others(learner, episode):
+    """It is left out, and the rest of the night's episodes teach what they have to."""
+    deep = 1
+    for _ in range(5_000):
+        deep = [deep]
+    report = learner.learn(
+        [
+            episode("Umbrella in Rome?", weather("Rome", deep)),
+            episode("A coat for Oslo?", weather("Oslo")),
+        ]
+    )
+    assert [one.is_whole for one in report.added["weather"]] == [False, True]
+
+
 def test_a_long_argument_is_left_out(learner, episode):
     """The rest of the call is kept, without its result."""
     call = ("send_mail", {"to": "Ann", "text": "word " * 1_000}, "sent")
