@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -167,8 +167,27 @@ class ToolIndex:
         mask = self.alive if mask is None and self._living < self.size else mask
         sure, tied = best_rows(scores, count, mask)
         rows = [*sure.tolist(), *self._first_by_name(tied, count - len(sure))]
-        rows.sort(key=lambda row: (-scores[row], self.name(row)))
-        return [(row, float(scores[row])) for row in rows]
+        return self._in_order(rows, scores[rows])
+
+    def top_of(
+        self, rows: NDArray[np.intp], scores: NDArray[np.float32], count: int
+    ) -> list[tuple[int, float]]:
+        """Like ``top``, where only a few rows have a score.
+
+        Args:
+            rows: Rows of tools, in ascending order.
+            scores: float[rows].
+            count: Most rows to give.
+        """
+        sure, tied = best_rows(scores, count, None)
+        chosen = [*rows[sure].tolist(), *self._first_by_name(rows[tied], count - len(sure))]
+        return self._in_order(chosen, scores[rows.searchsorted(chosen)])
+
+    def _in_order(
+        self, rows: Sequence[int], scores: NDArray[np.float32]
+    ) -> list[tuple[int, float]]:
+        found = zip(rows, scores.tolist(), strict=True)
+        return sorted(found, key=lambda one: (-one[1], self.name(one[0])))
 
     def _first_by_name(self, rows: NDArray[np.int64], count: int) -> list[int]:
         """Those ``count`` of the rows, in ascending order, whose names come first."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress
 from typing import TYPE_CHECKING, Literal
 
 from agentkit.errors import UsageError
@@ -168,24 +169,15 @@ class Description:
 
     def _added(self, survivors: Survivors, scored: _Scored) -> Survivors:
         """The survivors with the scores of the best, and of all that an earlier stage ranked."""
-        import numpy as np
-
-        index = survivors.index
-        total = np.zeros(index.size, np.float32)
-        total[scored.rows] = scored.fused.total
-        best = [row for row, _ in index.top(total, self._keep, survivors.mask)]
+        index, total = survivors.index, scored.fused.total
+        best = [row for row, _ in index.top_of(scored.rows, total, self._keep)]
         before = (index.row(hit.definition.name) for hit in survivors.hits)
-        best += [row for row in before if row is not None and total[row] > 0]
-        places = dict(zip(best, np.searchsorted(scored.rows, best).tolist(), strict=True))
-        return survivors.add_kinds(
-            {
-                index.name(row): {
-                    kind: float(scores[at]) for kind, scores in scored.fused.fields.items()
-                }
-                for row, at in places.items()
-            },
-            reason={index.name(row): scored.reason(at) for row, at in places.items()},
-        )
+        best += [row for row in before if row is not None]
+        at = scored.rows.searchsorted(best).tolist()
+        places = {
+            index.name(row): place for row, place in zip(best, at, strict=True) if total[place] > 0
+        }
+        return survivors.add_kinds(scored.kinds(places), reason=scored.reasons(places))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -204,10 +196,27 @@ class _Scored:
     terms: tuple[str, ...]
     shares: FloatRows
 
-    def reason(self, at: int) -> str:
-        """Why the candidate at a place is one, for people."""
-        shared = [self.terms[term] for term in self.shares[:, at].nonzero()[0].tolist()]
-        return "shares " + ", ".join(shared) if shared else "is close in meaning"
+    def kinds(self, places: Mapping[str, int]) -> dict[str, dict[str, float]]:
+        """By tool name what each kind of evidence adds, for candidates at some places."""
+        import numpy as np
+
+        table = np.stack(list(self.fused.fields.values()), axis=1)[list(places.values())].tolist()
+        return {
+            name: dict(zip(self.fused.fields, line, strict=True))
+            for name, line in zip(places, table, strict=True)
+        }
+
+    def reasons(self, places: Mapping[str, int]) -> dict[str, str]:
+        """By tool name why the candidate at a place is one, for people."""
+        shared = (self.shares[:, list(places.values())] > 0).T.tolist()
+        return {
+            name: _reason([*compress(self.terms, flags)])
+            for name, flags in zip(places, shared, strict=True)
+        }
+
+
+def _reason(shared: Sequence[str]) -> str:
+    return "shares " + ", ".join(shared) if shared else "is close in meaning"
 
 
 def _vector_channels(embedder: object) -> dict[str, VectorChannel]:
