@@ -40,12 +40,11 @@ def commands_text() -> str:
 
 
 def _option_row(parameter: click.Parameter) -> str:
+    """What ``--help`` says of an option: its names, meaning, default, range and variable."""
     if not isinstance(parameter, click.Option) or parameter.hidden:
         return ""
-    names = ", ".join([*parameter.opts, *parameter.secondary_opts])
-    if not parameter.is_flag and not parameter.count:
-        names += f" {parameter.make_metavar(click.Context(main))}"
-    cells = (f"`{names}`", " ".join((parameter.help or "").split()))
+    names, meaning = parameter.get_help_record(click.Context(main)) or ("", "")
+    cells = (f"`{names}`", " ".join(meaning.split()))
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 

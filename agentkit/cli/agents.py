@@ -68,6 +68,7 @@ _OPTIONS = (
     click.option(
         "--max-steps",
         type=click.IntRange(min=1),
+        metavar="N",
         default=10,
         show_default=True,
         help="Most model turns in answer to one question.",

@@ -41,6 +41,7 @@ Examples:
 @click.option(
     "--questions",
     type=click.IntRange(min=1),
+    metavar="N",
     default=MainJob().questions,
     show_default=True,
     help="How many questions to ask, each with retrieved tools and with the benchmark's own.",
@@ -53,7 +54,9 @@ Examples:
     show_default=True,
     help="How the model looks over its calls.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Chooses the questions.")
+@click.option(
+    "--seed", type=int, metavar="N", default=0, show_default=True, help="Chooses the questions."
+)
 @click.option(
     "--time-budget",
     type=click.IntRange(min=0),

@@ -72,6 +72,7 @@ Examples:
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
+    metavar="N",
     help=f"Most findings of a kind, 0 for all.  [default: {_SHOWN}, all with --json]",
 )
 @click.option(

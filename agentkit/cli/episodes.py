@@ -63,6 +63,7 @@ Examples:
     default=20,
     show_default=True,
     type=click.IntRange(min=0),
+    metavar="N",
     help="Most rows, 0 for all.",
 )
 @store_option
@@ -198,7 +199,7 @@ Examples:
   agentkit episodes export --verdict passed | head -5"""
 )
 @_filters
-@click.option("--limit", default=0, type=click.IntRange(min=0), help="Most episodes.")
+@click.option("--limit", default=0, type=click.IntRange(min=0), metavar="N", help="Most episodes.")
 @click.option(
     "--out",
     type=click.File("w", encoding="utf-8"),

@@ -47,6 +47,7 @@ Examples:
 @click.option(
     "--most",
     type=click.IntRange(min=1),
+    metavar="N",
     default=LearningRules().most_examples,
     show_default=True,
     help="Most examples of one tool.",

@@ -44,6 +44,7 @@ Examples:
 @click.option(
     "--min-support",
     type=click.IntRange(min=2),
+    metavar="N",
     default=3,
     show_default=True,
     help="Episodes that a group of calls has to occur in.",
@@ -51,6 +52,7 @@ Examples:
 @click.option(
     "--max-calls",
     type=click.IntRange(min=2, max=12),
+    metavar="N",
     default=6,
     show_default=True,
     help="Most calls of one composite.",
@@ -58,6 +60,7 @@ Examples:
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
+    metavar="N",
     default=20,
     show_default=True,
     help="Most composites, those that save most.",

@@ -27,7 +27,12 @@ Examples:
 )
 @click.argument("query")
 @click.option(
-    "--limit", default=10, show_default=True, type=click.IntRange(min=1), help="Most rows."
+    "--limit",
+    default=10,
+    show_default=True,
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Most rows.",
 )
 @click.option(
     "--explain",

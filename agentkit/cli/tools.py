@@ -78,6 +78,7 @@ Examples:
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
+    metavar="N",
     help=f"Most rows, 0 for all.  [default: {SHOWN_ON_TERMINAL} on a terminal, else all]",
 )
 @store_option
