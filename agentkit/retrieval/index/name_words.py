@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ _VERSION = 1
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SMALL_WORDS = frozenset(["a", "an", "and", "by", "for", "from", "in", "of", "on", "the", "to"])
+_SPACE = re.compile(r"\s")
 _FEWEST_WORDS = 2
 _MOST_WORDS = 8
 _LONGEST_TEXT = 4_000
@@ -87,6 +88,8 @@ class NameWordsChannel:
     def mentioned(self, index: ToolIndex, text: str) -> list[str]:
         """Names of the tools that ``text`` mentions, in the order in which it does."""
         spans = _spans(text[:_LONGEST_TEXT])
+        if not spans.keys:
+            return []
         names = self._names(index, spans)
         found: list[str] = []
         read_to = 0
@@ -165,7 +168,11 @@ class _Spans:
 @lru_cache(maxsize=2_048)
 def _spans(text: str) -> _Spans:
     words = list(_WORD.finditer(text))
-    spans = [(start, end) for start in range(len(words)) for end in _ends(text, words, start)]
+    spans = [
+        (start, end)
+        for start, last in enumerate(_reaches(text, words))
+        for end in range(min(last, start + _MOST_WORDS), start + _FEWEST_WORDS - 1, -1)
+    ]
     small = [word.group().lower() for word in words]
     return _Spans(
         starts=tuple(start for start, _ in spans),
@@ -174,13 +181,23 @@ def _spans(text: str) -> _Spans:
     )
 
 
-def _ends(text: str, words: Sequence[re.Match[str]], start: int) -> Iterator[int]:
-    last = min(len(words), start + _MOST_WORDS)
-    for end in range(last, start + _FEWEST_WORDS - 1, -1):
-        written = text[words[start].start() : words[end - 1].end()]
-        if not re.search(r"\s", written) or all(map(_is_capitalised, words[start:end])):
-            yield end
+def _reaches(text: str, words: Sequence[re.Match[str]]) -> list[int]:
+    """For each word where a name that starts there ends at the latest: before which word.
+
+    A name goes on while no space comes, or while every word is capitalised.
+    """
+    reaches = [0] * len(words)
+    unspaced = capitalised = next_start = len(words)
+    for at in range(len(words) - 1, -1, -1):
+        word = words[at]
+        if at + 1 < len(words) and _SPACE.search(text, word.end(), next_start):
+            unspaced = at + 1
+        if not _is_capitalised(word.group()):
+            capitalised = at
+        reaches[at] = max(unspaced, capitalised)
+        next_start = word.start()
+    return reaches
 
 
-def _is_capitalised(word: re.Match[str]) -> bool:
-    return not word.group()[0].islower() or word.group() in _SMALL_WORDS
+def _is_capitalised(word: str) -> bool:
+    return not word[0].islower() or word in _SMALL_WORDS

@@ -44,8 +44,9 @@ class References:
 
     async def __call__(self, query: str, goal: SubGoal, survivors: Survivors) -> Survivors:
         """Keep the ``keep`` best after lifting what they need."""
+        read: dict[str, list[str]] = {}
         for _ in range(self._hops):
-            needed = self._needed(survivors)
+            needed = self._needed(survivors, read)
             if not needed:
                 break
             survivors = survivors.add(
@@ -55,13 +56,22 @@ class References:
             )
         return survivors.best(self._keep)
 
-    def _needed(self, survivors: Survivors) -> dict[str, tuple[float, str]]:
-        """By name of a tool that is to rise: by how much, and who needs it."""
+    def _needed(
+        self, survivors: Survivors, read: dict[str, list[str]]
+    ) -> dict[str, tuple[float, str]]:
+        """By name of a tool that is to rise: by how much, and who needs it.
+
+        Args:
+            survivors: The ranking so far.
+            read: What tools mention, by name; those that are read now are added.
+        """
         scores = {hit.definition.name: hit.score for hit in survivors.hits}
         needed: dict[str, tuple[float, str]] = {}
         for hit in survivors.hits[: self._follow]:
             user = hit.definition.name
-            for name in self._sources(survivors, hit.definition):
+            if user not in read:
+                read[user] = self._sources(survivors, hit.definition)
+            for name in read[user]:
                 gain = _SHARE * _fit(hit) - scores.get(name, 0.0)
                 if name != user and gain > max(needed.get(name, (0.0, ""))[0], 1e-6):
                     needed[name] = (gain, user)
