@@ -139,18 +139,26 @@ class CascadeRetriever:
             return identity_plan(query), []
         started, worked = perf_counter(), thread_time()
         plan = await planned(self._planner, query, most=self._shortlist)
-        return plan, [self._report("planner", start, started, worked)]
+        spent = perf_counter() - started, thread_time() - worked
+        return plan, [_report("planner", self._left(start), spent)]
 
     async def _survivors(
         self, query: str, goal: SubGoal, start: Survivors
     ) -> tuple[Survivors, list[StageReport]]:
         """What the stages leave for one sub-goal, with a report each."""
-        survivors, reports = start, []
+        survivors, left, reports = start, self._left(start), []
         for stage in self.stages:
-            started, worked = perf_counter(), thread_time()
-            survivors = await _run(stage, query, goal, survivors)
-            reports.append(self._report(stage_name(stage), survivors, started, worked))
+            before, started, worked = survivors, perf_counter(), thread_time()
+            survivors = await _run(stage, query, goal, before)
+            spent = perf_counter() - started, thread_time() - worked
+            if survivors.mask is not before.mask:
+                left = self._left(survivors)
+            reports.append(_report(stage_name(stage), left, spent))
         return survivors, reports
+
+    def _left(self, survivors: Survivors) -> tuple[int, int]:
+        """How many tools are left, and what their cards cost."""
+        return len(survivors), self._card_tokens.total(survivors.index, survivors.mask)
 
     def _packed(self, survivors: Survivors) -> Packed:
         packed = pack(
@@ -173,18 +181,6 @@ class CascadeRetriever:
             self._budget,
             best.name,
             self._prices.schema(best),
-        )
-
-    def _report(
-        self, name: str, survivors: Survivors, started: float, worked: float
-    ) -> StageReport:
-        seconds, cpu_seconds = perf_counter() - started, thread_time() - worked
-        return StageReport(
-            stage=name,
-            survivors=len(survivors),
-            tokens=self._card_tokens.total(survivors.index, survivors.mask),
-            seconds=seconds,
-            cpu_seconds=cpu_seconds,
         )
 
 
@@ -238,6 +234,14 @@ async def _run(stage: Stage, query: str, goal: SubGoal, survivors: Survivors) ->
         f"the stage {stage_name(stage)!r} gave {type(returned).__name__}, but a stage is an async "
         "function that returns the survivors: write `async def`, and end it with "
         "`return survivors` or with one of the methods of Survivors"
+    )
+
+
+def _report(name: str, left: tuple[int, int], spent: tuple[float, float]) -> StageReport:
+    survivors, tokens = left
+    seconds, cpu_seconds = spent
+    return StageReport(
+        stage=name, survivors=survivors, tokens=tokens, seconds=seconds, cpu_seconds=cpu_seconds
     )
 
 
