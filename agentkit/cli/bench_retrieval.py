@@ -29,6 +29,7 @@ Examples:
   agentkit bench retrieval --tools tools.jsonl --queries queries.jsonl
   agentkit bench retrieval --tools tools.jsonl.gz --queries queries.jsonl.gz --by name --json
   agentkit bench retrieval --tools t.jsonl --queries q.jsonl --methods default,lexical --split test
+  agentkit bench retrieval --tools t.jsonl --queries q.jsonl --methods default,my_module:careful
 
 \b
 Methods:
@@ -55,7 +56,9 @@ Methods:
     "--methods",
     default="",
     metavar="NAME,...",
-    help="What to compare; by default every method whose needs are met.",
+    help="What to compare, see below; by default every method whose needs are met. Also "
+    "module:attribute of a retriever of yours, or of a function (shortlist, offer, token_budget) "
+    "that makes one.",
 )
 @click.option(
     "--by",

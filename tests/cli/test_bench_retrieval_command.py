@@ -105,6 +105,48 @@ def test_a_bad_line_is_named(bench, tmp_path):
     assert "queries.jsonl:4" in result.stderr
 
 
+OWN = """
+from agentkit.retrieval import CascadeRetriever
+
+fixed = CascadeRetriever()
+
+def made(shortlist, offer, token_budget):
+    return CascadeRetriever(shortlist=shortlist, offer=offer, token_budget=token_budget)
+
+def bare():
+    return fixed
+
+number = 3
+"""
+
+
+@pytest.mark.parametrize("name", ["own_retrievers:fixed", "own_retrievers:made"])
+def test_a_retriever_of_ones_own_is_measured(bench, tmp_path, name):
+    """module:attribute is a retriever, or a function that makes one within limits."""
+    (tmp_path / "own_retrievers.py").write_text(OWN)
+    result = bench("--methods", name, "--json")
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)
+    assert (record["method"], record["recall@1"]) == (name, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("own_retrievers:absent", "absent"),
+        ("no_such_module:x", "no_such_module"),
+        ("own_retrievers:bare", "shortlist, offer and token_budget"),
+        ("own_retrievers:number", "is a int and no retriever"),
+    ],
+)
+def test_what_is_no_retriever_is_refused(bench, tmp_path, name, words):
+    """A module, name or object that can not be measured is misuse, and is named."""
+    (tmp_path / "own_retrievers.py").write_text(OWN)
+    result = bench("--methods", name)
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
 def test_gold_that_the_catalogue_lacks_is_told(bench, tmp_path):
     """Questions whose gold tool is in no file can only fail, so how many there are is said."""
     with (tmp_path / "queries.jsonl").open("a") as lines:

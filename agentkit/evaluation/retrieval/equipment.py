@@ -40,7 +40,7 @@ class Equipment:
             raise UsageError("this method needs an embedding model; name one with --embedder")
         place, _, attribute = name.partition(":")
         if attribute and not Path(name).exists():
-            return as_embedder(_attribute(place, attribute))
+            return as_embedder(load_attribute(place, attribute))
         return as_embedder(_sentence_transformer(name))
 
     @property
@@ -65,7 +65,7 @@ class Equipment:
         try:
             return RememberingModel(resolve_model(name))
         except ModelNotFoundError:
-            found = _attribute(place, attribute) if attribute else None
+            found = load_attribute(place, attribute) if attribute else None
             if not isinstance(found, ChatModel):
                 raise
             return RememberingModel(found)
@@ -95,7 +95,14 @@ class RememberingModel:
         return self._answers[key]
 
 
-def _attribute(place: str, attribute: str) -> object:
+def load_attribute(place: str, attribute: str) -> object:
+    """What a module calls ``attribute``; modules of the working directory are found.
+
+    A class is called without arguments.
+
+    Raises:
+        UsageError: There is no such module, or nothing of that name in it.
+    """
     if "" not in sys.path:
         sys.path.insert(0, "")  # modules of the working directory, as 'python -m' finds them
     try:

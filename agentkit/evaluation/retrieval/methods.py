@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from inspect import signature
 from typing import Literal
 
 from agentkit.errors import UsageError
-from agentkit.evaluation.retrieval.equipment import Equipment
+from agentkit.evaluation.retrieval.equipment import Equipment, load_attribute
 from agentkit.library import Library
 from agentkit.models.base import ChatModel
 from agentkit.retrieval.cascade import CascadeRetriever, default_stages
@@ -177,9 +178,39 @@ METHODS: Mapping[str, Method] = {
 def find_method(name: str) -> Method:
     """The method of that name.
 
+    Args:
+        name: One of ``METHODS``, or ``module:attribute`` of a retriever of your own, or of a
+            function that makes one when called with the fields of ``Limits`` as keywords.
+
     Raises:
         UsageError: There is no such method.
     """
+    if ":" in name:
+        return Method(
+            name=name, summary="a retriever of yours", build=lambda limits, _: _yours(name, limits)
+        )
     if name not in METHODS:
-        raise UsageError(f"there is no method {name!r}; there are: {', '.join(METHODS)}")
+        raise UsageError(
+            f"there is no method {name!r}; there are: {', '.join(METHODS)}, or module:attribute "
+            "of a retriever of yours"
+        )
     return METHODS[name]
+
+
+def _yours(name: str, limits: Limits) -> Retriever:
+    place, _, attribute = name.partition(":")
+    found = load_attribute(place, attribute)
+    if callable(found) and not isinstance(found, Retriever):
+        try:
+            bound = signature(found).bind(**asdict(limits))
+        except TypeError as error:
+            raise UsageError(
+                f"{name} makes a retriever only if it takes shortlist, offer and token_budget as "
+                f"keywords ({error})"
+            ) from error
+        found = found(*bound.args, **bound.kwargs)
+    if not isinstance(found, Retriever):
+        raise UsageError(
+            f"{name} is a {type(found).__name__} and no retriever: it has no method 'retrieve'"
+        )
+    return found
