@@ -125,7 +125,7 @@ async def test_the_stage_lifts_the_tools_whose_words_are_all_there() -> None:
     ranked = Survivors.of(library, Coverage().channels).add(
         {"hotel_ownership_history": 1.0, "book_flight": 0.9, "find_taxi": 0.9}
     )
-    survivors = await Coverage()(request, SubGoal(intent=request), ranked)
+    survivors = await Coverage(name=0.15, sentence=0.15)(request, SubGoal(intent=request), ranked)
     assert [hit.definition.name for hit in survivors.hits] == [
         "book_flight",
         "find_taxi",
