@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TextIO, get_args
 
 import click
 
-from agentkit.cli.output import Column, plural, print_json_line, print_table, say
+from agentkit.cli.output import Column, plural, print_json_line, print_table, say, stdout
 from agentkit.cli.progress import LineProgress
 from agentkit.errors import UsageError
 from agentkit.evaluation.retrieval.apart import CorpusFiles, measure_apart
@@ -19,6 +18,11 @@ from agentkit.evaluation.retrieval.equipment import Equipment
 from agentkit.evaluation.retrieval.methods import HINTS, METHODS, find_method
 from agentkit.evaluation.retrieval.report import Comparison, MethodReport
 from agentkit.evaluation.retrieval.scores import Interval
+
+_QUALITY = ("R@1", "R@5", "R@10", "R@32", "full@10")
+_COST = ("tokens", "p50 ms", "p99 ms", "MB")
+_WIDTH = 78
+"""Columns that both together take up, with the longest name of a method."""
 
 _file = click.Path(exists=True, dir_okay=False)
 
@@ -94,8 +98,9 @@ Methods:
 )
 @click.option(
     "--out",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Also write the JSON lines here.",
+    type=click.File("w", encoding="utf-8", lazy=False),  # a bad path is told before the work
+    metavar="FILE",
+    help="Also write the JSON lines here, each when its method is done.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a method.")
 def retrieval(
@@ -108,7 +113,7 @@ def retrieval(
     max_queries: int | None,
     embedder: str | None,
     model: str | None,
-    out: Path | None,
+    out: TextIO | None,
     as_json: bool,
 ) -> None:
     """Compare ways to find tools on a catalogue and questions of yours.
@@ -122,18 +127,17 @@ def retrieval(
     equipment = Equipment(embedder_name=embedder, model_name=model)
     names = _chosen(methods, equipment)
     done: list[MethodReport] = []
-    records: list[dict[str, Any]] = []
     for name in names:
         told = LineProgress(f"Measuring {name}")
         done.append(measure_apart(name, files, equipment, progress=told))
-        records.append(_record(done[-1], _versus(done), files))
+        record = _record(done[-1], _versus(done), files)
         if as_json:
-            print_json_line(records[-1])
+            print_json_line(record)
+        if out is not None:
+            out.write(json.dumps(record, ensure_ascii=False) + "\n")
+            out.flush()
     if not as_json:
         _print(done, files)
-    if out is not None:
-        lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-        out.write_text("".join(lines), encoding="utf-8")
 
 
 def _chosen(methods: str, equipment: Equipment) -> list[str]:
@@ -173,10 +177,13 @@ def _record(report: MethodReport, versus: Comparison | None, files: CorpusFiles)
 
 
 def _print(done: Sequence[MethodReport], files: CorpusFiles) -> None:
-    titles = ("R@1", "R@5", "R@10", "R@32", "full@10", "tokens", "p50 ms", "p99 ms", "MB")
-    columns = [Column(title="method", fit="fold")]
-    columns += [Column(title=title, align="right") for title in titles]
-    print_table(columns, (_row(report) for report in done))
+    rows = [_row(report) for report in done]
+    if stdout().width >= _WIDTH:
+        _print_rows(_QUALITY + _COST, rows)
+    else:  # one table below the other
+        _print_rows(_QUALITY, [row[: len(_QUALITY) + 1] for row in rows])
+        click.echo()
+        _print_rows(_COST, [(row[0], *row[len(_QUALITY) + 1 :]) for row in rows])
     say(
         f"\n{plural(done[0].tools, 'tool')}, {plural(done[0].questions, 'question')} "
         f"({files.split}), tools told apart by {files.by}; R@k and full@k in percent."
@@ -193,6 +200,12 @@ def _print(done: Sequence[MethodReport], files: CorpusFiles) -> None:
     for report in done:
         for note, times in report.notes.items():
             say(f"{report.method}, {plural(times, 'question')}: {note}")
+
+
+def _print_rows(titles: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
+    columns = [Column(title="method", fit="fold")]
+    columns += [Column(title=title, align="right") for title in titles]
+    print_table(columns, rows)
 
 
 def _row(report: MethodReport) -> tuple[object, ...]:

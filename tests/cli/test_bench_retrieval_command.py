@@ -60,13 +60,15 @@ def test_the_table_has_a_row_a_method(bench):
     assert "3 tools, 2 questions (test)" in result.stderr
 
 
-def test_the_table_fits_a_narrow_terminal(bench, monkeypatch):
-    """No row is broken on 80 columns."""
-    monkeypatch.setenv("COLUMNS", "80")
+@pytest.mark.parametrize(("width", "lines"), [("80", 3), ("60", 6)])
+def test_the_table_fits_a_narrow_terminal(bench, monkeypatch, width, lines):
+    """No row is broken; where the line is too short, cost stands below quality."""
+    monkeypatch.setenv("COLUMNS", width)
     result = bench("--methods", "lexical", "--max-queries", "1")
-    rows = [line.rstrip() for line in result.stdout.splitlines() if line.strip()]
-    assert len(rows) == 3
-    assert max(map(len, rows)) <= 80
+    rows = [line for line in result.stdout.splitlines() if line]
+    assert len(rows) == lines
+    assert max(map(len, rows)) <= int(width)
+    assert rows[-1].startswith("lexical ")
 
 
 def test_a_method_that_lacks_a_model_is_left_out_or_refused(bench):
@@ -87,6 +89,7 @@ def test_a_method_that_lacks_a_model_is_left_out_or_refused(bench):
         (("--methods", "magic"), "there is no method 'magic'; there are: default"),
         (("--methods", "lexical", "--tools", "missing.jsonl"), "missing.jsonl"),
         (("--by", "shape"), "shape"),
+        (("--methods", "lexical", "--out", "no_folder/out.jsonl"), "no_folder"),
     ],
 )
 def test_misuse_is_explained(bench, options, words):
