@@ -53,6 +53,17 @@ def test_bad_entries_are_reported_in_place() -> None:
     assert "needs a name" in batch.rejected[0].reason
 
 
+def test_an_entry_nested_without_end_is_reported() -> None:
+    """One server's broken schema does not keep the tools of the others out."""
+    deep: object = 1
+    for _ in range(5_000):
+        deep = [deep]
+    schema = {"type": "object", "properties": {"a": {"enum": [deep]}}}
+    batch = definitions_from_json([ADD, {"name": "deep", "parameters": schema}, SUB])
+    assert [definition.name for definition in batch.definitions] == ["add", "sub"]
+    assert batch.rejected[0].reason == "definition 'deep' is nested too deeply to be read"
+
+
 def test_bad_line_keeps_its_text() -> None:
     """A line that is not JSON is returned as text; the other lines are read."""
     batch = definitions_from_json('{"name": "add"}\n{"name": \n{"name": "sub"}')

@@ -107,11 +107,22 @@ def definition_from_json(
         raise DefinitionError(
             f"a tool definition is a JSON object, got {type(record).__name__}: {str(record)[:80]}"
         )
-    definition = (
-        _ours(record, tags)
-        if "signature" in record
-        else _theirs(record, effects=effects, tags=tags, reference=reference, licence=licence)
-    )
+    try:
+        definition = (
+            _ours(record, tags)
+            if "signature" in record
+            else _theirs(record, effects=effects, tags=tags, reference=reference, licence=licence)
+        )
+        _check_json(definition)
+    except RecursionError as error:
+        name = str(record.get("name", ""))[:80]
+        raise DefinitionError(
+            f"definition {name!r} is nested too deeply to be read", tool_name=name
+        ) from error
+    return definition
+
+
+def _check_json(definition: ToolDefinition) -> None:
     try:
         _ = definition.digest
     except ValueError as error:  # NaN, or half a surrogate pair
@@ -119,7 +130,6 @@ def definition_from_json(
             f"definition {definition.name!r} can not be written as JSON: {error}",
             tool_name=definition.name,
         ) from error
-    return definition
 
 
 def _theirs(

@@ -56,7 +56,8 @@ def type_of_value(value: Any) -> TypeEvidence:
     """The type of a JSON value: exactly itself, and what it is probably about.
 
     A meaning is only guessed where the form of the value leaves little doubt: a text that could
-    be many things (``Paris``, ``12345``) has none.
+    be many things (``Paris``, ``12345``) has none. Of a value that JSON can not write nothing is
+    known.
 
     Example:
         >>> type_of_value("2024-08-15").meanings
@@ -66,7 +67,10 @@ def type_of_value(value: Any) -> TypeEvidence:
         >>> type_of_value("Paris").meanings
         ()
     """
-    declared = TypeSet.one_of([value])
+    try:
+        declared = TypeSet.one_of([value])
+    except (ValueError, RecursionError):  # it holds itself, or is larger than JSON text can be
+        return TypeEvidence()
     if isinstance(value, str):
         return TypeEvidence(declared=declared, meanings=_guesses(value))
     if not isinstance(value, list | tuple) or not value:

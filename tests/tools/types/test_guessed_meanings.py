@@ -155,6 +155,16 @@ def test_long_texts_are_no_trouble():
         assert type_of(TEXT, name=long, description=long, observed=[long]).meanings == ()
 
 
+def test_of_what_json_can_not_write_nothing_is_known():
+    """A value that holds itself, or has no end, is untyped and not an error."""
+    itself, deep = [], 1
+    itself.append(itself)
+    for _ in range(5_000):
+        deep = [deep]
+    for value in (itself, deep, 10**5_000):
+        assert slot_of_value(value).is_untyped
+
+
 @pytest.mark.parametrize("value", ["2024-08-15", 5, 2.5, None, True, ["a", 1], {"a": [1]}, "x\ny"])
 def test_a_bound_slot_keeps_its_value(value):
     """The type of a value is so narrow that the value can be read back."""
