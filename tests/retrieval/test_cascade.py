@@ -13,7 +13,10 @@ from agentkit import Library, ToolDefinition
 from agentkit.errors import UsageError
 from agentkit.retrieval import (
     CascadeRetriever,
+    Lexical,
+    Plan,
     Retriever,
+    SubGoal,
     card,
     default_retriever,
     estimate_tokens,
@@ -144,6 +147,24 @@ async def test_every_stage_reports_survivors_and_tokens(catalogue):
     assert found.stages[0].tokens == whole
     assert found.stages[-2].tokens + found.stages[-1].tokens == found.tokens
     assert all(report.seconds >= 0 for report in found.stages)
+
+
+async def test_stages_that_keep_more_do_not_lengthen_the_shortlist(catalogue):
+    """Nor do several steps, which bring a ranking each."""
+    everything = [Lexical(keep=1_000)]
+    found = await CascadeRetriever(stages=everything, shortlist=2).retrieve("a city", catalogue)
+    assert len(found.hits) == 1
+    query = "weather time flights mail loan room"
+    found = await CascadeRetriever(stages=everything, shortlist=2).retrieve(query, catalogue)
+    assert len(found.hits) == 2
+
+    async def in_words(text):
+        return Plan(goals=tuple(SubGoal(intent=word) for word in text.split()))
+
+    found = await CascadeRetriever(planner=in_words, shortlist=6).retrieve(query, catalogue)
+    assert len(found.hits) == 6
+    found = await CascadeRetriever(planner=in_words, shortlist=3).retrieve(query, catalogue)
+    assert len(found.hits) == 3
 
 
 async def test_the_trace_names_what_was_found(catalogue):

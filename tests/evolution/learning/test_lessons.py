@@ -53,6 +53,18 @@ def test_beyond_the_cap_the_most_varied_words_are_kept(learner, episode):
     assert report.reasons == {"full": 2}
 
 
+def test_examples_that_a_tool_has_count_towards_the_cap(learner, episode):
+    """Learning every night does not add the cap every night."""
+    rules = LearningRules(most_examples=2)
+    learner.learn([episode("Rain or snow?", weather("Rome"))], rules=rules)
+    asked = ["Fog in the hills?", "A coat for the ferry?"]
+    report = learner.learn([episode(one, weather("Rome")) for one in asked], rules=rules)
+    assert len(learner.library["weather"].definition.examples) == 2
+    assert report.reasons == {"full": 1}
+    learner.learn([episode("Sun at noon?", weather("Rome"))], rules=rules)
+    assert len(learner.library["weather"].definition.examples) == 2
+
+
 def test_one_call_keeps_one_answer(learner, episode):
     """Asked for in other words, a call that has an answer is kept without the newer one."""
     report = learner.learn(
@@ -148,6 +160,13 @@ def test_private_arguments_are_left_out(learner, episode):
     call = ("send_mail", {"to": "ann@example.org", "text": "hi"}, "sent to ann@example.org")
     (example,) = learner.learn([episode("Greet Ann by mail.", call)]).added["send_mail"]
     assert example == Example(arguments={"text": "hi"}, query="Greet Ann by mail.", is_whole=False)
+
+
+def test_a_private_result_is_left_out(learner, episode):
+    """What came back does not reach the library either, when all that was asked may."""
+    told = {"sky": "sunny", "reporter": "ann@example.org"}
+    (example,) = learner.learn([episode("Umbrella?", weather("Rome", told))]).added["weather"]
+    assert (example.arguments, example.is_whole, example.result) == ({"city": "Rome"}, False, None)
 
 
 def test_what_is_private_is_kept_on_demand(learner, episode):
