@@ -8,7 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from agentkit.errors import DuplicateToolError, ToolNotFoundError
+from agentkit.errors import DuplicateToolError, ToolNotFoundError, UsageError
 from agentkit.library.bindings import bind_composites, has_composites
 from agentkit.library.derived import Change, Derived, DerivedCache, DerivedValues
 from agentkit.library.graph import DAG, Dag
@@ -130,7 +130,13 @@ class Library:
         )
 
     def without(self, names: Iterable[str]) -> Library:
-        """A library that lacks ``names``; unknown names are ignored."""
+        """A library that lacks ``names``; unknown names are ignored.
+
+        Raises:
+            UsageError: One text was given, whose letters would be taken as names.
+        """
+        if isinstance(names, str):  # would remove tools with names of one letter
+            raise UsageError(f"without takes a list of names; write without([{names!r}])")
         dropped = frozenset(names).intersection(self._tools)
         kept = {name: tool for name, tool in self._tools.items() if name not in dropped}
         return self._with(kept, Change(removed=dropped))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import Library, Tool, ToolDefinition
-from agentkit.errors import DuplicateToolError, ToolNotFoundError
+from agentkit.errors import DuplicateToolError, ToolNotFoundError, UsageError
 from agentkit.tools.definition import Description
 
 
@@ -90,3 +90,9 @@ def test_binding_an_unknown_name_is_refused(library):
     """Code for a tool that is not in the library is a mistake."""
     with pytest.raises(ToolNotFoundError):
         library.bind({"zzz": print})
+
+
+def test_one_text_is_no_list_of_names(library):
+    """Its letters would be taken as names, and nothing or the wrong tools would go."""
+    with pytest.raises(UsageError, match=r"write without\(\['ab'\]\)"):
+        library.without("ab")
