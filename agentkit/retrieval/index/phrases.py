@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,6 +18,9 @@ _INVERSE = pow(_BASE, -1, 2**64)
 """Powers of an odd number can be divided by modulo 2**64, so that a stretch hashes the same
 wherever it stands."""
 
+_AT_A_TIME = 2_048
+"""Places of a text that are looked at together, so that long ones take no more memory."""
+
 
 class Spans:
     """The stretches of a text that could be a phrase, hashed.
@@ -31,33 +34,42 @@ class Spans:
     def __init__(self, text: str) -> None:
         self.text = text
 
+    def of_lengths(self, lengths: NDArray[np.int32]) -> Iterator[tuple[NDArray[np.int64], Words]]:
+        """Starts and hashes of the stretches of so many characters, some thousand at a time."""
+        import numpy as np
+
+        starts, may_end = self._borders
+        for first in range(0, len(starts), _AT_A_TIME):
+            begins = starts[first : first + _AT_A_TIME]
+            stops = np.minimum(begins[:, None] + lengths, len(may_end) - 1)
+            which = np.nonzero(may_end[stops])
+            begins, ends = begins[which[0]], stops[which]
+            yield begins, (self._sums[ends] - self._sums[begins]) * self._divisors[begins]
+
+    @cached_property
+    def _borders(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Where a stretch may start, and before which character it may end: not in an ASCII word.
+
+        The second is bool[len + 2]; the last one is False, for all that lies behind the text.
+        """
+        import numpy as np
+
+        word = np.concatenate([[False], _in_words(self._codes), [False]])
+        return np.flatnonzero(~word[:-2]), np.append(~word[1:], False)
+
+    @cached_property
+    def _codes(self) -> Words:
+        return _codes(self.text)
+
     @cached_property
     def _sums(self) -> Words:
         import numpy as np
 
-        codes = _codes(self.text)
-        return np.concatenate([np.zeros(1, np.uint64), np.cumsum(codes * _powers(len(codes)))])
+        return np.append(np.uint64(0), np.cumsum(self._codes * _powers(len(self._codes))))
 
     @cached_property
     def _divisors(self) -> Words:
         return _powers(len(self.text) + 1, base=_INVERSE)
-
-    @cached_property
-    def _beside_words(self) -> NDArray[np.bool_]:
-        """bool[len + 2]: whether a character of an ASCII word stands there, from place -1 on."""
-        import numpy as np
-
-        inside = np.fromiter(map(_is_word, self.text), bool, len(self.text))
-        return np.concatenate([[False], inside, [False]])
-
-    def of_length(self, length: int) -> tuple[NDArray[np.int64], Words]:
-        """Starts and hashes of the stretches of so many characters."""
-        import numpy as np
-
-        words = self._beside_words
-        starts = np.flatnonzero(~(words[: -length - 1] | words[length + 1 :]))
-        sums = self._sums
-        return starts, (sums[starts + length] - sums[starts]) * self._divisors[starts]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,16 +104,14 @@ class PhraseTable:
         """Starts and rows of phrases that probably stand in the text; hashes may fall together."""
         import numpy as np
 
+        if not len(self.keys) or not spans.text:
+            return []
         found: list[tuple[int, int]] = []
-        for length in self.lengths.tolist():
-            if length > len(spans.text):
-                break
-            starts, hashes = spans.of_length(length)
+        for starts, hashes in spans.of_lengths(self.lengths):
             first = np.searchsorted(self.keys, hashes)
             end = np.searchsorted(self.keys, hashes, "right")
             for at in np.flatnonzero(first < end).tolist():
-                rows = self.rows[first[at] : end[at]].tolist()
-                found += [(int(starts[at]), row) for row in rows]
+                found += [(int(starts[at]), row) for row in self.rows[first[at] : end[at]].tolist()]
         return found
 
 
@@ -127,5 +137,14 @@ def _powers(count: int, base: int = _BASE) -> Words:
     return np.cumprod(powers, dtype=np.uint64)
 
 
+def _in_words(codes: Words) -> NDArray[np.bool_]:
+    """bool[characters]: whether each is one of an ASCII word: a letter, a digit or ``_``."""
+    import numpy as np
+
+    word = np.zeros(129, bool)
+    word[[code + 1 for code in range(128) if _is_word(chr(code))]] = True
+    return word[np.where(codes < len(word), codes, 0)]
+
+
 def _is_word(char: str) -> bool:
-    return char == "_" or (char.isascii() and char.isalnum())
+    return char == "_" or char.isalnum()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ FULL = 65_535
 together; half-precision floats are as large and three times as slow to read."""
 
 
+@lru_cache(maxsize=16_384)  # the words of queries come again and again
 def key_of(text: str) -> int:
     """A term as 64 bits, the same in every process (BLAKE2b).
 

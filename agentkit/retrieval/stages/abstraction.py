@@ -134,7 +134,7 @@ def with_features(survivors: Survivors) -> Survivors:
     """The same survivors, each ranked tool with its place in the DAG (Algorithm 2, line 10)."""
     library = survivors.library
     hits = tuple(
-        replace(hit, features=graph_features(library, hit.definition.name))
+        hit.at(graph_features(library, hit.definition.name))
         if hit.definition.name in library
         else hit  # a stage may show a tool in other words
         for hit in survivors.hits

@@ -51,11 +51,11 @@ class NearDuplicates:
 def _groups(hits: Sequence[Hit]) -> list[list[Hit]]:
     """The hits by what they say, the best of each group first, groups in order of their best."""
     groups: list[list[Hit]] = []
-    alike: dict[object, list[list[Hit]]] = {}
+    alike: dict[str, list[list[Hit]]] = {}
     for hit in hits:
-        saying = _saying(hit.definition)
-        known = alike.setdefault(saying, []) if saying else []
-        group = next((one for one in known if _same_name(one[0], hit)), None)
+        text = hit.definition.text.casefold()
+        known = alike.setdefault(text, []) if text else []
+        group = next((one for one in known if _says_the_same(one[0], hit)), None)
         if group is None:
             groups.append([hit])
             known.append(groups[-1])
@@ -64,16 +64,16 @@ def _groups(hits: Sequence[Hit]) -> list[list[Hit]]:
     return groups
 
 
-def _saying(definition: ToolDefinition) -> tuple[str, frozenset[str]] | None:
-    """What must be equal; None for a tool without description."""
-    text = definition.text.strip().casefold()
-    parameters = definition.signature.parameters.get("properties") or {}
-    return (text, frozenset(parameters)) if text else None
-
-
-def _same_name(one: Hit, other: Hit) -> bool:
+def _says_the_same(one: Hit, other: Hit) -> bool:
+    """Whether two tools of one text are near-duplicates."""
+    if _parameters(one.definition) != _parameters(other.definition):
+        return False
     first, second = set(terms(one.definition.name)), set(terms(other.definition.name))
     return len(first & second) >= _ALIKE * len(first | second)
+
+
+def _parameters(definition: ToolDefinition) -> set[str]:
+    return set(definition.signature.parameters.get("properties") or ())
 
 
 def _with_others(group: list[Hit]) -> Hit:
