@@ -32,6 +32,13 @@ class Hit:
     fields: Mapping[str, float] = field(default_factory=dict)
     features: GraphFeatures | None = None
 
+    @classmethod
+    def of(cls, definition: ToolDefinition, kinds: Mapping[str, float], reason: str = "") -> Hit:
+        """A tool that is ranked for the first time, see ``raised``."""
+        fields = {kind: score for kind, score in kinds.items() if kind}
+        score = sum(kinds.values())
+        return cls(definition=definition, score=score, reason=reason, fields=fields)
+
     def raised(self, kinds: Mapping[str, float], reason: str) -> Hit:
         """The same tool with more evidence for it.
 

@@ -140,10 +140,11 @@ class Survivors:
         """
         ranked = {hit.definition.name: hit for hit in self.hits}
         for name, kinds in scores.items():
-            hit = ranked.get(name) or self._unranked(name)
-            if hit is not None:
-                why = reason if isinstance(reason, str) else reason.get(name, "")
-                ranked[name] = hit.raised(kinds, why)
+            why = reason if isinstance(reason, str) else reason.get(name, "")
+            if name in ranked:
+                ranked[name] = ranked[name].raised(kinds, why)
+            elif self.has(name):
+                ranked[name] = Hit.of(self.library[name].definition, kinds, why)
         hits = sorted(ranked.values(), key=lambda hit: -hit.score)
         return replace(self, hits=tuple(hits))
 
@@ -172,11 +173,6 @@ class Survivors:
     def _holds(self, mask: Mask, name: str) -> bool:
         row = self.index.row(name)
         return row is not None and bool(mask[row])
-
-    def _unranked(self, name: str) -> Hit | None:
-        if not self.has(name):
-            return None
-        return Hit(definition=self.library[name].definition, score=0.0)
 
 
 class Stage(Protocol):

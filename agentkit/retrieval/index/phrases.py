@@ -18,6 +18,9 @@ _INVERSE = pow(_BASE, -1, 2**64)
 """Powers of an odd number can be divided by modulo 2**64, so that a stretch hashes the same
 wherever it stands."""
 
+_WORD_CODES = bytes([0, *(chr(code) == "_" or chr(code).isalnum() for code in range(128))])
+"""By code of a character (see ``_codes``) whether it belongs to an ASCII word."""
+
 _AT_A_TIME = 2_048
 """Places of a text that are looked at together, so that long ones take no more memory."""
 
@@ -141,10 +144,5 @@ def _in_words(codes: Words) -> NDArray[np.bool_]:
     """bool[characters]: whether each is one of an ASCII word: a letter, a digit or ``_``."""
     import numpy as np
 
-    word = np.zeros(129, bool)
-    word[[code + 1 for code in range(128) if _is_word(chr(code))]] = True
+    word = np.frombuffer(_WORD_CODES, bool)
     return word[np.where(codes < len(word), codes, 0)]
-
-
-def _is_word(char: str) -> bool:
-    return char == "_" or char.isalnum()

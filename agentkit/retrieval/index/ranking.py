@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_BLOCK = 128
+_LARGEST_BLOCK = 128
+_BLOCKS = 4
+"""So many blocks for each row that is asked for, where there are enough rows."""
 
 
 def best_rows(
@@ -44,8 +46,9 @@ def _bound(scores: NDArray[np.float32], count: int) -> float:
     """A score that at least ``count`` rows reach, or 0."""
     import numpy as np
 
-    blocks = len(scores) // _BLOCK
-    if blocks < count:
+    size = min(_LARGEST_BLOCK, len(scores) // (_BLOCKS * count))
+    if size < 2:
         return 0.0
-    highest = scores[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
+    blocks = len(scores) // size
+    highest = scores[: blocks * size].reshape(blocks, size).max(axis=1)
     return float(np.partition(highest, -count)[-count])

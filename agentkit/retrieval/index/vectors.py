@@ -30,7 +30,7 @@ _LONGEST_SENTENCE = 240
 _RESCORED = 8
 """So many times the rows asked for are compared exactly, chosen by the signs of their numbers."""
 
-_ALWAYS_RESCORED = 512
+_ALWAYS_RESCORED = 256
 """And never fewer than these, so that small catalogues are compared exactly throughout."""
 
 
@@ -119,7 +119,7 @@ class VectorChannel:
     ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
         """The tools nearest to ``vector``, those with a cosine above 0.
 
-        Exact while the index holds no more than 512 tools, or eight times ``count``. Beyond that
+        Exact while the index holds no more than 256 tools, or eight times ``count``. Beyond that
         the signs of the numbers choose what is compared, which reads 32 bytes a tool instead of
         256: with the packaged vectors over 10,660 tools and a count of 100, the nearest tool was
         kept for each of 400 requests, 99% of the ten nearest and 91% of the hundred nearest.

@@ -37,7 +37,7 @@ _WEIGHTS = {
 splits, where a tenth more or less moves recall@5 by less than half a point."""
 
 _BY_WORDS = 128
-_BY_MEANING = 64
+_BY_MEANING = 32
 """Candidates: the best so many by shared words and by the meaning of the whole request. On the
 development parts of four public catalogues twice as many, and the nearest to each clause besides,
 found no tool more."""
