@@ -137,8 +137,10 @@ class Library:
         """
         if isinstance(names, str):  # would remove tools with names of one letter
             raise UsageError(f"without takes a list of names; write without([{names!r}])")
-        dropped = frozenset(names).intersection(self._tools)
-        kept = {name: tool for name, tool in self._tools.items() if name not in dropped}
+        dropped = frozenset(name for name in names if name in self._tools)
+        kept = self._tools | {}  # several times as fast as a dict without them
+        for name in dropped:
+            del kept[name]
         return self._with(kept, Change(removed=dropped))
 
     def at_version(self, version: int) -> Library:

@@ -165,7 +165,7 @@ class _Spans:
     keys: tuple[int, ...]
 
 
-@lru_cache(maxsize=2_048)
+@lru_cache(maxsize=8_192)
 def _spans(text: str) -> _Spans:
     words = list(_WORD.finditer(text))
     spans = [
