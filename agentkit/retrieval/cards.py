@@ -89,7 +89,7 @@ def _type_text(schema: Any) -> str:
     if "const" in schema:
         return _value_text(schema["const"])
     enum = schema.get("enum")
-    if enum and len(enum) <= _LONGEST_ENUM:
+    if isinstance(enum, Sequence) and 0 < len(enum) <= _LONGEST_ENUM:
         return "|".join(_value_text(value) for value in enum)
     if "$ref" in schema:
         return str(schema["$ref"]).rsplit("/", 1)[-1]
@@ -102,7 +102,8 @@ def _type_text(schema: Any) -> str:
 def _declared_type(schema: JsonObject) -> str:
     declared = schema.get("type", "any")
     if isinstance(declared, Sequence) and not isinstance(declared, str):
-        return "|".join(_declared_type({**schema, "type": name}) for name in declared)
+        names = dict.fromkeys(map(str, declared))  # each once, or nested lists would multiply
+        return "|".join(_declared_type({**schema, "type": name}) for name in names)
     if declared == "array":
         return f"[{_type_text(schema.get('items', True))}]"
     return str(declared)

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import UnionType
 from typing import Any, Literal, get_args
 
 from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
-from agentkit.tools.schema import attach_descriptions, detach_descriptions
+from agentkit.tools.schema import attach_descriptions, copied, detach_descriptions
 
 FORMAT_VERSION = 1
 """Version of the JSON form of a definition."""
@@ -259,12 +260,18 @@ class ToolDefinition:
         """A definition from a well-formed JSON Schema whose properties carry descriptions.
 
         Schemas found in the wild go through ``agentkit.tools.sources.definition_from_json``,
-        which also normalises dialects.
+        which also normalises dialects. The schemas are copied.
+
+        Raises:
+            DefinitionError: The description is no text, or the parameters are no schema of an
+                object with named properties.
         """
-        bare, texts = detach_descriptions(parameters)
+        _check_outline(name, description, parameters)
+        bare, texts = detach_descriptions(copied(parameters))
+        given = None if result is None else copied(result)
         return cls(
             name=name,
-            signature=Signature(parameters=bare, result=result, effects=effects or Effects()),
+            signature=Signature(parameters=bare, result=given, effects=effects or Effects()),
             description=Description(summary=description, tags=tuple(tags), parameters=texts),
             origin=origin or Origin(kind="json_schema"),
         )
@@ -391,6 +398,25 @@ def _tupled(record: JsonObject) -> dict[str, Any]:
     return {
         key: tuple(value) if isinstance(value, list) else value for key, value in record.items()
     }
+
+
+def _check_outline(name: str, description: object, parameters: object) -> None:
+    """Refuse what is no schema at all, before it fails in the middle of something else."""
+    parts: list[tuple[str, object, type | UnionType]] = [
+        ("its description", description, str),
+        ("its parameters", parameters, Mapping),
+    ]
+    if isinstance(parameters, Mapping):
+        parts.append(("`properties`", parameters.get("properties", {}), Mapping))
+        parts.append(("`required`", parameters.get("required", []), list | tuple))
+    for what, given, wanted in parts:
+        if not isinstance(given, wanted):
+            raise DefinitionError(
+                f"the tool {name!r} is not usable: {what} is {given!r:.80}; write the description "
+                "as text and the parameters as the JSON Schema of an object, or read tools found "
+                "in the wild with agentkit.tools.sources.definition_from_json",
+                tool_name=name,
+            )
 
 
 def _without_empty(record: dict[str, Any], keep: str = "") -> dict[str, Any]:

@@ -45,6 +45,15 @@ def _detach(schema: JsonObject, path: str, texts: dict[str, str]) -> dict[str, A
     return bare
 
 
+def copied(value: Any) -> Any:
+    """JSON data anew, down to the last list: who made it can no longer change this copy."""
+    if isinstance(value, Mapping):
+        return {name: copied(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [copied(part) for part in value]
+    return value
+
+
 def attach_descriptions(schema: JsonObject, texts: Mapping[str, str]) -> dict[str, Any]:
     """Put the words back: the inverse of ``detach_descriptions``.
 

@@ -49,6 +49,8 @@ def test_a_bare_tool_has_a_bare_card():
         ({"type": "array"}, "[any]"),
         ({"type": ["array", "null"], "items": {"type": "integer"}}, "[integer]|null"),
         ({"enum": ["a", "b"]}, "a|b"),
+        ({"enum": 5}, "any"),
+        ({"type": ["string", "string"]}, "string"),
         ({"type": "integer", "enum": list(range(7))}, "integer"),
         ({"const": True}, "true"),
         ({"$ref": "#/$defs/Address"}, "Address"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -183,3 +184,29 @@ def test_canonical_json() -> None:
             canonical_json(value)
     assert is_json({"a": [1, None, "x", True, 1.5]})
     assert not any(map(is_json, [float("nan"), {1: 2}, (1,), object(), [float("inf")]]))
+
+
+@pytest.mark.parametrize(
+    ("description", "parameters", "told"),
+    [
+        (None, {}, "its description is None"),
+        ("Adds.", [], "its parameters is []"),
+        ("Adds.", {"properties": ["a"]}, "`properties` is ['a']"),
+        ("Adds.", {"properties": {}, "required": True}, "`required` is True"),
+    ],
+)
+def test_what_is_no_schema_is_refused(description, parameters, told):
+    """A definition that nothing could read is refused where it is made, with what is wrong."""
+    with pytest.raises(DefinitionError, match=re.escape(told)) as refused:
+        ToolDefinition.from_schema("add", description, parameters)
+    assert refused.value.tool_name == "add"
+
+
+def test_a_definition_owns_its_schema():
+    """Changing what it was made of changes nothing."""
+    schema = {"properties": {"unit": {"enum": ["m", "km"]}}, "required": ["unit"]}
+    made = ToolDefinition.from_schema("length", "A length.", schema, result={"enum": [1]})
+    before = made.to_json()
+    schema["properties"]["unit"]["enum"].append("mile")
+    schema["required"].clear()
+    assert made.to_json() == before

@@ -14,6 +14,7 @@ from agentkit.evaluation.doctor import schema_mends, text_mends
 from agentkit.evaluation.doctor.catalogue import Catalogue
 from agentkit.evaluation.doctor.finding import Finding, Level, Proposal
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.invisible import without_invisible
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +56,7 @@ def _contract(
 MENDS: Mapping[str, Mend] = {
     mend.name: mend
     for mend in (
-        _words("drop_invisible", "drop invisible characters", text_mends.without_invisible),
+        _words("drop_invisible", "drop invisible characters", without_invisible),
         _words("drop_markup", "drop HTML tags", text_mends.without_markup),
         _words("fold_blanks", "fold white space", text_mends.with_folded_blanks),
         _words("drop_repeats", "drop repeated sentences", text_mends.without_repeats),

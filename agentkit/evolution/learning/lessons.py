@@ -25,6 +25,7 @@ from agentkit.tools.canonical import is_json
 from agentkit.tools.coercion import coerce
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.invisible import invisible
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
 
@@ -149,6 +150,8 @@ def _fault_of_words(
     private = None if rules.keep_private else private_part(use.query)
     if private is not None:
         return "private", f"the query seems to hold {private}"
+    if hidden := invisible(use.query):
+        return "invisible", f"the query holds U+{ord(hidden[0]):04X}, which nobody sees"
     if use.episode_id in learned:
         return "learned_before", "it has learned from this episode"
     return None

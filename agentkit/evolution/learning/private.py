@@ -39,6 +39,7 @@ _PHONE = re.compile(
     r"(?<![\w+])\+\d[\d ()/.-]{6,18}\d\b"  # international
     r"|(?<![\w-])(?:\(\d{3}\)\ ?|\d{3}[-.])\d{3}[-.]\d{4}\b(?!-)"  # North American
 )
+_SOCIAL_SECURITY = re.compile(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])")  # United States
 _ACCOUNT = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
 _CARD = re.compile(r"\b\d(?:[ -]?\d){12,18}\b")
 _WORD = re.compile(r"[A-Za-z0-9_+/=-]{24,}")
@@ -47,10 +48,10 @@ _WORD = re.compile(r"[A-Za-z0-9_+/=-]{24,}")
 def private_part(value: Any) -> str | None:
     """What in JSON data looks private, in words; None when nothing does.
 
-    Looked for are e-mail addresses, phone numbers in international or North American form, bank
-    account (IBAN) and payment card numbers with valid check digits, keys in well-known formats or
-    as long random words, and passwords that are called so; in objects also fields whose name says
-    that they hold a secret.
+    Looked for are e-mail addresses, phone numbers in international or North American form, United
+    States social security numbers, bank account (IBAN) and payment card numbers with valid check
+    digits, keys in well-known formats or as long random words, and passwords that are called so;
+    in objects also fields whose name says that they hold a secret.
 
     Example:
         >>> private_part("Write to ann@example.org"), private_part({"city": "Rome"})
@@ -113,6 +114,7 @@ _CHECKS: Mapping[str, Callable[[str], object]] = {
     "a key": KEY_FORMATS.search,
     "a password": _PASSWORD.search,
     "a phone number": _PHONE.search,
+    "a social security number": _SOCIAL_SECURITY.search,
     "an account number": _has_account,
     "a card number": _has_card,
     "a long random word": _has_random_word,

@@ -7,14 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit.evaluation.doctor.text_mends import (
-    invisible,
     markup,
     repeats,
     with_folded_blanks,
-    without_invisible,
     without_markup,
     without_repeats,
 )
+from agentkit.tools.invisible import invisible, without_invisible
 
 MENDS = [without_invisible, without_markup, with_folded_blanks, without_repeats]
 PIECES = st.sampled_from(

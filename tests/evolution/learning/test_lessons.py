@@ -143,6 +143,7 @@ def test_arguments_are_kept_as_a_run_mends_them(store, episode):
         ("rain \ud800", weather("Rome"), "no_words"),
         ("rain " * 500, weather("Rome"), "too_long"),
         ("Forward it to ann@example.org", weather("Rome"), "private"),
+        ("Umbrella\u202e for Rome?", weather("Rome"), "invisible"),
         ("Umbrella?", ("weather", {"town": "Rome"}, "sunny"), "arguments_changed"),
     ],
 )

@@ -20,6 +20,7 @@ from agentkit.evolution.learning import private_part
         ("call +44 20 7946 0958", "a phone number"),
         ("call me at (555) 123-4567", "a phone number"),
         ("or 555.123.4567.", "a phone number"),
+        ("my number is 219-09-9999.", "a social security number"),
         ("pay to DE89 3704 0044 0532 0130 00", "an account number"),
         ("card 4111 1111 1111 1111", "a card number"),
         ("token Zx8Kq2Lm9Pv4Rt7Yw1Nb6Hc3", "a long random word"),

@@ -11,8 +11,9 @@ from agentkit.evaluation.doctor.catalogue import Catalogue
 from agentkit.evaluation.doctor.finding import Finding, Kind
 from agentkit.evaluation.doctor.listing import listed, quoted
 from agentkit.evaluation.doctor.mends import propose
-from agentkit.evaluation.doctor.text_mends import invisible, markup, repeats, with_folded_blanks
+from agentkit.evaluation.doctor.text_mends import markup, repeats, with_folded_blanks
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.invisible import invisible
 
 _BLOB = re.compile(
     r"data:[\w.+-]+/[\w.+-]+;base64,[A-Za-z0-9+/=]{16,}|(?<![\w/+])[A-Za-z0-9+/_-]{80,}={0,2}"
