@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -133,6 +133,18 @@ def _codes(text: str) -> Words:
 
 
 def _powers(count: int, base: int = _BASE) -> Words:
+    """The first ``count`` powers of ``base`` modulo 2**64."""
+    if count > _AT_A_TIME:
+        return _multiplied(count, base)
+    return _remembered(base)[:count]
+
+
+@lru_cache(maxsize=2)
+def _remembered(base: int) -> Words:
+    return _multiplied(_AT_A_TIME, base)
+
+
+def _multiplied(count: int, base: int) -> Words:
     import numpy as np
 
     powers = np.full(count, base, np.uint64)

@@ -49,6 +49,6 @@ def _bound(scores: NDArray[np.float32], count: int) -> float:
     size = min(_LARGEST_BLOCK, len(scores) // (_BLOCKS * count))
     if size < 2:
         return 0.0
-    blocks = len(scores) // size
-    highest = scores[: blocks * size].reshape(blocks, size).max(axis=1)
+    blocks = len(scores) // size  # of rows that lie `blocks` apart: columns are compared fastest
+    highest = scores[: blocks * size].reshape(size, blocks).max(axis=0)
     return float(np.partition(highest, -count)[-count])
