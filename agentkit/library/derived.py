@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Any, Protocol, TypeVar
 
 from agentkit.tools.tool import Tool
@@ -119,31 +120,38 @@ class Change:
 class DerivedValues:
     """The derived values of one snapshot: those that are known, and those that can be caught up.
 
-    Asking twice at the same moment, from two threads, may do the work twice; both answers are
-    right and one of them is kept.
+    A value is worked out by the first thread that asks; others that ask meanwhile wait for it.
     """
 
-    __slots__ = ("_known", "_pending")
+    __slots__ = ("_known", "_pending", "_working")
 
     def __init__(self) -> None:
         self._known: dict[Derived[Any], Any] = {}
         self._pending: dict[Derived[Any], tuple[Any, Change]] = {}
+        self._working = RLock()  # a kind may ask for another one
+
+    def __contains__(self, kind: object) -> bool:
+        return kind in self._known
 
     def get(self, kind: Derived[T], library: Snapshot) -> T:
         """The value of that kind for ``library``, whose values these are."""
-        if kind in self._known:
-            known: T = self._known[kind]
-            return known
+        if kind not in self._known:
+            with self._working:
+                if kind not in self._known:
+                    self._known[kind] = self._worked_out(kind, library)
+                    self._pending.pop(kind, None)
+        known: T = self._known[kind]
+        return known
+
+    def _worked_out(self, kind: Derived[T], library: Snapshot) -> T:
         pending = self._pending.get(kind)
         if pending is None:
-            value = kind.build(library)
-        else:
-            earlier, change = pending
-            added = tuple(change.added.values())
-            value = kind.update(earlier, library, added, change.removed) if change else earlier
-        self._known[kind] = value
-        self._pending.pop(kind, None)
-        return value
+            return kind.build(library)
+        earlier: T = pending[0]
+        change = pending[1]
+        if not change:
+            return earlier
+        return kind.update(earlier, library, tuple(change.added.values()), change.removed)
 
     def after(self, change: Change, *, size: int) -> DerivedValues:
         """The values of a snapshot that differs by ``change`` and then has ``size`` tools.

@@ -110,6 +110,10 @@ class Library:
         """
         return self._values.get(kind, self)
 
+    def has_derived(self, kind: Derived[Any]) -> bool:
+        """Whether ``derived`` knows the value already, so that asking for it costs nothing."""
+        return kind in self._values
+
     def get(self, name: str) -> Tool | None:
         """The tool of that name, or None."""
         return self._tools.get(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from agentkit.library.library import Library
 from agentkit.retrieval.budget import Packed, PriceList, pack
 from agentkit.retrieval.goals import SubGoal
 from agentkit.retrieval.index.card_tokens import CardTokens
+from agentkit.retrieval.index.config import IndexConfig
 from agentkit.retrieval.merging import merged
 from agentkit.retrieval.planner import Plan, Planner, identity_plan, planned
 from agentkit.retrieval.rankers import Ranker
@@ -32,6 +34,8 @@ from agentkit.retrieval.unmatched import unmatched_terms
 
 logger = logging.getLogger(__name__)
 
+_NOTHING = "no step of the plan found a tool; the request was searched as it is"
+
 
 class CascadeRetriever:
     """Runs stages in order, then shows as much of the survivors as the budget allows.
@@ -43,8 +47,10 @@ class CascadeRetriever:
     names the budget needed. The cards of the shortlist go before further schemas (``pack``).
 
     What the stages read is an index (``Survivors.index``). It is made at the first query about a
-    library, in about 0.1 CPU s for a thousand tools, and later snapshots bring it up to date by
-    what changed; send one query at start-up where the first user must not wait for it.
+    library, in about 0.1 CPU s for a thousand tools and in a thread of its own, and later
+    snapshots bring it up to date by what changed; send one query at start-up where the first user
+    must not wait for it. Nothing here has a deadline of its own: a planner, an embedder or a ranker
+    that may hang needs one (models have it), or ``asyncio.timeout`` around the retrieval.
 
     Args:
         stages: What to run, in order; by default ``default_stages(shortlist)``.
@@ -54,6 +60,7 @@ class CascadeRetriever:
         offer: Most tools to give in full.
         token_budget: Most tokens that cards and full schemas may cost together.
         count_tokens: Counts the tokens of a text; by default the estimate of four bytes each.
+        fall_back: Search the request as it is when no step of a plan found a tool.
 
     Raises:
         UsageError: No stages, a number below 1, or a negative budget.
@@ -79,6 +86,7 @@ class CascadeRetriever:
         offer: int = 5,
         token_budget: int = 1600,
         count_tokens: TokenCounter = estimate_tokens,
+        fall_back: bool = True,
     ) -> None:
         if stages is not None and not stages:
             raise UsageError("stages is empty; leave it out to get default_stages()")
@@ -94,10 +102,12 @@ class CascadeRetriever:
             self._card_tokens,
             *(channel for stage in self.stages for channel in getattr(stage, "channels", ())),
         )
+        self._config = IndexConfig(channels=tuple(dict.fromkeys(self.channels)))
         self._shortlist = shortlist
         self._offer = offer
         self._budget = token_budget
         self._prices = PriceList(count_tokens)
+        self._fall_back = fall_back
 
     async def retrieve(self, query: str, library: Library) -> Retrieval:
         """Rank the library's tools for ``query`` and choose those to offer in full.
@@ -108,13 +118,12 @@ class CascadeRetriever:
             UsageError: A stage returned something else than survivors, or a planner something else
                 than a plan. A planner that fails is a note.
         """
-        start = Survivors.of(library, self.channels)
+        start = await self._start(library)
         plan, reports = await self._plan(query, start)
-        found = []
-        for goal in plan.goals:
-            survivors, of_stages = await self._survivors(query, goal, start)
-            found.append(survivors)
-            reports += of_stages if len(plan.goals) == 1 else [_of(goal, one) for one in of_stages]
+        found = await self._searched(query, plan, start, reports)
+        if self._fall_back and not any(one.hits for one in found) and _is_split(plan, query):
+            plan = replace(identity_plan(query), usage=plan.usage, notes=(*plan.notes, _NOTHING))
+            found = await self._searched(query, plan, start, reports)
         together = merged(found)
         started, worked = perf_counter(), thread_time()
         packed = self._packed(together)
@@ -132,6 +141,23 @@ class CascadeRetriever:
             by_goal=_by_goal(plan, found),
             unmatched=unmatched_terms(query, start.index, start.index.channels),
         )
+
+    async def _start(self, library: Library) -> Survivors:
+        """All tools. An index that has to be made first takes long, so others run meanwhile."""
+        if not library.has_derived(self._config):
+            await asyncio.to_thread(library.derived, self._config)
+        return Survivors.of(library, self._config.channels)
+
+    async def _searched(
+        self, query: str, plan: Plan, start: Survivors, reports: list[StageReport]
+    ) -> list[Survivors]:
+        """What the stages leave for each sub-goal; their reports are added to ``reports``."""
+        found = []
+        for goal in plan.goals:
+            survivors, of_stages = await self._survivors(query, goal, start)
+            found.append(survivors)
+            reports += of_stages if len(plan.goals) == 1 else [_of(goal, one) for one in of_stages]
+        return found
 
     async def _plan(self, query: str, start: Survivors) -> tuple[Plan, list[StageReport]]:
         """The sub-goals, with a report about planning if there is a planner."""
@@ -243,6 +269,10 @@ def _report(name: str, left: tuple[int, int], spent: tuple[float, float]) -> Sta
     return StageReport(
         stage=name, survivors=survivors, tokens=tokens, seconds=seconds, cpu_seconds=cpu_seconds
     )
+
+
+def _is_split(plan: Plan, query: str) -> bool:
+    return plan.goals != (SubGoal(intent=query),)
 
 
 def _by_goal(plan: Plan, found: Sequence[Survivors]) -> tuple[GoalTrace, ...]:

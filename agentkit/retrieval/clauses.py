@@ -40,11 +40,11 @@ def clauses(text: str) -> tuple[str, ...]:
     return tuple(found[:_MOST]) if len(found) > 1 else ()
 
 
-def shortened(text: str) -> str:
+def both_ends(text: str) -> str:
     """The text without its middle when it is longer than eight thousand characters.
 
     Example:
-        >>> len(shortened("x" * 100_000)), shortened("short")
+        >>> len(both_ends("x" * 100_000)), both_ends("short")
         (8001, 'short')
     """
     if len(text) <= 2 * _LONGEST_END:

@@ -175,6 +175,7 @@ class TypedDagRetriever:
             offer=(MAX_STEPS if mode == "paper" else 5) if offer is None else offer,
             token_budget=token_budget,
             count_tokens=count_tokens,
+            fall_back=mode == "default",  # in Algorithm 2 a step may have no tool
         )
 
     @property

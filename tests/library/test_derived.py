@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Barrier
 
 import pytest
 from hypothesis import given, settings
@@ -52,6 +54,23 @@ def test_a_value_is_built_once(library):
     assert library.at_version(5).derived(kind) is value
     assert library.bind({"a": print}).derived(kind) is value
     assert kind.calls == [("build", 8)]
+
+
+def test_threads_that_ask_together_work_once(library):
+    """All but the first wait for it, and all get the same object."""
+    kind = DigestByName()
+    assert not library.has_derived(kind)
+    together = Barrier(8)
+
+    def ask(_):
+        together.wait()
+        return library.derived(kind)
+
+    with ThreadPoolExecutor(8) as threads:
+        values = list(threads.map(ask, range(8)))
+    assert all(value is values[0] for value in values)
+    assert kind.calls == [("build", 8)]
+    assert library.has_derived(kind)
 
 
 def test_what_a_bound_library_worked_out_is_known_to_the_first(library):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from threading import Event
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from agentkit.retrieval import (
     SubGoal,
     card,
     default_retriever,
+    default_stages,
     estimate_tokens,
     schema_text,
 )
@@ -244,3 +246,22 @@ async def test_concurrent_queries_do_not_disturb_each_other(catalogue):
     together = await asyncio.gather(*(retriever.retrieve(query, catalogue) for query in queries))
     alone = [await CascadeRetriever().retrieve(query, catalogue) for query in queries[:5]]
     assert [found.hits for found in together] == [found.hits for found in alone] * 10
+
+
+async def test_others_run_while_an_index_is_made():
+    """The event loop is free meanwhile, and ten first questions make one index."""
+    released, waited = Event(), []
+
+    def slow(texts):
+        waited.append(released.wait(timeout=10))
+        return [[float(len(text)), 1.0] for text in texts]
+
+    library = Library([ToolDefinition.from_schema("send_mail", "Send a mail.", {})])
+    retriever = CascadeRetriever(stages=default_stages(embedder=slow))
+    asked = [asyncio.create_task(retriever.retrieve("mail", library)) for _ in range(10)]
+    await asyncio.sleep(0)
+    released.set()
+    found = await asyncio.gather(*asked)
+    assert {one.offered[0].name for one in found} == {"send_mail"}
+    assert len(waited) <= 2  # the tools once, the question once
+    assert all(waited)

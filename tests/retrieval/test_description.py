@@ -13,7 +13,7 @@ from agentkit import Library, ToolDefinition
 from agentkit.errors import UsageError
 from agentkit.messages import Usage
 from agentkit.retrieval import word_vectors
-from agentkit.retrieval.clauses import clauses, shortened
+from agentkit.retrieval.clauses import both_ends, clauses
 from agentkit.retrieval.embedders import FunctionEmbedder
 from agentkit.retrieval.fusion import Evidence, fused, together
 from agentkit.retrieval.goals import SubGoal
@@ -220,6 +220,44 @@ async def test_a_ranker_that_answers_nonsense_is_named(library):
         await ranked(stage, library, "Send a mail")
 
 
+async def test_a_ranker_that_fails_has_no_say(library):
+    """The order stays as words made it, and a note says why."""
+
+    async def unreachable(goal, candidates):
+        raise ConnectionError("no route to the ranker")
+
+    words = await ranked(Description(embedder=None), library, "Send a mail about currency")
+    stage = Description(embedder=None, rankers=[unreachable])
+    found = await ranked(stage, library, "Send a mail about currency")
+    assert [(hit.definition.name, hit.score) for hit in found.hits] == [
+        (hit.definition.name, hit.score) for hit in words.hits
+    ]
+    (note,) = found.notes
+    assert "the ranker unreachable failed" in note
+    assert "no route to the ranker" in note
+
+
+async def test_an_embedder_that_fails_on_a_request_has_no_say(library):
+    """Words alone answer until it is back."""
+    reachable = True
+
+    def sometimes(texts):
+        if not reachable:
+            raise ConnectionError("no route to the embedder")
+        return by_topic(texts)
+
+    stage = Description(embedder=FunctionEmbedder(sometimes, name="sometimes"))
+    start = Survivors.of(library, stage.channels)
+    reachable = False
+    found = await ranked(stage, library, "A film, and mail it", start)
+    words = await ranked(Description(embedder=None), library, "A film, and mail it")
+    assert names(found) == names(words)
+    assert found.hits[0].fields.keys() == words.hits[0].fields.keys()
+    assert "no route to the embedder" in found.notes[0]
+    reachable = True
+    assert not (await ranked(stage, library, "A film, and mail it", start)).notes
+
+
 @pytest.mark.parametrize(
     "text", ["", "   ", "!?", "\U0001f600" * 50, "发送邮件", "أرسل بريدا", "\ud800"]
 )
@@ -275,7 +313,7 @@ def test_there_are_at_most_eight_clauses():
 def test_clauses_stand_in_the_text(text: str):
     """No clause is made up, whatever the text."""
     assert all(part in text for part in clauses(text))
-    assert len(shortened(text * 60)) <= 8_001
+    assert len(both_ends(text * 60)) <= 8_001
 
 
 @settings(deadline=None)

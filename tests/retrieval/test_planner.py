@@ -185,6 +185,19 @@ async def test_a_function_that_fails_leaves_the_request_whole(catalogue):
     ]
 
 
+async def test_steps_that_find_nothing_leave_the_request_whole(catalogue):
+    """A plan of nonsense costs its search, and the request is answered; in paper mode it is not."""
+    nonsense = FunctionModel(lambda _request: '[{"intent": "zzz qqq", "inputs": {"a": "text"}}]')
+    found = await TypedDagRetriever(planner=nonsense).retrieve("weather", catalogue)
+    assert [hit.definition.name for hit in found.hits] == ["get_weather"]
+    assert [goal.intent for goal in found.goals] == ["weather"]
+    assert found.notes[0].startswith("no step of the plan found a tool")
+    assert found.usage.requests == 1
+
+    strict = CascadeRetriever(planner=ModelPlanner(nonsense), fall_back=False)
+    assert not (await strict.retrieve("weather", catalogue)).hits
+
+
 @pytest.mark.parametrize("plan", [None, ["mail"], [SubGoal(intent="mail")], Plan(goals=("mail",))])
 async def test_what_is_no_plan_is_named(catalogue, plan):
     """The error says what a planner returns."""

@@ -10,7 +10,8 @@ from itertools import compress
 from typing import TYPE_CHECKING, Literal
 
 from agentkit.errors import UsageError
-from agentkit.retrieval.clauses import clauses, shortened
+from agentkit.retrieval.asking import shortened
+from agentkit.retrieval.clauses import both_ends, clauses
 from agentkit.retrieval.embedders import Embedder, as_embedder
 from agentkit.retrieval.fusion import Evidence, Fused, fused, together
 from agentkit.retrieval.goals import SubGoal
@@ -67,9 +68,10 @@ class Description:
             stages that find tools in another way.
         embedder: ``auto`` takes static word vectors where the extra ``vectors`` is installed, and
             says in the trace where it is not. An embedding model (see ``as_embedder``) is taken
-            beside these. None compares words alone.
+            beside these. None compares words alone. A model that fails on a request has no say in
+            it, and a note says so; one that fails on the tools makes no index, and raises.
         rankers: Score the ``keep`` best once more; each counts as much as words and vectors
-            together.
+            together. One that fails has no say, and a note says so.
         words: The channel of words, for settings of one's own.
         weights: How much each field of a definition counts, where ``words`` is not given.
     """
@@ -94,7 +96,6 @@ class Description:
         self._words = words or LexicalChannel(weights=weights or FieldWeights())
         self._vectors = _vector_channels(embedder)
         self._lacks_vectors = embedder == "auto" and not self._vectors
-        self._weights = _WEIGHTS[tuple(self._vectors)]
         self._embedded = lru_cache(maxsize=_REMEMBERED)(_query)
         self.channels = (self._words, *self._vectors.values())
 
@@ -104,13 +105,27 @@ class Description:
             survivors = survivors.note(_NO_VECTORS)
         if not len(survivors):
             return survivors
-        intent = shortened(goal.intent)
+        intent = both_ends(goal.intent)
         texts = (" ".join((intent, *goal.argument_names)), *clauses(intent))
-        vectors = {name: await self._embed(name, texts) for name in self._vectors}
+        vectors, notes = await self._vectors_of(texts)
+        for note in notes:
+            survivors = survivors.note(note)
         ranked = self._added(survivors, self._scored(survivors, texts, vectors))
         for ranker in self._rankers:
             ranked = await _reranked(ranked, ranker, goal, self._keep)
         return ranked.best(self._keep) if self._cut else ranked
+
+    async def _vectors_of(self, texts: tuple[str, ...]) -> tuple[dict[str, FloatRows], list[str]]:
+        """The vectors of the texts by kind; without a kind whose model fails, with a note."""
+        vectors, notes = {}, []
+        for name in self._vectors:
+            try:
+                vectors[name] = await self._embed(name, texts)
+            except UsageError:
+                raise
+            except Exception as error:  # noqa: BLE001 - any model may be plugged in; words remain
+                notes.append(_failed("the embedder", error))
+        return vectors, notes
 
     async def _embed(self, name: str, texts: tuple[str, ...]) -> FloatRows:
         """The vectors of the texts; a model may wait for a server, so it gets a thread."""
@@ -133,9 +148,10 @@ class Description:
         within = np.array([[term in text for term in terms[0]] for text in terms], np.float32)
         lexical = within @ shares
         agreeing = together(lexical, within @ (shares > 0).astype(np.float32))
-        evidence = {"lexical": Evidence(weight=self._weights[0], scores=agreeing)}
-        for (name, channel), weight in zip(self._vectors.items(), self._weights[1:], strict=True):
-            cosines = np.maximum(channel.cosines(index, vectors[name], rows), 0)
+        weights = _WEIGHTS[tuple(vectors)]
+        evidence = {"lexical": Evidence(weight=weights[0], scores=agreeing)}
+        for (name, asked), weight in zip(vectors.items(), weights[1:], strict=True):
+            cosines = np.maximum(self._vectors[name].cosines(index, asked, rows), 0)
             cosines[(cosines < _FAINT) & (lexical <= 0)] = 0
             evidence[name] = Evidence(weight=weight, scores=cosines)
         scale = np.ones(len(rows), np.float32)
@@ -161,8 +177,8 @@ class Description:
         if survivors.factors is not None:
             scores *= survivors.factors
         chosen = [*best_rows(scores, _BY_WORDS, mask)]
-        for name, channel in self._vectors.items():
-            chosen.append(channel.nearest(index, vectors[name][0], _BY_MEANING, mask)[0])
+        for name, asked in vectors.items():
+            chosen.append(self._vectors[name].nearest(index, asked[0], _BY_MEANING, mask)[0])
         before = (index.row(hit.definition.name) for hit in survivors.hits)
         chosen.append(np.array([row for row in before if row is not None], np.intp))
         return np.unique(np.concatenate(chosen))
@@ -239,14 +255,23 @@ def _query(channel: VectorChannel, texts: tuple[str, ...]) -> FloatRows:
     return vectors
 
 
+def _failed(what: str, error: Exception) -> str:
+    return shortened(f"{what} failed, so it had no say: {type(error).__name__}: {error}", 300)
+
+
 async def _reranked(survivors: Survivors, ranker: Ranker, goal: SubGoal, count: int) -> Survivors:
     """The survivors with what a ranker says of the ``count`` best."""
     candidates = [hit.definition for hit in survivors.hits[:count]]
     if not candidates:
         return survivors
-    ranking = await ranked_by(ranker, goal, candidates)
     named = getattr(ranker, "name", None) or getattr(ranker, "__name__", None)
     name = str(named or type(ranker).__name__)
+    try:
+        ranking = await ranked_by(ranker, goal, candidates)
+    except UsageError:
+        raise
+    except Exception as error:  # noqa: BLE001 - any ranker may be plugged in; the order remains
+        return survivors.note(_failed(f"the ranker {name}", error))
     for note in ranking.notes:
         survivors = survivors.note(note)
     return survivors.add(ranking.scores, reason=f"ranked by {name}", field=name).spent(
