@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from agentkit.retrieval.embedders import Embedder, FunctionEmbedder, as_embedder
     from agentkit.retrieval.features import GraphFeatures, graph_features
     from agentkit.retrieval.goals import SubGoal
+    from agentkit.retrieval.index.channel import Channel
     from agentkit.retrieval.index.config import IndexConfig
     from agentkit.retrieval.index.examples import ExampleChannel
     from agentkit.retrieval.index.lexical import FieldLengths, FieldWeights, LexicalChannel
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from agentkit.retrieval.index.tool_index import ToolIndex
     from agentkit.retrieval.index.vectors import VectorChannel
     from agentkit.retrieval.mentions import NameIndex
+    from agentkit.retrieval.paper.conditions import ConditionJudge
     from agentkit.retrieval.paper.judge import ModelJudge
     from agentkit.retrieval.planner import ModelPlanner, Plan, Planner, identity_plan
     from agentkit.retrieval.rankers import Ranker, Ranking
@@ -39,14 +41,17 @@ if TYPE_CHECKING:
     )
     from agentkit.retrieval.survivors import Stage, Survivors
     from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
-    from agentkit.retrieval.typed_dag import TypedDagRetriever, paper_stages
+    from agentkit.retrieval.typed_dag import Cascade, Level, TypedDagRetriever, paper_stages
     from agentkit.retrieval.variants.registry import VARIANTS, variant
     from agentkit.retrieval.word_vectors import StaticEmbedder
 
 __all__ = [
     "VARIANTS",
     "Abstraction",
+    "Cascade",
     "CascadeRetriever",
+    "Channel",
+    "ConditionJudge",
     "Coverage",
     "Description",
     "Embedder",
@@ -60,6 +65,7 @@ __all__ = [
     "Hit",
     "IndexConfig",
     "Judgement",
+    "Level",
     "Lexical",
     "LexicalChannel",
     "ModelJudge",
@@ -101,7 +107,10 @@ __all__ = [
 _MODULES = {
     "VARIANTS": "agentkit.retrieval.variants.registry",
     "Abstraction": "agentkit.retrieval.stages.abstraction",
+    "Cascade": "agentkit.retrieval.typed_dag",
     "CascadeRetriever": "agentkit.retrieval.cascade",
+    "Channel": "agentkit.retrieval.index.channel",
+    "ConditionJudge": "agentkit.retrieval.paper.conditions",
     "Coverage": "agentkit.retrieval.stages.coverage",
     "Description": "agentkit.retrieval.stages.description",
     "Embedder": "agentkit.retrieval.embedders",
@@ -115,6 +124,7 @@ _MODULES = {
     "Hit": "agentkit.retrieval.retriever",
     "IndexConfig": "agentkit.retrieval.index.config",
     "Judgement": "agentkit.retrieval.stages.specification",
+    "Level": "agentkit.retrieval.typed_dag",
     "Lexical": "agentkit.retrieval.stages.lexical",
     "LexicalChannel": "agentkit.retrieval.index.lexical",
     "ModelJudge": "agentkit.retrieval.paper.judge",
