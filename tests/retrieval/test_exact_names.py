@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.retrieval import CascadeRetriever, NameIndex
@@ -101,3 +105,15 @@ def test_long_texts_are_read_in_linear_time():
     index = NameIndex(["add", "get_time", "first aid"])
     for text in ("a" * 200_000, "a." * 100_000, "`" * 200_000, "tool " * 40_000, "a_" * 100_000):
         assert index.mentioned(text) == {}
+    assert index.mentioned("天" * 200_000) == {}
+    assert index.mentioned("天" * 5_000 + "first aid" + "天" * 5_000) == {"first aid": True}
+
+
+phrases = st.lists(st.sampled_from(["a", "ab", "é", "天", "-"]), min_size=2, max_size=4)
+
+
+@given(st.sets(phrases.map(" ".join), max_size=5), st.text("ab é天-", max_size=60))
+def test_phrases_are_found_wherever_no_word_goes_on(names, text):
+    """A name with spaces is found just where it stands between other characters than a-z and _."""
+    found = {name for name in names if re.search(rf"(?<![a-z_]){re.escape(name)}(?![a-z_])", text)}
+    assert set(NameIndex(names).mentioned(text)) == found

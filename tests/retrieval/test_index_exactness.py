@@ -171,3 +171,21 @@ def test_top_is_a_prefix_of_the_full_order(scores, count, masked):
     rows = [row for row in range(len(scores)) if scores[row] > 0 and (mask is None or mask[row])]
     full = sorted(rows, key=lambda row: (-scores[row], index.name(row)))
     assert index.top(array, count, mask) == [(row, scores[row]) for row in full[:count]]
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, -1.0]), max_size=600),
+    st.integers(0, 40),
+    st.integers(1, 9),
+)
+def test_the_top_of_a_few_rows_is_that_of_all_when_others_have_no_score(scores, count, step):
+    """Scores of some rows alone are ranked like scores of all with 0 elsewhere."""
+    np = pytest.importorskip("numpy")
+    library = Library(
+        [ToolDefinition(name=f"t{place * 7919 % 601}") for place in range(len(scores))]
+    )
+    index = library.derived(IndexConfig())
+    rows = np.arange(0, len(scores), step)
+    some, every = np.array(scores, np.float32)[rows], np.zeros(len(scores), np.float32)
+    every[rows] = some
+    assert index.top_of(rows, some, count) == index.top(every, count)

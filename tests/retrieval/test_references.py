@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.errors import UsageError
@@ -126,6 +128,18 @@ def test_a_mention_is_written_as_a_name(library, text, mentioned):
     """Identifiers and capitalised words mention a tool, prose does not."""
     index = library.derived(IndexConfig(channels=(CHANNEL,)))
     assert CHANNEL.mentioned(index, text) == mentioned
+
+
+@given(
+    st.lists(st.sampled_from(["Get", "get", "It", "of", "2", "HTTP", "x"]), min_size=2, max_size=8),
+    st.sampled_from(["_", "/", " ", ", "]),
+)
+def test_a_mention_has_no_space_or_capitals_throughout(words, joint):
+    """A name is mentioned without spaces, or with each word but small ones capitalised."""
+    index = Library([tool("_".join(words), "", "")]).derived(IndexConfig(channels=(CHANNEL,)))
+    capitalised = all(word == "of" or not word[0].islower() for word in words)
+    found = CHANNEL.mentioned(index, f"(see: {joint.join(words)}, please)")
+    assert bool(found) == (" " not in joint or capitalised)
 
 
 def test_the_longest_name_is_meant():
