@@ -113,7 +113,8 @@ async def test_results_are_the_same_each_time(catalogue):
 async def test_ties_go_by_name(define):
     """Tools that match equally well come in the order of their names."""
     library = Library([define(f"tool_{letter}", "Launch a rocket.") for letter in "dbca"])
-    found = await CascadeRetriever(shortlist=3).retrieve("rocket", library)
+    stages = default_stages(3, embedder=None)  # to word vectors, names are different texts
+    found = await CascadeRetriever(stages=stages, shortlist=3).retrieve("rocket", library)
     assert [hit.definition.name for hit in found.hits] == ["tool_a", "tool_b", "tool_c"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import Library, ToolDefinition
-from agentkit.retrieval import CascadeRetriever, IndexConfig, LexicalChannel
+from agentkit.retrieval import CascadeRetriever, IndexConfig, LexicalChannel, default_stages
 
 QUERIES = {
     "empty": "",
@@ -85,7 +85,8 @@ async def test_ten_thousand_identical_tools():
     library = Library(
         ToolDefinition.from_schema(f"rocket_{n:05}x", "Launch a rocket.", {}) for n in range(10_000)
     )
-    retriever = CascadeRetriever(shortlist=5)
+    stages = default_stages(5, embedder=None)  # to word vectors, names are different texts
+    retriever = CascadeRetriever(stages=stages, shortlist=5)
     found = await retriever.retrieve("launch a rocket", library)
     assert [hit.definition.name for hit in found.hits] == [f"rocket_{n:05}x" for n in range(5)]
     assert len({hit.score for hit in found.hits}) == 1

@@ -53,6 +53,24 @@ def test_a_tool_is_its_name_and_first_sentence() -> None:
     assert vector_text(definition) == "get current time now: The time."
 
 
+@pytest.mark.parametrize("dimensions", [3, 96, 256, 1536])
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.integers(1, 300), texts=st.integers(1, 9))
+def test_equal_tools_are_equally_near(dimensions: int, seed: int, count: int, texts: int) -> None:
+    """To the last bit, wherever they stand and whatever else is compared: so that ties are ties."""
+    chance = np.random.default_rng(seed)
+    same = chance.normal(size=dimensions)
+    rows = VectorRows.of(
+        np.where(np.arange(count)[:, None] % 3 == 0, same, chance.normal(size=(count, dimensions)))
+    )
+    asked = chance.normal(size=(texts, dimensions))
+    asked = (asked / np.linalg.norm(asked, axis=1, keepdims=True)).astype(np.float32)
+    alone = rows.cosines(asked[:1], np.array([0]))[0, 0]
+    together = rows.cosines(asked, np.arange(count))[0, ::3]
+    assert (together == alone).all()
+    assert alone == pytest.approx(asked[0] @ same / np.linalg.norm(same), abs=0.02)
+
+
 def test_cosines_are_those_of_the_model_within_rounding() -> None:
     """Eight bits a number cost less than a hundredth of a cosine."""
     library = Library([tool(number) for number in range(50)])

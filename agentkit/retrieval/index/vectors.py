@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -72,11 +73,18 @@ class VectorRows:
         return cls(codes=codes, inverse_norms=inverse, signs=_signs(codes > 0))
 
     def cosines(self, vectors: FloatRows, rows: NDArray[np.intp]) -> FloatRows:
-        """float32[vectors, rows]: the cosine of each of ``vectors``, of length 1, to each row."""
+        """float32[vectors, rows]: the cosine of each of ``vectors``, of length 1, to each row.
+
+        The same for equal rows, wherever they stand and whatever else is compared: a product of
+        matrices adds in an order that depends on its shape, so both sides are whole numbers small
+        enough that no sum is rounded.
+        """
         import numpy as np
 
-        found = vectors @ self.codes[rows].astype(np.float32).T
-        cosines: FloatRows = np.multiply(found, self.inverse_norms[rows], dtype=np.float32)
+        whole = np.rint(vectors * _largest_exact(vectors.shape[1])).astype(np.float32)
+        lengths = np.sqrt((whole.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
+        shares = (self.inverse_norms[rows] / np.maximum(lengths, 1)).astype(np.float32)
+        cosines: FloatRows = (whole @ self.codes[rows].astype(np.float32).T) * shares
         return cosines
 
 
@@ -220,6 +228,17 @@ class VectorChannel:
     def from_bytes(self, blob: bytes) -> VectorRows:
         """The inverse of ``to_bytes``."""
         return VectorRows(**unpack_arrays(blob))
+
+
+def _largest_exact(dimensions: int) -> float:
+    """What a vector of length 1 can be scaled by before its products with ``codes`` are rounded.
+
+    float32 has all whole numbers up to 2 ** 24. A row of codes has a length of at most 127 times
+    the root of the dimensions, rounding adds half that root to the scaled vector, and no product,
+    nor a part of its sum, is larger than both lengths multiplied (Cauchy and Schwarz).
+    """
+    root = math.sqrt(dimensions)
+    return max(2**24 / (127 * root) - root / 2, 1.0)
 
 
 def _check_dimensions(now: int, before: int) -> None:

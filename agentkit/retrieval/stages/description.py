@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from agentkit.errors import UsageError
 from agentkit.retrieval.asking import shortened
@@ -145,9 +145,9 @@ class Description:
         matches = self._words.read(index, terms[0])
         rows = self._candidates(survivors, matches, vectors)
         shares = matches.contributions(rows)
-        within = np.array([[term in text for term in terms[0]] for text in terms], np.float32)
-        lexical = within @ shares
-        agreeing = together(lexical, within @ (shares > 0).astype(np.float32))
+        within = [[term in text for term in terms[0]] for text in terms]
+        lexical = _sums(shares, within)
+        agreeing = together(lexical, _sums(shares > 0, within))
         weights = _WEIGHTS[tuple(vectors)]
         evidence = {"lexical": Evidence(weight=weights[0], scores=agreeing)}
         for (name, asked), weight in zip(vectors.items(), weights[1:], strict=True):
@@ -229,6 +229,18 @@ class _Scored:
             name: _reason([*compress(self.terms, flags)])
             for name, flags in zip(places, shared, strict=True)
         }
+
+
+def _sums(shares: NDArray[Any], within: Sequence[Sequence[bool]]) -> FloatRows:
+    """float32[texts, candidates]: the sum of the terms that each text has.
+
+    Term by term: a product of matrices adds in an order that depends on the number of candidates
+    and on the place of each, and tools that say the same would not tie.
+    """
+    import numpy as np
+
+    sums = [shares[np.array(has, bool)].sum(axis=0, dtype=np.float32) for has in within]
+    return np.stack(sums)
 
 
 def _reason(shared: Sequence[str]) -> str:
