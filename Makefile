@@ -18,7 +18,7 @@ PLUGIN_FILES := plugins/agentkit-local/pyproject.toml
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format types unit coverage bench docs install openmp weights clean
+.PHONY: help demo test lint format types unit meaning coverage bench docs install openmp weights clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' \
@@ -30,7 +30,7 @@ demo: $(VENV)/.runtime openmp  ## run the main job: real questions, a small loca
 	$(SAY) "Running the main job"
 	$(BIN)/agentkit demo $(ARGS)
 
-test: lint types weights unit  ## lint, check types, run every test
+test: lint types weights unit meaning  ## lint, check types, run every test
 
 install: $(VENV)/.dev  ## build .venv with the runtime, the local model plugin and the tools
 
@@ -63,6 +63,13 @@ weights: $(VENV)/.dev openmp
 unit: $(VENV)/.dev  ## pytest alone; ARGS are passed on: make unit ARGS="-k store -x"
 	$(SAY) "Running the tests"
 	$(BIN)/pytest $(ARGS)
+
+# What retrieval finds depends on whether word vectors are there: most users start without them, so
+# the tests above run without, and these again with. They stay out of the environment itself.
+meaning: $(VENV)/.vectors  ## the tests of retrieval and of the pages, with word vectors
+	$(SAY) "Running the tests of retrieval and of the pages with word vectors"
+	PYTHONPATH=$(abspath $(VENV)/vectors) $(BIN)/pytest tests/retrieval tests/docs/test_pages.py \
+		tests/cli/test_search_command.py tests/agent/test_tool_search.py tests/evaluation/retrieval $(ARGS)
 
 coverage: $(VENV)/.dev  ## pytest with branch coverage
 	$(BIN)/coverage erase
@@ -119,3 +126,9 @@ $(VENV)/.dev: $(VENV)/.created $(CORE_FILES) $(PLUGIN_FILES)
 	$(SAY) "Installing the runtime, the local model plugin and the tools for development"
 	$(PIP) -e '.[dev]' -e plugins/agentkit-local
 	@touch $(VENV)/.runtime $@
+
+$(VENV)/.vectors: $(VENV)/.dev
+	$(SAY) "Fetching the word vectors, beside the environment"
+	rm -rf $(VENV)/vectors
+	$(PIP) --quiet --no-deps --target $(VENV)/vectors "wordllama>=0.4" tokenizers
+	@touch $@
