@@ -11,7 +11,7 @@ from agentkit.messages import Usage
 from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.retrieval.asking import PLANNER_SETTINGS, ask, fitted, shortened
 from agentkit.retrieval.goals import SubGoal
-from agentkit.retrieval.plan_parser import MAX_STEPS, PlannedStep, parse_plan
+from agentkit.retrieval.plan_parser import MAX_INTENT, MAX_STEPS, PlannedStep, parse_plan
 from agentkit.retrieval.tokens import TokenCounter, estimate_tokens
 from agentkit.tools.signature import TypedSlot, named_type
 
@@ -179,7 +179,8 @@ class ModelPlanner:
         notes = []
         if len(steps) > self._limit:
             notes.append(f"only the first {self._limit} steps were taken")
-        if not any(step.is_typed for step in steps):
+        whole = shortened(query, MAX_INTENT)
+        if not any(step.is_typed or step.intent == whole for step in steps):
             goals.insert(0, SubGoal(intent=query))
             notes.append("the plan is a bare list, so the whole request is searched too")
         return Plan(goals=tuple(goals), usage=asked.usage, notes=tuple(notes))

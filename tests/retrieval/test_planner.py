@@ -114,6 +114,12 @@ async def test_a_bare_list_does_not_replace_the_request():
     assert plan.notes == ("the plan is a bare list, so the whole request is searched too",)
 
 
+async def test_a_plan_that_is_the_request_is_searched_once():
+    """A planner that finds nothing to split costs one search."""
+    plan = await planner_of(json.dumps([{"intent": QUERY}]))(QUERY)
+    assert (plan.goals, plan.notes) == ((SubGoal(intent=QUERY),), ())
+
+
 async def test_an_empty_request_is_not_asked_about():
     """No model call, a plan nevertheless."""
     model = ScriptedModel([])
