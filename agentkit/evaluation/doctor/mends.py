@@ -10,9 +10,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentkit.evaluation.doctor import schema_mends, text_mends
 from agentkit.evaluation.doctor.catalogue import Catalogue
 from agentkit.evaluation.doctor.finding import Finding, Level, Proposal
+from agentkit.evaluation.doctor.schema_mends import (
+    with_typed_enums,
+    with_unique_enums,
+    without_ghosts,
+    without_titles,
+)
+from agentkit.evaluation.doctor.text_mends import (
+    with_folded_blanks,
+    without_markup,
+    without_repeats,
+)
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.invisible import without_invisible
 
@@ -57,20 +67,20 @@ MENDS: Mapping[str, Mend] = {
     mend.name: mend
     for mend in (
         _words("drop_invisible", "drop invisible characters", without_invisible),
-        _words("drop_markup", "drop HTML tags", text_mends.without_markup),
-        _words("fold_blanks", "fold white space", text_mends.with_folded_blanks),
-        _words("drop_repeats", "drop repeated sentences", text_mends.without_repeats),
-        _contract("type_enums", "type enums by their values", schema_mends.with_typed_enums),
-        _contract("unique_enums", "drop repeated values", schema_mends.with_unique_enums),
+        _words("drop_markup", "drop HTML tags", without_markup),
+        _words("fold_blanks", "fold white space", with_folded_blanks),
+        _words("drop_repeats", "drop repeated sentences", without_repeats),
+        _contract("type_enums", "type enums by their values", with_typed_enums),
+        _contract("unique_enums", "drop repeated values", with_unique_enums),
         _contract(
             "drop_ghosts",
             "drop required names that are no properties",
-            schema_mends.without_ghosts,
+            without_ghosts,
         ),
         _contract(
             "drop_titles",
             "drop titles that repeat the name, and $schema",
-            schema_mends.without_titles,
+            without_titles,
         ),
     )
 }
