@@ -66,10 +66,13 @@ unit: $(VENV)/.dev  ## pytest alone; ARGS are passed on: make unit ARGS="-k stor
 
 # What retrieval finds depends on whether word vectors are there: most users start without them, so
 # the tests above run without, and these again with. They stay out of the environment itself.
-meaning: $(VENV)/.vectors  ## the tests of retrieval and of the pages, with word vectors
+MEANING := $(wildcard $(addprefix tests/retrieval/test_, $(addsuffix .py, cascade embedders exact_names \
+	index_exactness kept_index monotone nested unusual_input variants vector_channel))) \
+	tests/docs/test_pages.py tests/cli/test_search_command.py tests/agent/test_tool_search.py
+
+meaning: $(VENV)/.vectors  ## what depends on word vectors: retrieval and pages
 	$(SAY) "Running the tests of retrieval and of the pages with word vectors"
-	PYTHONPATH=$(abspath $(VENV)/vectors) $(BIN)/pytest tests/retrieval tests/docs/test_pages.py \
-		tests/cli/test_search_command.py tests/agent/test_tool_search.py tests/evaluation/retrieval $(ARGS)
+	PYTHONPATH=$(abspath $(VENV)/vectors) $(BIN)/pytest $(MEANING) $(ARGS)
 
 coverage: $(VENV)/.dev  ## pytest with branch coverage
 	$(BIN)/coverage erase
