@@ -11,7 +11,14 @@ import asyncio
 from collections.abc import Sequence
 
 from agentkit import ToolDefinition, open_store
-from agentkit.evaluation import Benchmark, MainJob, Task, import_catalogue, run_main_job
+from agentkit.evaluation import (
+    AllowedCalls,
+    Benchmark,
+    MainJob,
+    Task,
+    import_catalogue,
+    run_main_job,
+)
 from agentkit.messages import ToolCall
 from agentkit.metrics import AllowedCall
 from agentkit.models.base import ModelRequest
@@ -29,20 +36,22 @@ TIDE = ToolDefinition.from_schema(
     "High and low water at a harbour.",
     {"type": "object", "properties": {"harbour": STRING}, "required": ["harbour"]},
 )
+LAMP_OFF = AllowedCall(name="set_lamp", allowed={"room": ["kitchen"], "state": ["off"]})
+AT_AKER = AllowedCall(name="tide_table", allowed={"harbour": ["Aker", "Aker, Oslo"]})
 TASKS = (
     Task(
         task_id="lamp",
         category="simple",
         request="Switch the lamp in the kitchen off.",
         offered=("set_lamp",),
-        gold=(AllowedCall(name="set_lamp", allowed={"room": ["kitchen"], "state": ["off"]}),),
+        expects=(AllowedCalls(calls=(LAMP_OFF,)),),
     ),
     Task(
         task_id="tide",
         category="multiple",
         request="When is high water at Aker?",
         offered=("set_lamp", "tide_table"),
-        gold=(AllowedCall(name="tide_table", allowed={"harbour": ["Aker", "Aker, Oslo"]}),),
+        expects=(AllowedCalls(calls=(AT_AKER,)),),
     ),
 )
 
@@ -69,8 +78,8 @@ async def main() -> None:
     for count in report.conditions:
         print(f"{count.condition}: {count.right_tools} right tools, {count.exact} exact")
     for episode in store.select():
-        for sentence in (episode.verdict or {}).get("evidence", ()):
-            print(f"{episode.metadata['task']}, {episode.metadata['condition']}: {sentence}")
+        for found in episode.verdict.evidence if episode.verdict else ():
+            print(f"{episode.metadata['task']}, {episode.metadata['condition']}: {found}")
 
 
 if __name__ == "__main__":

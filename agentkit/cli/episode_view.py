@@ -105,8 +105,8 @@ def _ending(episode: Episode) -> Iterator[str]:
         f"{episode.seconds:.1f} s"
     )
     if episode.verdict is not None:
-        yield f"verdict   {'passed' if episode.verdict.get('passed') else 'failed'}"
-        yield from (f"          {line}" for line in episode.verdict.get("evidence", ()))
+        yield f"verdict   {'passed' if episode.verdict.passed else 'failed'}"
+        yield from (f"          {line}" for line in episode.verdict.evidence)
 
 
 def _indented(text: str) -> str:

@@ -123,7 +123,7 @@ def _first(found: Iterable[Episode], limit: int) -> list[Episode]:
 def _verdict(episode: Episode) -> VerdictFilter:
     if episode.verdict is None:
         return "none"
-    return "passed" if episode.verdict.get("passed") else "failed"
+    return "passed" if episode.verdict.passed else "failed"
 
 
 def _row(episode: Episode) -> tuple[object, ...]:
@@ -145,7 +145,7 @@ def _brief(episode: Episode) -> dict[str, Any]:
         "model": episode.model,
         "request": episode.request,
         "stop_reason": episode.stop_reason,
-        "verdict": None if episode.verdict is None else dict(episode.verdict),
+        "verdict": None if episode.verdict is None else episode.verdict.to_json(),
         "calls": [call.to_json() for call in episode.calls],
         "tokens": episode.usage.total_tokens,
         "seconds": episode.seconds,

@@ -1,5 +1,12 @@
-"""5. What happened: the record of a run."""
+"""5. What happened: the record of a run, its verdict and its diagnosis."""
 
+from agentkit.episodes.diagnosis import (
+    Diagnosis,
+    FailureLabel,
+    Recovery,
+    RecoveryOutcome,
+    TurnDiagnosis,
+)
 from agentkit.episodes.episode import (
     Episode,
     GoalTrace,
@@ -10,14 +17,26 @@ from agentkit.episodes.episode import (
     StopReason,
     Turn,
 )
+from agentkit.episodes.verdict import Evidence, EvidenceKind, Fault, Verdict
+from agentkit.episodes.verifier import Verifier
 
 __all__ = [
+    "Diagnosis",
     "Episode",
+    "Evidence",
+    "EvidenceKind",
+    "FailureLabel",
+    "Fault",
     "GoalTrace",
+    "Recovery",
+    "RecoveryOutcome",
     "RefineMode",
     "RefineTrace",
     "RetrievalTrace",
     "StageReport",
     "StopReason",
     "Turn",
+    "TurnDiagnosis",
+    "Verdict",
+    "Verifier",
 ]

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agentkit.episodes.diagnosis import Diagnosis
+from agentkit.episodes.verdict import Verdict
 from agentkit.errors import EpisodeFormatError
 from agentkit.messages import (
     AssistantMessage,
@@ -169,8 +171,8 @@ class Episode:
         started_at: ISO 8601 time in UTC.
         seconds: Wall time of the run.
         error: Type and message of the failure, for ``error`` and ``cancelled``.
-        verdict: Judgement of a verifier as JSON, if there is one.
-        diagnosis: Diagnosis as JSON, if there is one.
+        verdict: Judgement of a verifier, if there is one.
+        diagnosis: Why it failed, if that was diagnosed.
         metadata: The caller's own labels.
         format: Version of this record's form.
     """
@@ -190,8 +192,8 @@ class Episode:
     started_at: str = ""
     seconds: float = 0.0
     error: str | None = None
-    verdict: JsonObject | None = None
-    diagnosis: JsonObject | None = None
+    verdict: Verdict | None = None
+    diagnosis: Diagnosis | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     format: int = FORMAT_VERSION
 
@@ -236,8 +238,8 @@ class Episode:
             "started_at": self.started_at,
             "seconds": self.seconds,
             "error": self.error,
-            "verdict": None if self.verdict is None else dict(self.verdict),
-            "diagnosis": None if self.diagnosis is None else dict(self.diagnosis),
+            "verdict": None if self.verdict is None else self.verdict.to_json(),
+            "diagnosis": None if self.diagnosis is None else self.diagnosis.to_json(),
             "metadata": dict(self.metadata),
             "turns": [_turn_to_json(turn) for turn in self.turns],
         }
@@ -258,6 +260,9 @@ class Episode:
             values = dict(record)
             values["usage"] = Usage.from_json(record["usage"])
             values["turns"] = tuple(_turn_from_json(turn) for turn in record["turns"])
+            verdict, diagnosis = record.get("verdict"), record.get("diagnosis")
+            values["verdict"] = None if verdict is None else Verdict.from_json(verdict)
+            values["diagnosis"] = None if diagnosis is None else Diagnosis.from_json(diagnosis)
             return cls(**values)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise EpisodeFormatError(

@@ -9,15 +9,15 @@ from typing import cast
 from agentkit.agent.agent import Agent
 from agentkit.agent.limits import Limits
 from agentkit.agent.recording import new_episode_id
-from agentkit.episodes import Episode
+from agentkit.episodes import Episode, Verdict
 from agentkit.errors import RunError
+from agentkit.evaluation.expectations import AllowedCalls
 from agentkit.evaluation.job import MainJob
 from agentkit.evaluation.judging import JudgingStore
 from agentkit.evaluation.report import Answer, Condition
 from agentkit.evaluation.scoring import Score, score_calls, upstream_name
 from agentkit.evaluation.task import Task
 from agentkit.library import Library, Store
-from agentkit.messages import JsonObject
 from agentkit.models.base import ChatModel
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.definition import ToolDefinition
@@ -126,7 +126,7 @@ class Asking:
             error=error,
         )
 
-    def _verdict(self, episode: Episode) -> JsonObject | None:
+    def _verdict(self, episode: Episode) -> Verdict | None:
         if episode.stop_reason == "cancelled":
             return None  # nobody knows what the model would have said
         task = self._tasks[episode.metadata["task"]]
@@ -142,8 +142,10 @@ class Asking:
     def _as_given(self, task: Task) -> tuple[Task, list[ToolDefinition]]:
         """The task and its tools under the benchmark's own names."""
         definitions = {name: _as_upstream(self._library[name].definition) for name in task.offered}
+        if not task.gold:
+            return task, list(definitions.values())
         gold = tuple(replace(call, name=definitions[call.name].name) for call in task.gold)
-        return replace(task, gold=gold), list(definitions.values())
+        return replace(task, expects=(AllowedCalls(calls=gold),)), list(definitions.values())
 
 
 def _as_upstream(definition: ToolDefinition) -> ToolDefinition:

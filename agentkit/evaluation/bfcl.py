@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from agentkit.errors import DatasetError
-from agentkit.evaluation.task import Benchmark, Expectation, Task
+from agentkit.evaluation.expectations import AllowedCalls, AnyCall, Expectation, NoCall
+from agentkit.evaluation.task import Benchmark, Task
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
 from agentkit.library.naming import distinct_name
 from agentkit.messages import AssistantMessage, JsonObject, Message, SystemMessage, UserMessage
@@ -32,7 +33,7 @@ RELEASE = "2026.3.23"
 
 WHEEL_SHA256 = "3bb6dfa5f0c68ad403c9ec50b00db2bb3b4cc9b38ab1ff33f48fe30d853d3a0a"
 
-CATEGORIES: Mapping[str, Expectation] = {
+CATEGORIES: Mapping[str, Literal["calls", "any_call", "no_call"]] = {
     "simple_python": "calls",
     "simple_java": "calls",
     "simple_javascript": "calls",
@@ -65,6 +66,10 @@ FURTHER_TOOLS = (
 )
 """Tools of the multi-turn categories: no question here needs them, and retrieval must not mind."""
 
+_LANGUAGES: Mapping[str, Literal["java", "javascript"]] = {
+    "simple_java": "java",
+    "simple_javascript": "javascript",
+}
 _REFERENCE = f"bfcl_eval {RELEASE}"
 _ANSWERS = "possible_answer"
 _FURTHER = "multi_turn_func_doc"
@@ -206,7 +211,6 @@ def _tasks(
     answers: Mapping[str, _Answer],
     catalogue: _Catalogue,
 ) -> Iterator[Task]:
-    expects = CATEGORIES[category]
     for row in rows:
         names = {record["name"]: catalogue.name_of(record) for record in row.function}
         said = [_message(one) for turn in row.question for one in turn]
@@ -218,9 +222,22 @@ def _tasks(
             request=said[-1].text,
             history=tuple(said[:-1]),
             offered=tuple(names.values()),
-            expects=expects,
-            gold=_gold(row.id, answers, names) if expects == "calls" else (),
+            expects=(_expectation(category, row.id, answers, names),),
         )
+
+
+def _expectation(
+    category: str, task_id: str, answers: Mapping[str, _Answer], names: Mapping[str, str]
+) -> Expectation:
+    match CATEGORIES[category]:
+        case "any_call":
+            return AnyCall()
+        case "no_call":
+            return NoCall()
+        case "calls":
+            return AllowedCalls(
+                calls=_gold(task_id, answers, names), language=_LANGUAGES.get(category, "python")
+            )
 
 
 def _gold(

@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from agentkit.episodes import Episode, Turn
+from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.errors import CompositeError, DatasetError, ToolSignal, UsageError
 from agentkit.evolution.mining.trajectory import Flow, Given, Step, Trajectory
 from agentkit.library.library import Library
@@ -375,6 +375,6 @@ def _episode(replay: SolutionReplay, library: Library) -> Episode:
         output=problem.answer,
         library_version=library.version,
         library_digest=library.digest,
-        verdict={"passed": True, "score": 1.0, "evidence": []},
+        verdict=Verdict(passed=True, score=1.0),
         metadata={"benchmark": "gsm8k"},
     )

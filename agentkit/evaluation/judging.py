@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from agentkit.episodes import Episode
+from agentkit.episodes import Episode, Verdict
 from agentkit.library import EpisodeFilter, Library, LibraryChange, Store, ToolRevision
-from agentkit.messages import JsonObject
 
 
 class JudgingStore:
@@ -18,10 +17,10 @@ class JudgingStore:
 
     Args:
         store: Where everything is kept.
-        judge: Gives the verdict as JSON, or None for an episode that can not be judged.
+        judge: Gives the verdict, or None for an episode that can not be judged.
     """
 
-    def __init__(self, store: Store, judge: Callable[[Episode], JsonObject | None]) -> None:
+    def __init__(self, store: Store, judge: Callable[[Episode], Verdict | None]) -> None:
         self._store = store
         self._judge = judge
 

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from agentkit.errors import UsageError
 from agentkit.evaluation.asking import Asking
+from agentkit.evaluation.expectations import AnyCall, NoCall
 from agentkit.evaluation.job import JobProgress, Listener, MainJob, ignore
 from agentkit.evaluation.recall import measure_recall
 from agentkit.evaluation.report import Answer, MainJobReport, NotScored
@@ -104,9 +105,9 @@ def _reason(task: Task, job: MainJob) -> str | None:
     """Why a task can not be scored; None when it can."""
     if task.category in FOREIGN_LANGUAGES:
         return "the gold answers are Java or JavaScript source text, which is not compared"
-    if task.expects == "any_call":
+    if AnyCall() in task.expects:
         return "there are no gold calls to compare with"
-    if task.expects == "no_call" and job.tool_choice == "required":
+    if NoCall() in task.expects and job.tool_choice == "required":
         return "the right answer is no call, but calls are forced in this run"
     if len(task.offered) > job.max_offered:
         return f"comes with more than {job.max_offered} tools, too long for a small model"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from agentkit.episodes import Evidence, Verdict
+from agentkit.evaluation.evidence import allowed_values_evidence
+from agentkit.evaluation.expectations import AnyCall
 from agentkit.evaluation.task import Task
 from agentkit.messages import ToolCall
-from agentkit.metrics import AllowedValuesResult, match_allowed_values
+from agentkit.metrics import match_allowed_values
 from agentkit.tools.definition import ToolDefinition
 
 
@@ -23,25 +25,28 @@ class Score:
         exact_by_name: As ``exact``, when a tool that has the gold tool's name upstream counts as
             it. Benchmarks hold near copies of one tool, which no model can tell apart.
         right_tools_by_name: As ``right_tools``, on the same terms.
-        evidence: What is wrong, one sentence each; empty for an exact answer.
+        evidence: What is wrong; empty for an exact answer.
     """
 
     exact: bool
     right_tools: bool
     exact_by_name: bool
     right_tools_by_name: bool
-    evidence: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
-    def to_verdict(self) -> dict[str, Any]:
+    def to_verdict(self) -> Verdict:
         """The score as the verdict of an episode."""
-        return {
-            "passed": self.exact,
-            "score": 1.0 if self.exact else 0.0,
-            "right_tools": self.right_tools,
-            "exact_by_name": self.exact_by_name,
-            "right_tools_by_name": self.right_tools_by_name,
-            "evidence": list(self.evidence),
-        }
+        return Verdict(
+            passed=self.exact,
+            score=float(self.exact),
+            evidence=self.evidence,
+            verifier="allowed_calls",
+            metrics={
+                "right_tools": self.right_tools,
+                "exact_by_name": self.exact_by_name,
+                "right_tools_by_name": self.right_tools_by_name,
+            },
+        )
 
 
 def score_calls(
@@ -57,16 +62,8 @@ def score_calls(
     Raises:
         UsageError: A gold tool is not among the definitions.
     """
-    if task.expects != "calls":
-        right = bool(calls) == (task.expects == "any_call")
-        wrong = () if right else (f"expected {task.expects.replace('_', ' ')}, got {len(calls)}",)
-        return Score(
-            exact=right,
-            right_tools=right,
-            exact_by_name=right,
-            right_tools_by_name=right,
-            evidence=wrong,
-        )
+    if not task.gold:
+        return _without_gold(calls, task)
     known = {definition.name: definition for definition in definitions}
     strict = match_allowed_values(calls, task.gold, known.values())
     renamed = _as_gold(calls, task, known)
@@ -76,7 +73,26 @@ def score_calls(
         right_tools=_same_tools(calls, task),
         exact_by_name=by_name.passed,
         right_tools_by_name=_same_tools(renamed, task),
-        evidence=tuple(_evidence(strict, calls, task)),
+        evidence=tuple(allowed_values_evidence(strict, calls, task.gold)),
+    )
+
+
+def _without_gold(calls: Sequence[ToolCall], task: Task) -> Score:
+    right = bool(calls) == (AnyCall() in task.expects)
+    wrong = Evidence(kind="missing_call", message="nothing was called, and a call was expected")
+    if calls:
+        wrong = Evidence(
+            kind="unexpected_call",
+            message=f"{calls[0].name} was called, and no call was expected",
+            call_id=calls[0].call_id,
+            tool=calls[0].name,
+        )
+    return Score(
+        exact=right,
+        right_tools=right,
+        exact_by_name=right,
+        right_tools_by_name=right,
+        evidence=() if right else (wrong,),
     )
 
 
@@ -101,16 +117,3 @@ def _as_gold(
 
 def _same_tools(calls: Sequence[ToolCall], task: Task) -> bool:
     return Counter(call.name for call in calls) == Counter(call.name for call in task.gold)
-
-
-def _evidence(result: AllowedValuesResult, calls: Sequence[ToolCall], task: Task) -> Iterable[str]:
-    for missed in result.unmatched:
-        name = task.gold[missed.expected].name
-        if missed.nearest is None:
-            yield f"{name} was not called"
-        for mismatch in missed.mismatches:
-            yield f"{name}: {mismatch}"
-    explained = {missed.nearest for missed in result.unmatched}
-    for at in result.spurious:
-        if at not in explained:
-            yield f"{calls[at].name} was called and should not have been"

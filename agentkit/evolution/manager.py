@@ -207,7 +207,7 @@ class ToolManager:
 
         Example:
             >>> from agentkit import Episode, ToolDefinition, open_store
-            >>> from agentkit.episodes import Turn
+            >>> from agentkit.episodes import Turn, Verdict
             >>> from agentkit.messages import AssistantMessage, ToolCall, ToolResult
             >>> manager = ToolManager(open_store("memory:"))
             >>> manager.register([ToolDefinition(name="weather")])
@@ -217,7 +217,7 @@ class ToolManager:
             >>> turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
             >>> episode = Episode(
             ...     episode_id="e1", request="Umbrella in Rome?", turns=(turn,),
-            ...     verdict={"passed": True},
+            ...     verdict=Verdict(passed=True),
             ... )
             >>> print(manager.learn([episode]))
             1 example learned by 1 tool from 1 call, library version 2

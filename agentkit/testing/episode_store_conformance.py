@@ -7,7 +7,16 @@ from functools import partial
 
 import pytest
 
-from agentkit.episodes import Episode, RefineTrace, RetrievalTrace, StageReport, StopReason, Turn
+from agentkit.episodes import (
+    Diagnosis,
+    Episode,
+    RefineTrace,
+    RetrievalTrace,
+    StageReport,
+    StopReason,
+    Turn,
+    Verdict,
+)
 from agentkit.errors import StoreError, UsageError
 from agentkit.library.store import EpisodeFilter, Store
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
@@ -71,8 +80,8 @@ def _full_episode() -> Episode:
         started_at="2026-03-02T10:00:00+00:00",
         seconds=1.25,
         error="ModelTimeoutError: slow",
-        verdict={"passed": False},
-        diagnosis={"label": "argument_mismatch"},
+        verdict=Verdict(passed=False),
+        diagnosis=Diagnosis(label="argument_mismatch"),
         metadata={"user": "Łukasz"},
     )
 

@@ -22,7 +22,7 @@ from statistics import fmean, median
 from typing import Any
 
 from agentkit import Episode, Library
-from agentkit.episodes import Turn
+from agentkit.episodes import Turn, Verdict
 from agentkit.evaluation.retrieval.corpus import RetrievalCorpus, load_corpus
 from agentkit.evaluation.retrieval.lines import read_lines
 from agentkit.evaluation.retrieval.scores import recall_at
@@ -190,7 +190,7 @@ def episode_of(number: str, request: str, made: Sequence[tuple[str, JsonObject]]
         for call in calls
     )
     turn = Turn(message=AssistantMessage(tool_calls=calls), results=results)
-    return Episode(episode_id=number, request=request, turns=(turn,), verdict={"passed": True})
+    return Episode(episode_id=number, request=request, turns=(turn,), verdict=Verdict(passed=True))
 
 
 def arguments_of(call: JsonObject, tool: ToolDefinition) -> JsonObject:

@@ -4,7 +4,15 @@ import json
 
 import pytest
 
-from agentkit.episodes import Episode, RefineTrace, RetrievalTrace, StageReport, Turn
+from agentkit.episodes import (
+    Episode,
+    Evidence,
+    RefineTrace,
+    RetrievalTrace,
+    StageReport,
+    Turn,
+    Verdict,
+)
 from agentkit.library.opening import open_store
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
 
@@ -43,7 +51,10 @@ def episodes(store_url):
                     retrieval=retrieval,
                 ),
             ),
-            verdict={"passed": False, "evidence": ["add: argument 'a': wrong value"]},
+            verdict=Verdict(
+                passed=False,
+                evidence=(Evidence(kind="wrong_value", message="add: argument 'a': wrong value"),),
+            ),
             metadata={"category": "multiple"},
             usage=Usage(requests=3, prompt_tokens=1200, completion_tokens=34),
             stop_reason="step_limit",
@@ -54,7 +65,7 @@ def episodes(store_url):
             request="And three?",
             output="six",
             session_id="s1",
-            verdict={"passed": True},
+            verdict=Verdict(passed=True),
             metadata={"category": "simple"},
             started_at="2026-01-01T11:00:00.000+00:00",
         ),

@@ -3,7 +3,7 @@
 import pytest
 
 from agentkit import Episode, ToolDefinition, open_store
-from agentkit.episodes import Turn
+from agentkit.episodes import Turn, Verdict
 from agentkit.episodes.jsonl import write_episodes
 from agentkit.library import LibraryChange
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
@@ -17,7 +17,7 @@ def episode(number, request, *, passed=True, name="weather", arguments=None, val
         episode_id=f"e{number}",
         request=request,
         turns=(Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,)),),
-        verdict=None if passed is None else {"passed": passed},
+        verdict=None if passed is None else Verdict(passed=passed),
     )
 
 

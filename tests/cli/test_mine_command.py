@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agentkit import Episode, open_store
-from agentkit.episodes import Turn
+from agentkit.episodes import Turn, Verdict
 from agentkit.episodes.jsonl import write_episodes
 from agentkit.library import LibraryChange
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
@@ -46,7 +46,7 @@ def episode(number, name, *, passed=None):
         request=f"What did {name} order?",
         output="One order.",
         turns=turns,
-        verdict=None if passed is None else {"passed": passed},
+        verdict=None if passed is None else Verdict(passed=passed),
     )
 
 

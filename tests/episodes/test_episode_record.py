@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Episode
-from agentkit.episodes import GoalTrace, RefineTrace, RetrievalTrace, StageReport, Turn
+from agentkit.episodes import (
+    Diagnosis,
+    Evidence,
+    EvidenceKind,
+    FailureLabel,
+    Fault,
+    GoalTrace,
+    Recovery,
+    RecoveryOutcome,
+    RefineTrace,
+    RetrievalTrace,
+    StageReport,
+    Turn,
+    TurnDiagnosis,
+    Verdict,
+)
 from agentkit.episodes.jsonl import decode_episode, encode_episode
 from agentkit.errors import EpisodeFormatError
-from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
+from agentkit.messages import (
+    AssistantMessage,
+    FailureKind,
+    ToolCall,
+    ToolFailure,
+    ToolResult,
+    Usage,
+)
 
 TEXT = st.text(st.characters(), max_size=8)  # half surrogate pairs included
 DATA = st.recursive(
@@ -98,6 +121,57 @@ TURNS = st.lists(
     ),
     max_size=2,
 ).map(tuple)
+EVIDENCE = st.builds(
+    Evidence,
+    kind=st.sampled_from(get_args(EvidenceKind)),
+    message=TEXT,
+    turn=st.none() | st.integers(0, 9),
+    call_id=TEXT,
+    tool=TEXT,
+    parameter=TEXT,
+    expected=DATA,
+    actual=DATA,
+)
+VERDICTS = st.builds(
+    Verdict,
+    passed=st.booleans(),
+    score=NUMBERS,
+    evidence=st.lists(EVIDENCE, max_size=2).map(tuple),
+    verifier=TEXT,
+    fault=st.none() | st.sampled_from(get_args(Fault)),
+    metrics=st.dictionaries(TEXT, NUMBERS, max_size=2),
+    details=OBJECTS,
+)
+LABELS = st.sampled_from(get_args(FailureLabel))
+DIAGNOSES = st.builds(
+    Diagnosis,
+    label=LABELS,
+    turns=st.lists(
+        st.builds(
+            TurnDiagnosis,
+            turn=st.integers(0, 9),
+            label=LABELS,
+            labels=st.lists(LABELS, max_size=2).map(tuple),
+            tool=TEXT,
+            parameter=TEXT,
+            evidence=st.lists(EVIDENCE, max_size=1).map(tuple),
+            hint=TEXT,
+        ),
+        max_size=2,
+    ).map(tuple),
+    recoveries=st.lists(
+        st.builds(
+            Recovery,
+            turn=st.integers(0, 9),
+            call_id=TEXT,
+            tool=TEXT,
+            kind=st.sampled_from(get_args(FailureKind)),
+            outcome=st.sampled_from(get_args(RecoveryOutcome)),
+            ended=st.none() | st.integers(0, 9),
+        ),
+        max_size=2,
+    ).map(tuple),
+)
 EPISODES = st.builds(
     Episode,
     episode_id=TEXT,
@@ -112,8 +186,8 @@ EPISODES = st.builds(
     started_at=TEXT,
     seconds=NUMBERS,
     error=st.none() | TEXT,
-    verdict=st.none() | OBJECTS,
-    diagnosis=st.none() | OBJECTS,
+    verdict=st.none() | VERDICTS,
+    diagnosis=st.none() | DIAGNOSES,
     metadata=st.dictionaries(TEXT, TEXT, max_size=2),
 )
 
@@ -125,6 +199,18 @@ def test_an_episode_survives_a_line_of_json(episode):
     assert line.isascii()
     assert "\n" not in line
     assert decode_episode(line) == episode
+
+
+def test_an_older_verdict_is_read_with_everything_it_held():
+    """A verdict of an earlier release, with bare sentences and its own keys, loses nothing."""
+    held = {"passed": True, "right_tools": True, "evidence": ["close"]}
+    verdict = Episode.from_json({**Episode(episode_id="e", request="?").to_json(), "verdict": held})
+    assert verdict.verdict == Verdict(
+        passed=True,
+        score=1.0,
+        evidence=(Evidence(kind="other", message="close"),),
+        details={"right_tools": True},
+    )
 
 
 def test_messages_are_the_conversation_of_the_run():

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from agentkit.errors import DatasetError
+from agentkit.evaluation import AllowedCalls, AnyCall, NoCall
 from agentkit.evaluation.bfcl import CATEGORIES, load_bfcl
 from agentkit.messages import AssistantMessage, SystemMessage, UserMessage
 
@@ -26,8 +27,9 @@ def test_every_category_is_read_in_order(sample):
         "irrelevance": 1,
         "live_relevance": 1,
     }
-    assert all(t.expects == CATEGORIES[t.category] for t in sample.tasks)
-    assert all(bool(t.gold) == (t.expects == "calls") for t in sample.tasks)
+    wanted = {"calls": AllowedCalls, "any_call": AnyCall, "no_call": NoCall}
+    assert all(type(t.expects[0]) is wanted[CATEGORIES[t.category]] for t in sample.tasks)
+    assert all(bool(t.gold) == (CATEGORIES[t.category] == "calls") for t in sample.tasks)
 
 
 def test_equal_definitions_are_merged_and_others_get_a_counter(sample):

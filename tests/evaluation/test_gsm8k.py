@@ -101,7 +101,7 @@ def test_reproduced_solutions_become_episodes(sample):
     assert [len(turn.message.tool_calls) for turn in first.turns] == [1, 1, 1, 0]
     assert [result.value for result in first.results] == [90, 30.0, 60.0]
     assert first.output == first.turns[-1].message.text == "60"
-    assert first.verdict["passed"] is True
+    assert first.verdict.passed is True
     assert first.library_digest == LIBRARY.digest
     assert Episode.from_json(json.loads(json.dumps(first.to_json()))) == first
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentkit.episodes import Episode
+from agentkit.episodes import Episode, Verdict
 from agentkit.evaluation.judging import JudgingStore
 from agentkit.library.opening import open_store
 from agentkit.testing.store_conformance import EpisodeStoreConformance, ToolStoreConformance
@@ -20,7 +20,7 @@ class TestJudgingStore(ToolStoreConformance, EpisodeStoreConformance):
 def test_episodes_are_judged_on_their_way_in():
     """The verdict is in the kept episode, and the store behind it has it too."""
     kept = open_store("memory:")
-    judging = JudgingStore(kept, lambda episode: {"passed": episode.request == "right"})
+    judging = JudgingStore(kept, lambda episode: Verdict(passed=episode.request == "right"))
     judging.append(Episode(episode_id="1", request="right"))
     judging.append(Episode(episode_id="2", request="wrong"))
-    assert [episode.verdict["passed"] for episode in kept.select()] == [False, True]
+    assert [episode.verdict.passed for episode in kept.select()] == [False, True]

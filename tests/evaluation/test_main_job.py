@@ -115,7 +115,7 @@ def test_every_run_is_kept_with_its_verdict(run, perfect, store):
     assert len(episodes) == 2 * SCORED
     assert {e.episode_id for e in episodes} == {a.episode_id for a in report.answers}
     assert all(e.metadata["run"] == report.run_id for e in episodes)
-    verdicts = {e.episode_id: e.verdict["passed"] for e in episodes}
+    verdicts = {e.episode_id: e.verdict.passed for e in episodes}
     assert verdicts == {a.episode_id: a.score.exact for a in report.answers}
 
 
@@ -126,7 +126,7 @@ def test_a_wrong_answer_has_evidence_in_its_episode(run, store):
     )
     report = run(wrong, conditions=("given",))
     assert report.conditions[0].exact == 0
-    assert all(e.verdict["evidence"] for e in store.select())
+    assert all(e.verdict.evidence for e in store.select())
 
 
 def test_what_is_not_asked_is_told_with_the_reason(sample):

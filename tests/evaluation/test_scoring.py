@@ -2,6 +2,7 @@
 
 import pytest
 
+from agentkit.evaluation import NoCall
 from agentkit.evaluation.scoring import score_calls
 from agentkit.evaluation.task import Task
 from agentkit.messages import ToolCall
@@ -35,7 +36,8 @@ def test_a_wrong_value_keeps_the_right_tool(score):
     verdict = score("simple_python_0", ("kettle.boil", {"litres": 2}))
     assert not verdict.exact
     assert verdict.right_tools
-    assert "litres" in verdict.evidence[0]
+    assert verdict.evidence[0].parameter == "litres"
+    assert verdict.evidence[0].actual == 2
 
 
 def test_a_namesake_counts_on_its_own_line(score):
@@ -52,7 +54,7 @@ def test_a_missing_parallel_call_is_told(score):
     verdict = score("parallel_0", ("set_lamp", {"room": "hall", "state": "on"}))
     assert not verdict.exact
     assert not verdict.right_tools
-    assert "set_lamp was not called" in verdict.evidence
+    assert "set_lamp was not called" in map(str, verdict.evidence)
 
 
 def test_a_call_too_many_is_told(score):
@@ -63,7 +65,7 @@ def test_a_call_too_many_is_told(score):
         ("kettle.boil", {"litres": 1.0}),
     )
     assert not verdict.exact
-    assert "kettle.boil was called and should not have been" in verdict.evidence
+    assert "kettle.boil was called and should not have been" in map(str, verdict.evidence)
 
 
 def test_no_call_is_right_where_none_fits(score):
@@ -83,14 +85,15 @@ def test_a_call_to_an_unknown_tool_is_wrong(score):
     assert not score("simple_python_1", ("no_such_tool", {})).right_tools_by_name
 
 
-def test_a_verdict_is_json(sample):
+def test_a_score_becomes_a_verdict(sample):
     """The verdict that an episode keeps says passed, the score and the evidence."""
-    task = Task(task_id="t", category="c", request="?", offered=(), expects="no_call")
-    assert score_calls([], task, ()).to_verdict() == {
-        "passed": True,
-        "score": 1.0,
+    task = Task(task_id="t", category="c", request="?", offered=(), expects=(NoCall(),))
+    verdict = score_calls([], task, ()).to_verdict()
+    assert verdict.passed
+    assert verdict.score == 1.0
+    assert verdict.evidence == ()
+    assert verdict.metrics == {
         "right_tools": True,
         "exact_by_name": True,
         "right_tools_by_name": True,
-        "evidence": [],
     }

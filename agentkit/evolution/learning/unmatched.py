@@ -103,7 +103,7 @@ def _asking(episode: Episode) -> frozenset[str]:
 
 def _went_well(episode: Episode) -> bool:
     if episode.verdict is not None:
-        return episode.verdict.get("passed") is True
+        return episode.verdict.passed
     return episode.stop_reason == "finished"
 
 

@@ -36,7 +36,7 @@ class Use:
 
 def has_passed(episode: Episode) -> bool:
     """Whether a verdict says that an episode went well. Without a verdict nobody knows."""
-    return episode.verdict is not None and episode.verdict.get("passed") is True
+    return episode.verdict is not None and episode.verdict.passed
 
 
 def uses_of(episodes: Iterable[Episode], *, passed: Passed = has_passed) -> tuple[Use, ...]:
@@ -53,14 +53,14 @@ def uses_of(episodes: Iterable[Episode], *, passed: Passed = has_passed) -> tupl
         passed: Which of them went well.
 
     Example:
-        >>> from agentkit.episodes import Turn
+        >>> from agentkit.episodes import Turn, Verdict
         >>> from agentkit.messages import AssistantMessage, ToolCall, ToolResult
         >>> call = ToolCall(call_id="1", name="weather", arguments={"city": "Rome"})
         >>> result = ToolResult(call_id="1", name="weather", status="ok", value="sunny")
         >>> turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
         >>> episode = Episode(
         ...     episode_id="e1", request="Umbrella in Rome?", turns=(turn,),
-        ...     verdict={"passed": True},
+        ...     verdict=Verdict(passed=True),
         ... )
         >>> [(use.tool, use.query) for use in uses_of([episode])]
         [('weather', 'Umbrella in Rome?')]

@@ -24,7 +24,7 @@ def is_success(episode: Episode) -> bool:
     Without a verdict an episode went well when it finished and none of its calls failed.
     """
     if episode.verdict is not None:
-        return episode.verdict.get("passed") is True
+        return episode.verdict.passed
     return episode.stop_reason == "finished" and all(r.status == "ok" for r in episode.results)
 
 

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from agentkit import Episode, ToolDefinition
-from agentkit.episodes import GoalTrace, RetrievalTrace, Turn
+from agentkit.episodes import GoalTrace, RetrievalTrace, Turn, Verdict
 from agentkit.evolution import ToolManager
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.definition import Effects
@@ -61,7 +61,7 @@ def episode():
             episode_id=episode_id or f"made-{next(numbers):03}",
             request=request,
             turns=tuple(turns),
-            verdict=None if passed is None else {"passed": passed},
+            verdict=None if passed is None else Verdict(passed=passed),
             **further,
         )
 

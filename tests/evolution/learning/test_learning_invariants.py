@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentkit import Episode, ToolDefinition, open_store
-from agentkit.episodes import Turn
+from agentkit.episodes import Turn, Verdict
 from agentkit.evolution import LearningRules, ToolManager
 from agentkit.evolution.learning import private_part
 from agentkit.library.pins import pin_faults
@@ -61,7 +61,10 @@ def episodes_of(lived):
         )
         turn = Turn(message=AssistantMessage(tool_calls=calls), results=results)
         yield Episode(
-            episode_id=f"e{number:02}", request=request, turns=(turn,), verdict={"passed": passed}
+            episode_id=f"e{number:02}",
+            request=request,
+            turns=(turn,),
+            verdict=Verdict(passed=passed),
         )
 
 
@@ -77,7 +80,7 @@ def test_learning_is_bounded_repeatable_and_changes_examples_only(lived, random)
     library = manager.library
 
     assert report.is_written == bool(report.added) == (library.version == 2)
-    passed = {one.episode_id for one in episodes if one.verdict["passed"]}
+    passed = {one.episode_id for one in episodes if one.verdict.passed}
     assert set(report.evidence) <= passed
     assert len(report.skipped) + sum(map(len, report.added.values())) == report.uses
     for before in TOOLS:

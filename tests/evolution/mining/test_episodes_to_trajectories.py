@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentkit import Episode
-from agentkit.episodes import Turn
+from agentkit.episodes import Turn, Verdict
 from agentkit.evolution.mining import is_success, trajectories_of
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 
@@ -41,9 +41,8 @@ def episode(number=1, *, statuses=("ok",), output="done", **fields):
         (episode(statuses=("failed", "ok")), False),
         (episode(statuses=("denied",)), False),
         (episode(statuses=("deferred",), stop_reason="deferred"), False),
-        (episode(verdict={"passed": True}, statuses=("failed", "ok")), True),
-        (episode(verdict={"passed": False}), False),
-        (episode(verdict={}), False),
+        (episode(verdict=Verdict(passed=True), statuses=("failed", "ok")), True),
+        (episode(verdict=Verdict(passed=False)), False),
     ],
 )
 def test_what_counts_as_success(made, counts):
@@ -60,7 +59,7 @@ def test_failed_ones_can_be_taken_too():
 
 def test_only_calls_that_worked_are_steps():
     """Failed, denied and waiting calls are left out, wherever they stand."""
-    made = episode(statuses=("failed", "ok", "denied", "ok"), verdict={"passed": True})
+    made = episode(statuses=("failed", "ok", "denied", "ok"), verdict=Verdict(passed=True))
     (found,) = trajectories_of([made]).trajectories
     assert [step.tool for step in found.steps] == ["tool1", "tool3"]
     assert found.arguments(1) == {"q": "text 3"}

@@ -1,0 +1,154 @@
+"""``Diagnosis``: why an episode failed, turn by turn, as a record.
+
+The rules that make one are in ``agentkit.diagnosis``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+from agentkit.episodes.verdict import Evidence
+from agentkit.messages import FailureKind, JsonObject
+
+FailureLabel = Literal[
+    "invalid_tool_call",  # not readable as a call, or a tool that is not offered
+    "argument_mismatch",  # the tool is right, but arguments are missing, unknown or wrong
+    "state_mismatch",  # the calls ran, but did not change what should have changed
+    "recovery_failure",  # an error was reported, and the model did not recover from it
+    "spurious_tool_call",  # a call that should not have been made
+    "missing_tool_call",  # a call that should have been made was not
+    "response_mismatch",  # the calls are acceptable, the final answer is not
+    "correct_abstention",  # no call, and none was wanted
+    "pass",  # nothing wrong
+    "checker_error",  # the verifier failed: says nothing about the agent
+    "gold_error",  # the reference is broken: says nothing about the agent
+]
+
+RecoveryOutcome = Literal[
+    "recovered",  # a later call of the tool, with other arguments, succeeded
+    "replaced",  # the model went on with another tool, which succeeded
+    "repeated",  # the same call was made again and failed again
+    "failed_again",  # another call of the tool failed as well
+    "abandoned",  # the model made no further call
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnDiagnosis:
+    """What one turn is labelled with.
+
+    Attributes:
+        turn: Its index in the episode.
+        label: The dominant label.
+        labels: Every label that the evidence supports, the dominant one first.
+        tool: The tool that the dominant label is about; empty when it is about none.
+        parameter: The argument that it is about; empty when it is about none.
+        evidence: What the labels rest on.
+        hint: How to repair it, in words that reveal nothing of the gold; empty for a turn without
+            a fault.
+    """
+
+    turn: int
+    label: FailureLabel
+    labels: tuple[FailureLabel, ...] = ()
+    tool: str = ""
+    parameter: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    hint: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The turn's diagnosis as a JSON object; empty parts are left out."""
+        record: dict[str, Any] = {"turn": self.turn, "label": self.label}
+        if self.labels:
+            record["labels"] = list(self.labels)
+        for name in ("tool", "parameter", "hint"):
+            if getattr(self, name):
+                record[name] = getattr(self, name)
+        if self.evidence:
+            record["evidence"] = [item.to_json() for item in self.evidence]
+        return record
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> TurnDiagnosis:
+        """The inverse of ``to_json``."""
+        values: dict[str, Any] = dict(record)
+        values["labels"] = tuple(record.get("labels", ()))
+        values["evidence"] = tuple(Evidence.from_json(item) for item in record.get("evidence", ()))
+        return cls(**values)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recovery:
+    """What became of one failed call.
+
+    Attributes:
+        turn: The turn whose call failed.
+        call_id: The call.
+        tool: Its tool.
+        kind: How it failed.
+        outcome: What the model did about it.
+        ended: The turn that settled it; None when nothing did.
+    """
+
+    turn: int
+    call_id: str
+    tool: str
+    kind: FailureKind
+    outcome: RecoveryOutcome
+    ended: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The recovery as a JSON object."""
+        record: dict[str, Any] = {
+            "turn": self.turn,
+            "call_id": self.call_id,
+            "tool": self.tool,
+            "kind": self.kind,
+            "outcome": self.outcome,
+        }
+        if self.ended is not None:
+            record["ended"] = self.ended
+        return record
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> Recovery:
+        """The inverse of ``to_json``."""
+        return cls(**cast("dict[str, Any]", dict(record)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Diagnosis:
+    """Why an episode failed, or that it did not.
+
+    Attributes:
+        label: The label of the episode as a whole.
+        turns: One entry a turn, in order.
+        recoveries: What became of each failed call, in order.
+    """
+
+    label: FailureLabel
+    turns: tuple[TurnDiagnosis, ...] = ()
+    recoveries: tuple[Recovery, ...] = field(default=())
+
+    @property
+    def is_excluded(self) -> bool:
+        """Whether the diagnosis says nothing about the agent and stays out of all statistics."""
+        return self.label in {"checker_error", "gold_error"}
+
+    def to_json(self) -> dict[str, Any]:
+        """The diagnosis as a JSON object."""
+        return {
+            "label": self.label,
+            "turns": [turn.to_json() for turn in self.turns],
+            "recoveries": [recovery.to_json() for recovery in self.recoveries],
+        }
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> Diagnosis:
+        """The inverse of ``to_json``."""
+        return cls(
+            label=record["label"],
+            turns=tuple(TurnDiagnosis.from_json(turn) for turn in record.get("turns", ())),
+            recoveries=tuple(Recovery.from_json(one) for one in record.get("recoveries", ())),
+        )

@@ -1,0 +1,145 @@
+"""``Verdict``: what a verifier found about an episode, with the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from agentkit.messages import JsonObject
+
+EvidenceKind = Literal[
+    "malformed_arguments",  # the argument text is not a JSON object
+    "wrong_tool",  # a call names another tool than the expected one
+    "missing_call",  # an expected call was not made
+    "unexpected_call",  # a call was made that should not have been
+    "missing_argument",  # an argument that must be given is not there
+    "unexpected_argument",  # an argument that should not be there
+    "wrong_type",  # an argument of a type that the tool does not take
+    "wrong_value",  # an argument of the right type with a value that is not right
+    "state_differs",  # what the calls changed is not what should have changed
+    "response_differs",  # a result that should have been obtained was not
+    "wrong_answer",  # the final answer is not the right one
+    "missing_answer",  # there is no final answer to judge
+    "test_failed",  # a test of the produced code failed
+    "criterion_failed",  # a judge found a criterion not met
+    "gold_error",  # what is held for right can not be right
+    "checker_error",  # the verifier itself failed
+    "other",  # anything else, in words
+]
+
+Fault = Literal["gold_error", "checker_error"]
+"""Why a verdict says nothing about the agent: the reference is broken, or the verifier is."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """One thing that a verifier found wrong.
+
+    Attributes:
+        kind: What sort of thing.
+        message: The finding in a sentence, gold values included: for reports and for people. It is
+            never shown to the model that is being judged.
+        turn: Index of the episode's turn it is about; None when it is about the whole.
+        call_id: The call it is about; empty when there is none.
+        tool: The tool it is about: the called one, or the one that should have been.
+        parameter: The argument it is about; empty for the call as a whole.
+        expected: What would have been right, as JSON data.
+        actual: What was there instead.
+    """
+
+    kind: EvidenceKind
+    message: str
+    turn: int | None = None
+    call_id: str = ""
+    tool: str = ""
+    parameter: str = ""
+    expected: Any = None
+    actual: Any = None
+
+    def __str__(self) -> str:
+        return self.message
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding as a JSON object; empty parts are left out."""
+        record: dict[str, Any] = {"kind": self.kind, "message": self.message}
+        if self.turn is not None:
+            record["turn"] = self.turn
+        for name in ("call_id", "tool", "parameter"):
+            if getattr(self, name):
+                record[name] = getattr(self, name)
+        for name in ("expected", "actual"):
+            if getattr(self, name) is not None:
+                record[name] = getattr(self, name)
+        return record
+
+    @classmethod
+    def from_json(cls, record: JsonObject | str) -> Evidence:
+        """The inverse of ``to_json``; a bare sentence, as older episodes have it, is read too."""
+        if isinstance(record, str):
+            return cls(kind="other", message=record)
+        values: dict[str, Any] = dict(record)
+        if values.get("kind") not in get_args(EvidenceKind):
+            values["kind"] = "other"
+        return cls(**values)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """A verifier's judgement of an episode.
+
+    Attributes:
+        passed: Whether the episode did what was asked.
+        score: How well, from 0 to 1; verifiers without shades give 0 or 1.
+        evidence: All that is wrong; empty when nothing is.
+        verifier: Name of the verifier.
+        fault: Set when the judgement says nothing about the agent, because the reference or the
+            verifier is broken. Such verdicts are kept out of all statistics.
+        metrics: Further numbers, by name.
+        details: Anything else that the verifier wants to keep, as JSON data.
+    """
+
+    passed: bool
+    score: float = 0.0
+    evidence: tuple[Evidence, ...] = ()
+    verifier: str = ""
+    fault: Fault | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    details: JsonObject = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as a JSON object; empty parts are left out."""
+        record: dict[str, Any] = {
+            "passed": self.passed,
+            "score": self.score,
+            "evidence": [item.to_json() for item in self.evidence],
+        }
+        if self.verifier:
+            record["verifier"] = self.verifier
+        if self.fault is not None:
+            record["fault"] = self.fault
+        if self.metrics:
+            record["metrics"] = dict(self.metrics)
+        if self.details:
+            record["details"] = dict(self.details)
+        return record
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> Verdict:
+        """The inverse of ``to_json``.
+
+        Verdicts of older episodes are read as well: without a score it is 1 or 0 as they passed,
+        and what they hold beside is kept in ``details``.
+        """
+        passed = record.get("passed") is True
+        known = {"passed", "score", "evidence", "verifier", "fault", "metrics", "details"}
+        older = {name: value for name, value in record.items() if name not in known}
+        return cls(
+            passed=passed,
+            score=record.get("score", float(passed)),
+            evidence=tuple(Evidence.from_json(item) for item in record.get("evidence", ())),
+            verifier=record.get("verifier", ""),
+            fault=record.get("fault"),
+            metrics=record.get("metrics", {}),
+            details={**record.get("details", {}), **older},
+        )

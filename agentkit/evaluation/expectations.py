@@ -1,0 +1,158 @@
+"""What a right answer is, as data: one record for each way of judging.
+
+A task says with one of these what is expected; ``agentkit.evaluation.verifiers`` turns it into the
+verifier that judges an episode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from agentkit.messages import JsonObject
+from agentkit.metrics import AllowedCall
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GoldCall:
+    """A call that a right answer makes.
+
+    Attributes:
+        name: The tool.
+        arguments: Its arguments. A reference to the result of an earlier gold call of the same
+            answer is the text ``$var2.rows[0].id$``: the second call's result, and where in it.
+    """
+
+    name: str
+    arguments: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AllowedCalls:
+    """Exactly these calls, each argument one of its allowed values (BFCL).
+
+    Attributes:
+        calls: The gold calls.
+        language: How the gold values of BFCL's Java and JavaScript categories are written.
+    """
+
+    calls: tuple[AllowedCall, ...]
+    language: Literal["python", "java", "javascript"] = "python"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExactCalls:
+    """Exactly these calls, in any order, equal under the tools' schemas.
+
+    Attributes:
+        calls: The gold calls, without references.
+    """
+
+    calls: tuple[GoldCall, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataFlow:
+    """Calls through which data flows as through the gold ones, whatever its values (NESTFUL).
+
+    Attributes:
+        calls: The gold calls in order, with references.
+        answer: The final answer, when the calls were run and the answer counts too.
+    """
+
+    calls: tuple[GoldCall, ...]
+    answer: Any = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnyCall:
+    """At least one call; there is no gold call to compare with."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoCall:
+    """No call: none of the offered tools fits, so the right answer is words."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NumberAnswer:
+    """A number in the final answer (GSM8K).
+
+    Attributes:
+        value: The number, as text so that no digit is lost.
+        tolerance: How far off it may be, relative to ``value`` (absolute where ``value`` is 0).
+    """
+
+    value: str
+    tolerance: float = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextAnswer:
+    """A text in the final answer.
+
+    Attributes:
+        text: The text; case and surrounding space do not count.
+        match: ``equal``: it is the answer; ``contains``: the answer holds it.
+    """
+
+    text: str
+    match: Literal["equal", "contains"] = "equal"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FinalState:
+    """The environment is in the right state afterwards.
+
+    Attributes:
+        state: The state, when it is known as data. Parts that it does not name are free.
+        calls: Gold calls; run on a fresh copy of the environment, they give the right state
+            (as in tau-bench and the multi-turn part of BFCL). Used when ``state`` is None.
+        responses: Whether what the gold calls returned must be among what the agent's calls
+            returned (BFCL).
+    """
+
+    state: JsonObject | None = None
+    calls: tuple[GoldCall, ...] = ()
+    responses: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PythonTests:
+    """Python code in the final answer that passes tests (HumanEval).
+
+    Attributes:
+        prompt: Code that the answer may continue: imports, signature, docstring.
+        tests: Code that defines ``check(candidate)``.
+        entry_point: Name of the function that is tested.
+    """
+
+    prompt: str
+    tests: str
+    entry_point: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rubric:
+    """Criteria that a model judges, each met or not.
+
+    Attributes:
+        criteria: The criteria by name, each a sentence that is true of a right answer.
+    """
+
+    criteria: Mapping[str, str]
+
+
+Expectation: TypeAlias = (
+    AllowedCalls
+    | ExactCalls
+    | DataFlow
+    | AnyCall
+    | NoCall
+    | NumberAnswer
+    | TextAnswer
+    | FinalState
+    | PythonTests
+    | Rubric
+)
