@@ -97,10 +97,11 @@ def _select(
     labels: Sequence[str],
 ) -> Iterator[Episode]:
     wanted = dict(_label(text) for text in labels)
-    matching = EpisodeFilter(session_id=session, tool_name=tool, stop_reason=stop_reason)
+    matching = EpisodeFilter(
+        session_id=session, tool_name=tool, stop_reason=stop_reason, labels=wanted
+    )
     for episode in store.select(matching):
-        fits = all(episode.metadata.get(key) == value for key, value in wanted.items())
-        if fits and verdict in {None, _verdict(episode)}:
+        if verdict in {None, _verdict(episode)}:
             yield episode
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from agentkit.episodes import Episode
@@ -15,6 +16,13 @@ _PAGE = 64
 
 _INSERT = """
 INSERT OR IGNORE INTO episodes (episode_id, session_id, stop_reason, body) VALUES (?,?,?,?)
+"""
+
+_HAS_LABEL = """
+EXISTS (
+    SELECT 1 FROM json_each(body, '$.metadata')
+    WHERE key = json_extract(?, '$') AND atom = json_extract(?, '$')
+)
 """
 
 
@@ -84,6 +92,10 @@ def _page(
         source = "episode_tools JOIN episodes USING (sequence)"
         conditions.append("tool_name = ?")
         parameters.append(storable(matching.tool_name))
+    for label in matching.labels.items():
+        # As JSON, in which half a surrogate pair is plain ASCII; SQLite reads both sides alike.
+        conditions.append(_HAS_LABEL)
+        parameters += map(json.dumps, label)
     order = "ASC" if matching.oldest_first else "DESC"
     sql = (
         f"SELECT sequence, body FROM {source} WHERE {' AND '.join(conditions)} "  # noqa: S608 - the literals above

@@ -158,5 +158,7 @@ def _matches(episode: Episode, matching: EpisodeFilter) -> bool:
         return False
     if matching.stop_reason is not None and episode.stop_reason != matching.stop_reason:
         return False
+    if any(episode.metadata.get(key) != value for key, value in matching.labels.items()):
+        return False
     called = (call.name for call in episode.calls)
     return matching.tool_name is None or matching.tool_name in called

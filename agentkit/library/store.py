@@ -6,8 +6,8 @@ moves a store call to a thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from agentkit.episodes import Episode
@@ -110,6 +110,7 @@ class EpisodeFilter:
         session_id: Only those of this conversation.
         tool_name: Only those that called this tool.
         stop_reason: Only those that ended so.
+        labels: Only those whose metadata holds all of these. No index serves this one.
         limit: At most this many; None for all.
         oldest_first: Order by time of creation instead of newest first.
     """
@@ -117,6 +118,7 @@ class EpisodeFilter:
     session_id: str | None = None
     tool_name: str | None = None
     stop_reason: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
     limit: int | None = None
     oldest_first: bool = False
 

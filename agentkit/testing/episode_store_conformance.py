@@ -137,6 +137,22 @@ class EpisodeStoreConformance(StoreFixtures):
         assert _ids(store, EpisodeFilter(tool_name="add", stop_reason="error")) == []
         assert _ids(store, EpisodeFilter(session_id="")) == []
 
+    @pytest.mark.parametrize(
+        "value", ["a", "a'b\"c", "Łódź", "", "{}", "null", "1", "\ud800", "x" * 5000]
+    )
+    def test_labels_select(self, store: Store, value: str) -> None:
+        """Labels select the episodes whose metadata holds them all, whatever text they are."""
+        labels = {"run.of[x]": value, "task": "t"}
+        store.append(replace(_episode("1", session_id="s"), metadata={**labels, "more": "m"}))
+        store.append(replace(_episode("2"), metadata={**labels, "task": "u"}))
+        store.append(replace(_episode("3"), metadata={"run.of[x]": f"{value}.", "task": "t"}))
+        store.append(replace(_episode("4"), metadata=labels))
+        store.append(_episode("5"))
+        assert _ids(store, EpisodeFilter(labels=labels)) == ["4", "1"]
+        assert _ids(store, EpisodeFilter(labels=labels, limit=1)) == ["4"]
+        assert _ids(store, EpisodeFilter(labels=labels, session_id="s")) == ["1"]
+        assert _ids(store, EpisodeFilter(labels={"absent": value})) == []
+
     def test_a_limit_is_kept(self, store: Store) -> None:
         """A limit takes from the front of the chosen order; 0 takes nothing."""
         for name in ("1", "2", "3"):
