@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from collections.abc import Iterable
-from pathlib import Path
-from types import ModuleType
 
 from agentkit.errors import UsageError
 from agentkit.library import Library
 from agentkit.tools.decorator import tool as as_tool
+from agentkit.tools.sources.python_place import import_place
 from agentkit.tools.tool import Tool
 
 
@@ -31,7 +27,7 @@ def load_tools(targets: Iterable[str]) -> tuple[Tool, ...]:
 
 def _load(target: str) -> list[Tool]:
     place, _, attribute = target.partition(":")
-    module = _import(place, target)
+    module = import_place(place)
     if not attribute:
         found = [value for value in vars(module).values() if isinstance(value, Tool)]
         if not found:
@@ -62,34 +58,3 @@ def _as_tools(value: object, target: str) -> list[Tool]:
         f"{target} is of type {type(value).__name__}; "
         "give a tool, a function, a library, or a list of these"
     )
-
-
-def _import(place: str, target: str) -> ModuleType:
-    try:
-        if place.endswith(".py"):
-            return _import_file(Path(place))
-        if "" not in sys.path:
-            sys.path.insert(0, "")  # modules of the working directory, as 'python -m' finds them
-        return importlib.import_module(place)
-    except UsageError:
-        raise
-    except Exception as error:
-        raise UsageError(
-            f"{target}: {place} can not be imported ({type(error).__name__}: {error})"
-        ) from error
-
-
-def _import_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise UsageError(f"{path}: there is no such file")
-    name = f"agentkit_tools_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{path}: Python can not load this file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # annotations and dataclasses look their module up here
-    folder = str(path.parent.resolve())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)  # files beside it, as 'python file.py' finds them
-    spec.loader.exec_module(module)
-    return module
