@@ -1,0 +1,200 @@
+"""Which calls a gold call allows; the rules stand in ``allowed_values``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from agentkit.messages import JsonObject, ToolCall
+from agentkit.metrics.argument_rules import ArgumentRule, argument_rule
+from agentkit.metrics.foreign_values import Language
+from agentkit.tools.definition import ToolDefinition
+
+MismatchKind = Literal[
+    "wrong_tool",  # the call names another tool
+    "malformed_arguments",  # the argument text is not a JSON object
+    "missing_argument",  # an argument that must be given is not there
+    "unexpected_argument",  # an argument that neither the tool nor the gold call knows
+    "wrong_type",  # not of the declared type, nor of the type of the allowed values
+    "wrong_value",  # of the right type, but none of the allowed values
+]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AllowedCall:
+    """A gold call.
+
+    Attributes:
+        name: The tool.
+        allowed: The allowed values of each argument; ``""`` among them: may be left out.
+    """
+
+    name: str
+    allowed: Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mismatch:
+    """One reason why a call is not the expected one.
+
+    Attributes:
+        kind: What is wrong.
+        argument: The argument in question; empty when it is the call as a whole.
+        value: What was given.
+        allowed: What would have been right.
+    """
+
+    kind: MismatchKind
+    argument: str = ""
+    value: Any = None
+    allowed: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        where = f"argument {self.argument!r}: " if self.argument else ""
+        given = "" if self.kind == "missing_argument" else f", got {self.value!r}"
+        wanted = f", allowed {list(self.allowed)!r}" if self.allowed else ""
+        return f"{where}{self.kind.replace('_', ' ')}{given}{wanted}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GoldProblem:
+    """Why no call can match a gold call.
+
+    Attributes:
+        expected: Its index among the gold calls.
+        tool: The tool that it names.
+        reason: What is wrong with it, in words that continue its name.
+        argument: The argument in question; empty when it is the call as a whole.
+        allowed: What gold lists for the argument.
+    """
+
+    expected: int
+    tool: str
+    reason: str
+    argument: str = ""
+    allowed: Any = None
+
+    def __str__(self) -> str:
+        return f"gold call {self.expected} {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CallRule:
+    """A gold call as it is compared.
+
+    Attributes:
+        name: The tool.
+        must: Arguments that must be given.
+        rules: What each argument that may be given may be.
+        allowed: The allowed values, for the reasons.
+    """
+
+    name: str
+    must: tuple[str, ...]
+    rules: Mapping[str, ArgumentRule] = field(repr=False)
+    allowed: Mapping[str, Sequence[Any]]
+
+    def fits(self, call: ToolCall) -> bool:
+        """Whether the call is the gold call; stops at the first thing that is not right."""
+        if call.name != self.name or call.malformed is not None:
+            return False
+        given, rules = call.arguments, self.rules
+        for name in self.must:
+            if name not in given:
+                return False
+        for name, value in given.items():
+            rule = rules.get(name)
+            if rule is None or rule.fault(value) is not None:
+                return False
+        return True
+
+    def mismatches(self, call: ToolCall) -> tuple[Mismatch, ...]:
+        """All that keeps a call from being the gold call; empty when it is."""
+        if call.name != self.name:
+            return (Mismatch(kind="wrong_tool", value=call.name, allowed=(self.name,)),)
+        if call.malformed is not None:
+            return (Mismatch(kind="malformed_arguments", value=call.malformed),)
+        return tuple(self._wrong_arguments(call.arguments))
+
+    def _wrong_arguments(self, given: JsonObject) -> Iterator[Mismatch]:
+        for name in self.must:
+            if name not in given:
+                allowed = tuple(self.allowed.get(name, ()))
+                yield Mismatch(kind="missing_argument", argument=name, allowed=allowed)
+        for name, value in given.items():
+            rule = self.rules.get(name)
+            kind: MismatchKind | None = "unexpected_argument"
+            if rule is not None:
+                kind = rule.fault(value)
+            if kind is not None:
+                allowed = tuple(self.allowed.get(name, ()))
+                yield Mismatch(kind=kind, argument=name, value=value, allowed=allowed)
+
+    def problems(self, expected: int) -> Iterator[GoldProblem]:
+        """Arguments that must be given, and for which no value is right."""
+        for name in self.must:
+            rule = self.rules.get(name)
+            if rule is None and name in self.allowed:
+                reason = f"lists the argument {name!r}, which {self.name!r} does not take"
+            elif rule is None:
+                reason = f"allows no value for the argument {name!r}, which {self.name!r} requires"
+            elif not rule.can_be_met():
+                reason = f"allows no value for {name!r} that {self.name!r} could be given"
+            else:
+                continue
+            yield GoldProblem(
+                expected=expected,
+                tool=self.name,
+                reason=reason,
+                argument=name,
+                allowed=self.allowed.get(name),
+            )
+
+
+def call_rule(gold: AllowedCall, definition: ToolDefinition, language: Language) -> CallRule:
+    """The rule for one gold call, whose allowed values are lists (see ``unreadable``)."""
+    signature = definition.signature
+    properties = signature.properties
+    source = (definition.origin.original or {}).get("properties", {})
+    required = set(signature.required)
+    return CallRule(
+        name=gold.name,
+        must=tuple(
+            name
+            for name in dict.fromkeys((*signature.required, *gold.allowed))
+            if name in required or "" not in gold.allowed[name]
+        ),
+        rules={
+            name: argument_rule(
+                properties[name], allowed, source=source.get(name), language=language
+            )
+            for name, allowed in gold.allowed.items()
+            if name in properties
+        },
+        allowed=gold.allowed,
+    )
+
+
+def unreadable(
+    expected: int, gold: AllowedCall, definition: ToolDefinition | None
+) -> GoldProblem | None:
+    """Why a gold call can not even be compared with; None when it can."""
+    if definition is None:
+        reason = f"names the tool {gold.name!r}, which is not among the definitions"
+        return GoldProblem(expected=expected, tool=gold.name, reason=reason)
+    arguments: object = gold.allowed  # from a file: it may be anything
+    if not isinstance(arguments, Mapping):
+        reason = f"lists no arguments by name but {_shown(arguments)}"
+        return GoldProblem(expected=expected, tool=gold.name, reason=reason)
+    for name, allowed in arguments.items():
+        if not isinstance(allowed, list | tuple):
+            reason = f"has no list of allowed values for {name!r} but {_shown(allowed)}"
+            return GoldProblem(
+                expected=expected, tool=gold.name, reason=reason, argument=name, allowed=allowed
+            )
+    return None
+
+
+def _shown(value: object) -> str:
+    return f"{value!r:.80}"
