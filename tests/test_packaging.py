@@ -14,6 +14,7 @@ import agentkit
 
 EXTRAS = {
     "anthropic",
+    "bench",
     "dev",
     "docs",
     "fast",

@@ -1,0 +1,235 @@
+"""``load_bfcl_multi_turn``: the multi-turn part of BFCL v4 as a ``Benchmark``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from agentkit.errors import DatasetError
+from agentkit.evaluation.bfcl import RELEASE
+from agentkit.evaluation.bfcl_multi_turn.environment import LONG_CONTEXT, BfclWorlds, Simulator
+from agentkit.evaluation.bfcl_multi_turn.files import (
+    CATEGORIES,
+    SIMULATORS,
+    MultiTurnFiles,
+    find_files,
+)
+from agentkit.evaluation.bfcl_multi_turn.gold import UnreadableGoldError, parse_gold
+from agentkit.evaluation.bfcl_multi_turn.simulators import SimulatorModules
+from agentkit.evaluation.expectations import AnyCall, Expectation, FinalState
+from agentkit.evaluation.task import Benchmark, LeftOut, Task, UserTurn
+from agentkit.tools.definition import Effects, ToolDefinition
+from agentkit.tools.sources.json_schema import definition_from_json
+
+ADDED_FUNCTIONS_REQUEST = "I have updated some more functions you can choose from. What about now?"
+"""What the user says when tools that were held out are offered.
+
+Upstream: ``DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_FC`` in
+``bfcl_eval/constants/default_prompts.py``, said by ``inference_multi_turn_FC`` in
+``bfcl_eval/model_handler/base_handler.py``.
+"""
+
+_REFERENCE = f"bfcl_eval {RELEASE}"
+
+
+def load_bfcl_multi_turn(folder: Path, *, simulators: Mapping[str, str] = SIMULATORS) -> Benchmark:
+    """Read the questions; the simulators are loaded when the first environment is made.
+
+    A question that can not be read, asked or judged is left out with its reason.
+
+    Args:
+        folder: What ``fetch_bfcl_multi_turn`` or ``installed_bfcl`` returned, or a folder laid
+            out like either. Categories whose file is absent are left out. The simulators in it
+            are run in this process, so it has to be trusted, as an installed package is.
+        simulators: Module of each simulated class, and name of the file with its tools.
+
+    Returns:
+        The benchmark. ``environment`` makes a ``BfclEnvironment``.
+
+    Raises:
+        DatasetError: The folder is laid out otherwise, holds no questions, or a tool definition
+            is not JSON.
+        DefinitionError: A tool definition is not usable.
+    """
+    files = find_files(folder)
+    known = {name: _simulator(files, module) for name, module in simulators.items()}
+    loader = _Loader(files=files, simulators=known)
+    tasks = tuple(task for category in CATEGORIES for task in loader.tasks(category))
+    if not tasks:
+        why = f"; the first of them: {loader.left_out[0]}" if loader.left_out else ""
+        raise DatasetError(
+            f"{files.data} holds no multi-turn question that can be asked "
+            f"({len(loader.left_out)} were left out{why})"
+        )
+    return Benchmark(
+        name=f"BFCL v4 multi-turn {RELEASE}",
+        tasks=tasks,
+        definitions=tuple(one for each in known.values() for one in each.definitions),
+        environment=BfclWorlds(modules=SimulatorModules(files.simulators), simulators=known),
+        left_out=tuple(loader.left_out),
+    )
+
+
+@dataclass(frozen=True)
+class _Said:
+    role: Literal["user"]
+    content: str
+
+
+@dataclass(frozen=True)
+class _Question:
+    """One line of a question file, as pydantic checks it.
+
+    ``excluded_function`` and ``path`` are there too, but no code of upstream's reads them.
+    """
+
+    id: str
+    question: list[list[_Said]]
+    initial_config: dict[str, dict[str, Any]]
+    involved_classes: list[str]
+    missed_function: dict[int, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """One line of an answer file: the gold calls of each user turn."""
+
+    id: str
+    ground_truth: list[list[str]]
+
+
+Row = TypeVar("Row", _Question, _Answer)
+
+
+class _UnusableError(ValueError):
+    """A question that can not be asked or judged."""
+
+
+@dataclass(kw_only=True)
+class _Loader:
+    files: MultiTurnFiles
+    simulators: Mapping[str, Simulator]
+    left_out: list[LeftOut] = field(default_factory=list)
+
+    def tasks(self, category: str) -> Iterator[Task]:
+        answers = {row.id: row for row in self._rows(self.files.answers(category), _Answer)}
+        for row in self._rows(self.files.questions(category), _Question):
+            try:
+                yield self._task(category, row, answers.get(row.id))
+            except (_UnusableError, UnreadableGoldError) as error:
+                self.left_out.append(LeftOut(where=row.id, reason=str(error)))
+
+    def _task(self, category: str, row: _Question, answer: _Answer | None) -> Task:
+        offered = self._offered(row)
+        first, *others = self._turns(row, answer, offered)
+        return Task(
+            task_id=row.id,
+            category=category,
+            request=first.request,
+            offered=first.offers,
+            expects=first.expects,
+            follow_ups=tuple(others),
+            start={
+                "classes": row.involved_classes,
+                "scenarios": row.initial_config,
+                "long_context": category == LONG_CONTEXT,
+            },
+        )
+
+    def _offered(self, row: _Question) -> dict[str, ToolDefinition]:
+        unknown = [name for name in row.involved_classes if name not in self.simulators]
+        if unknown:
+            raise _UnusableError(f"it needs the simulators {unknown}, which are not known")
+        return {
+            definition.name: definition
+            for name in row.involved_classes
+            for definition in self.simulators[name].definitions
+        }
+
+    def _turns(
+        self, row: _Question, answer: _Answer | None, offered: Mapping[str, ToolDefinition]
+    ) -> Iterator[UserTurn]:
+        if answer is None or len(answer.ground_truth) != len(row.question) or not row.question:
+            raise _UnusableError(
+                f"it has {len(row.question)} user turns, and its gold answer "
+                f"{'is missing' if answer is None else f'has {len(answer.ground_truth)}'}"
+            )
+        held_out = {name for names in row.missed_function.values() for name in names}
+        unknown = sorted(held_out - offered.keys())
+        if unknown:
+            raise _UnusableError(f"it holds out the tools {unknown}, which no simulator has")
+        first = tuple(name for name in offered if name not in held_out)
+        for number, (said, gold) in enumerate(zip(row.question, answer.ground_truth, strict=True)):
+            added = tuple(row.missed_function.get(number, ()))
+            yield UserTurn(
+                request=_request(said, added, number),
+                offers=(*first, *added) if number == 0 else added,
+                expects=_expectations(gold, offered),
+            )
+
+    def _rows(self, path: Path, kind: type[Row]) -> Iterator[Row]:
+        from pydantic import TypeAdapter, ValidationError
+
+        adapter = TypeAdapter(kind)
+        for number, line in _lines(path):
+            try:
+                yield adapter.validate_json(line)
+            except ValidationError as error:
+                first = error.errors(include_url=False)[0]
+                where = ".".join(map(str, first["loc"])) or "the line"
+                self.left_out.append(
+                    LeftOut(where=f"{path.name}, line {number}", reason=f"{where}: {first['msg']}")
+                )
+
+
+def _request(said: Sequence[_Said], added: Sequence[str], number: int) -> str:
+    if len(said) == 1 and not added:
+        return said[0].content
+    if not said and added:
+        return ADDED_FUNCTIONS_REQUEST
+    raise _UnusableError(
+        f"user turn {number} has {len(said)} messages and {len(added)} added tools; expected one "
+        "message, or added tools alone"
+    )
+
+
+def _expectations(
+    gold: Sequence[str], offered: Mapping[str, ToolDefinition]
+) -> tuple[Expectation, ...]:
+    """What a user turn expects: nothing where there is no gold call, as upstream judges it."""
+    if not gold:
+        return ()
+    calls = tuple(parse_gold(text, offered) for text in gold)
+    return (AnyCall(), FinalState(calls=calls, responses=True))
+
+
+def _simulator(files: MultiTurnFiles, module: str) -> Simulator:
+    path = files.definitions(module)
+    definitions = []
+    for number, line in _lines(path):
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise DatasetError(f"{path.name}, line {number}: not JSON: {error}") from error
+        definitions.append(
+            definition_from_json(
+                record,
+                # Not all of them write, but calls of one step have to run in the model's order.
+                effects=Effects.of(("writes",)),
+                reference=_REFERENCE,
+                licence="Apache-2.0",
+            )
+        )
+    return Simulator(module=module, definitions=tuple(definitions))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    if not path.is_file():
+        return
+    # read whole (a few MB): a file that is left half read would stay open
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+        if line.strip():
+            yield number, line
