@@ -1,6 +1,7 @@
 """5. What happened: the record of a run, its verdict and its diagnosis."""
 
 from agentkit.episodes.diagnosis import (
+    Attribution,
     Diagnosis,
     FailureLabel,
     Recovery,
@@ -21,6 +22,7 @@ from agentkit.episodes.verdict import Evidence, EvidenceKind, Fault, Verdict
 from agentkit.episodes.verifier import Verifier
 
 __all__ = [
+    "Attribution",
     "Diagnosis",
     "Episode",
     "Evidence",

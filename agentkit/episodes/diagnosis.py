@@ -21,17 +21,47 @@ FailureLabel = Literal[
     "response_mismatch",  # the calls are acceptable, the final answer is not
     "correct_abstention",  # no call, and none was wanted
     "pass",  # nothing wrong
+    "unjudged",  # nothing is known to be wrong, but nobody judged it, or the run was broken off
     "checker_error",  # the verifier failed: says nothing about the agent
     "gold_error",  # the reference is broken: says nothing about the agent
 ]
 
 RecoveryOutcome = Literal[
-    "recovered",  # a later call of the tool, with other arguments, succeeded
+    "recovered",  # a later call of the tool succeeded
     "replaced",  # the model went on with another tool, which succeeded
     "repeated",  # the same call was made again and failed again
-    "failed_again",  # another call of the tool failed as well
+    "failed_again",  # another call failed as well
     "abandoned",  # the model made no further call
+    "open",  # the run ended before the model could react
 ]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attribution:
+    """One label of a turn and what it is about.
+
+    Attributes:
+        label: The label.
+        tool: The called tool, or for a missing call the one that should have been called; empty
+            when that is not known.
+        parameter: The argument; empty for a call as a whole.
+        call_id: The call; empty when there is none.
+    """
+
+    label: FailureLabel
+    tool: str = ""
+    parameter: str = ""
+    call_id: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The attribution as a JSON object; empty parts are left out."""
+        names = ("label", "tool", "parameter", "call_id")
+        return {name: getattr(self, name) for name in names if getattr(self, name)}
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> Attribution:
+        """The inverse of ``to_json``."""
+        return cls(**cast("dict[str, Any]", dict(record)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,9 +74,11 @@ class TurnDiagnosis:
         labels: Every label that the evidence supports, the dominant one first.
         tool: The tool that the dominant label is about; empty when it is about none.
         parameter: The argument that it is about; empty when it is about none.
-        evidence: What the labels rest on.
+        evidence: What the labels rest on. It may hold gold values, as the hint never does.
         hint: How to repair it, in words that reveal nothing of the gold; empty for a turn without
             a fault.
+        attributions: What each label is about, in the order of ``labels``; a label that several
+            calls have earned comes up several times.
     """
 
     turn: int
@@ -56,6 +88,7 @@ class TurnDiagnosis:
     parameter: str = ""
     evidence: tuple[Evidence, ...] = ()
     hint: str = ""
+    attributions: tuple[Attribution, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The turn's diagnosis as a JSON object; empty parts are left out."""
@@ -67,6 +100,8 @@ class TurnDiagnosis:
                 record[name] = getattr(self, name)
         if self.evidence:
             record["evidence"] = [item.to_json() for item in self.evidence]
+        if self.attributions:
+            record["attributions"] = [one.to_json() for one in self.attributions]
         return record
 
     @classmethod
@@ -75,6 +110,9 @@ class TurnDiagnosis:
         values: dict[str, Any] = dict(record)
         values["labels"] = tuple(record.get("labels", ()))
         values["evidence"] = tuple(Evidence.from_json(item) for item in record.get("evidence", ()))
+        values["attributions"] = tuple(
+            Attribution.from_json(one) for one in record.get("attributions", ())
+        )
         return cls(**values)
 
 
@@ -89,6 +127,10 @@ class Recovery:
         kind: How it failed.
         outcome: What the model did about it.
         ended: The turn that settled it; None when nothing did.
+        episode: The episode whose call failed: that of the diagnosis, or an earlier one of the
+            same conversation, whose failure was open when the user spoke again. ``turn`` is a turn
+            of that episode; ``ended`` is one of the episode that is diagnosed.
+        arguments: Digest of the arguments, by which a repetition is recognised.
     """
 
     turn: int
@@ -97,6 +139,8 @@ class Recovery:
     kind: FailureKind
     outcome: RecoveryOutcome
     ended: int | None = None
+    episode: str = ""
+    arguments: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The recovery as a JSON object."""
@@ -109,6 +153,9 @@ class Recovery:
         }
         if self.ended is not None:
             record["ended"] = self.ended
+        for name in ("episode", "arguments"):
+            if getattr(self, name):
+                record[name] = getattr(self, name)
         return record
 
     @classmethod
@@ -124,7 +171,8 @@ class Diagnosis:
     Attributes:
         label: The label of the episode as a whole.
         turns: One entry a turn, in order.
-        recoveries: What became of each failed call, in order.
+        recoveries: What became of each failed call, in order; those of earlier episodes of the
+            conversation that were pending come first.
     """
 
     label: FailureLabel
@@ -135,6 +183,11 @@ class Diagnosis:
     def is_excluded(self) -> bool:
         """Whether the diagnosis says nothing about the agent and stays out of all statistics."""
         return self.label in {"checker_error", "gold_error"}
+
+    @property
+    def pending(self) -> tuple[Recovery, ...]:
+        """Failed calls that the next episode of the conversation may still make good."""
+        return tuple(one for one in self.recoveries if one.outcome in {"abandoned", "open"})
 
     def to_json(self) -> dict[str, Any]:
         """The diagnosis as a JSON object."""

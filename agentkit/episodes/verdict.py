@@ -23,6 +23,8 @@ EvidenceKind = Literal[
     "missing_answer",  # there is no final answer to judge
     "test_failed",  # a test of the produced code failed
     "criterion_failed",  # a judge found a criterion not met
+    "call_failed",  # a call was refused, or failed when it ran
+    "not_recovered",  # after a failed call the model did not find another way
     "gold_error",  # what is held for right can not be right
     "checker_error",  # the verifier itself failed
     "other",  # anything else, in words

@@ -1,0 +1,235 @@
+"""What executable evidence shows about one turn: parser, schema, contracts, errors of the tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentkit.diagnosis.labels import blamed_argument, label_of_failure
+from agentkit.diagnosis.unread_calls import unread_call
+from agentkit.episodes import Attribution, Episode, Evidence, EvidenceKind, FailureLabel, Turn
+from agentkit.errors import DefinitionError
+from agentkit.library.library import Library
+from agentkit.messages import FailureKind, ToolCall, ToolFailure, ToolResult
+from agentkit.tools.coercion import coerce
+from agentkit.tools.validation import ArgumentValidator
+
+_EVIDENCE_OF_FAILURE: Mapping[FailureKind, EvidenceKind] = {
+    "malformed_arguments": "malformed_arguments",
+    "unknown_tool": "wrong_tool",
+}
+_EVIDENCE_OF_KEYWORD: Mapping[str | None, EvidenceKind] = {
+    "required": "missing_argument",
+    "additionalProperties": "unexpected_argument",
+    "unevaluatedProperties": "unexpected_argument",
+    "type": "wrong_type",
+}
+_LONGEST_ERROR = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One label of one turn, with what it is about and what it rests on.
+
+    Attributes:
+        turn: Index of the turn; -1 in an episode without turns.
+        label: The label.
+        evidence: What was found.
+        tool: The tool that the label is about; empty when it is about none.
+        parameter: The argument that it is about; empty when it is about none.
+        call: The call that it is about; None when it is about none.
+        failure: The failure of that call, where it is the evidence.
+        is_final: Whether the run ended with it; false for an answer that was sent back.
+    """
+
+    turn: int
+    label: FailureLabel
+    evidence: Evidence
+    tool: str = ""
+    parameter: str = ""
+    call: ToolCall | None = None
+    failure: ToolFailure | None = None
+    is_final: bool = True
+
+    @property
+    def attribution(self) -> Attribution:
+        """The finding as the record keeps it."""
+        return Attribution(
+            label=self.label,
+            tool=self.tool,
+            parameter=self.parameter,
+            call_id="" if self.call is None else self.call.call_id,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """One call of a turn and what became of it.
+
+    Attributes:
+        turn: Index of the turn.
+        call: The call.
+        result: Its result; None when the run ended before there was one.
+        failure: How it failed; None when it did not.
+    """
+
+    turn: int
+    call: ToolCall
+    result: ToolResult | None = None
+    failure: ToolFailure | None = None
+
+    @property
+    def has_run(self) -> bool:
+        """Whether the call did, or will do, what it says: it ran, or waits outside the run."""
+        return self.failure is None and self.result is not None
+
+
+def steps_of(index: int, turn: Turn, library: Library) -> tuple[Step, ...]:
+    """The calls of a turn with their failures, in order."""
+    return tuple(
+        Step(turn=index, call=call, result=result, failure=_failure(call, result, library))
+        for call, result in _with_results(turn)
+    )
+
+
+def executable_findings(
+    episode: Episode, steps: Sequence[tuple[Step, ...]], library: Library
+) -> Iterator[Finding]:
+    """The labels that the turns earn by themselves, whatever a verifier says of the episode.
+
+    Args:
+        episode: The episode.
+        steps: Its calls, turn by turn, from ``steps_of``.
+        library: The tools that it ran with.
+    """
+    for index, turn in enumerate(episode.turns):
+        for step in steps[index]:
+            finding = None if step.failure is None else _of_failure(step, step.failure)
+            if finding is not None:
+                yield finding
+        yield from _of_answer(index, turn, episode)
+        yield from _of_text(index, turn, library)
+
+
+def _of_answer(index: int, turn: Turn, episode: Episode) -> Iterator[Finding]:
+    """An answer that breaks the output schema."""
+    is_last = index == len(episode.turns) - 1
+    is_final = is_last and episode.stop_reason == "output_invalid"
+    if turn.correction or is_final:
+        message = f"the answer does not match the output schema: {turn.correction}".rstrip(": ")
+        evidence = Evidence(kind="wrong_answer", message=message, turn=index)
+        yield Finding(turn=index, label="response_mismatch", evidence=evidence, is_final=is_final)
+
+
+def _of_text(index: int, turn: Turn, library: Library) -> Iterator[Finding]:
+    """A call that stayed text."""
+    unread = unread_call(turn.message, library)
+    if unread is not None:
+        evidence = Evidence(
+            kind="malformed_arguments",
+            message=f"a call was written as text and not read: {unread.text}",
+            turn=index,
+            tool=unread.tool,
+            actual=unread.text,
+        )
+        yield Finding(turn=index, label="invalid_tool_call", evidence=evidence, tool=unread.tool)
+
+
+def parameter_of(failure: ToolFailure) -> str:
+    """The argument, at the top of the call, that a failure is about; empty for the whole call."""
+    return failure.path.partition("[")[0].partition(".")[0]
+
+
+def _with_results(turn: Turn) -> Iterator[tuple[ToolCall, ToolResult | None]]:
+    calls, results = turn.message.tool_calls, turn.results
+    if len(calls) == len(results):  # one result a call, in the order of the calls
+        yield from zip(calls, results, strict=True)
+        return
+    by_id = {result.call_id: result for result in results}
+    yield from ((call, by_id.get(call.call_id)) for call in calls)
+
+
+def _failure(call: ToolCall, result: ToolResult | None, library: Library) -> ToolFailure | None:
+    if result is None:
+        return _failure_before_running(call, library)
+    if result.failure is not None:
+        return result.failure
+    if result.status in {"failed", "denied"}:
+        kind: FailureKind = "denied" if result.status == "denied" else "tool_error"
+        return ToolFailure(kind=kind, rule=result.text[:_LONGEST_ERROR])
+    error = reported_error(result.value)
+    return None if error is None else ToolFailure(kind="tool_error", rule=error)
+
+
+def reported_error(value: Any) -> str | None:
+    """The error that a tool returned in place of a result: ``{"error": "no such file"}``.
+
+    Many tools report so instead of raising, those of the multi-turn part of BFCL among them. An
+    object that holds anything beside the error is a result.
+    """
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return None
+    error = value.get("error")
+    return error[:_LONGEST_ERROR] if isinstance(error, str) and error else None
+
+
+def _failure_before_running(call: ToolCall, library: Library) -> ToolFailure | None:
+    """What the executor would have refused, for a call of which no result was recorded."""
+    if call.malformed is not None:
+        return ToolFailure(kind="malformed_arguments", rule=f"It was: {call.malformed[:200]!r}.")
+    tool = library.get(call.name)
+    if tool is None:
+        nearest = library.nearest(call.name)
+        return ToolFailure(kind="unknown_tool", rule="It is not in the library.", nearest=nearest)
+    validator = ArgumentValidator(tool.definition)
+    try:
+        problems = validator.check(call.arguments)
+        if problems:
+            mended = coerce(call.arguments, tool.definition.signature.parameters)
+            problems = problems if validator.check(mended) else ()
+    except DefinitionError as error:  # the schema is broken, not the call
+        return ToolFailure(kind="tool_error", rule=str(error), retryable=False)
+    if not problems:
+        return None
+    first = problems[0]
+    return ToolFailure(
+        kind="invalid_arguments",
+        rule=first.rule,
+        path=first.path_text,
+        schema_excerpt=first.schema_excerpt,
+        nearest=first.nearest,
+        cause=first.keyword,
+    )
+
+
+def _of_failure(step: Step, failure: ToolFailure) -> Finding | None:
+    call = step.call
+    label = label_of_failure(failure, call.arguments)
+    if label is None:
+        return None
+    parameter = parameter_of(failure) or blamed_argument(failure, call.arguments) or ""
+    evidence = Evidence(
+        kind=_evidence_kind(failure),
+        message=f"{call.name}: {failure.rule}",
+        turn=step.turn,
+        call_id=call.call_id,
+        tool=call.name,
+        parameter=parameter,
+        actual=call.malformed if call.malformed is not None else call.arguments.get(parameter),
+    )
+    return Finding(
+        turn=step.turn,
+        label=label,
+        evidence=evidence,
+        tool=call.name,
+        parameter=parameter,
+        call=call,
+        failure=failure,
+    )
+
+
+def _evidence_kind(failure: ToolFailure) -> EvidenceKind:
+    if failure.kind == "invalid_arguments":
+        return _EVIDENCE_OF_KEYWORD.get(failure.cause, "wrong_value")
+    return _EVIDENCE_OF_FAILURE.get(failure.kind, "call_failed")
