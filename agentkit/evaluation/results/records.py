@@ -1,0 +1,408 @@
+"""``EvaluationReport``: what one run of a benchmark found, as typed numbers.
+
+Words used here: a *task* is one question; an *attempt* is one try at it; each thing that the user
+says within an attempt is one *episode*; each step of the model within an episode is one *turn*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from agentkit.episodes import FailureLabel, Fault, RecoveryOutcome, StopReason
+from agentkit.evaluation.results.examples import Example
+from agentkit.messages import FailureKind, JsonObject, Usage
+
+REPORT_FORMAT = 1
+"""Version of the JSON form of a report."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """A mean with its 95 % interval.
+
+    Attributes:
+        value: The mean.
+        low: Lower end of the interval.
+        high: Upper end.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.1%} [{self.low:.1%}, {self.high:.1%}]"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PassAtK:
+    """What repeated attempts give.
+
+    Attributes:
+        k: Number of attempts.
+        tasks: Tasks with at least that many finished attempts; the means are over these.
+        any_passes: pass@k: the chance that at least one of k attempts passes.
+        all_pass: pass^k: the chance that all k do.
+    """
+
+    k: int
+    tasks: int
+    any_passes: float
+    all_pass: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricMean:
+    """The mean of one of the verdicts' metrics.
+
+    Attributes:
+        name: The metric.
+        mean: Its mean over the attempts that have it; each attempt counts once.
+        attempts: How many have it.
+    """
+
+    name: str
+    mean: float
+    attempts: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RefineSummary:
+    """What refinement did.
+
+    Attributes:
+        turns: Turns whose calls were refined.
+        iterations: Mean rounds after the direct answer.
+        converged: Share of these turns on which two consecutive answers agreed.
+        usage: What the rounds after the direct answer cost, in all.
+    """
+
+    turns: int = 0
+    iterations: float = 0.0
+    converged: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TimeSummary:
+    """Where the time went, in seconds, in all.
+
+    Attributes:
+        seconds: Wall time of the runs; runs side by side count each.
+        model_seconds: The part of it spent waiting for the model.
+        tool_seconds: Time inside tools; tools side by side count each.
+        overhead_seconds: What is neither, summed over episodes; at least 0 in each.
+    """
+
+    seconds: float = 0.0
+    model_seconds: float = 0.0
+    tool_seconds: float = 0.0
+    overhead_seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupReport:
+    """The attempts of one category, or all of them, counted.
+
+    Attempts whose verdict has a fault (a broken reference or verifier) and attempts that nobody
+    judged are in ``faults`` and ``unjudged`` and in no other number.
+
+    Attributes:
+        name: The category; empty for all.
+        planned: Attempts that were planned; None when that is not known.
+        tasks: Tasks with a counted attempt.
+        attempts: Counted attempts: finished, judged and without a fault.
+        passed: How many of them passed.
+        accuracy: Their share; None without attempts. The interval is Wilson's where each task was
+            tried once, else that of a bootstrap over tasks.
+        score: Mean score; an attempt's score is the mean of its verdicts' scores.
+        metrics: Further metrics of the verdicts, by name.
+        usage: Tokens and cost in all.
+        refine: What refinement did.
+        time: Where the time went.
+        turns: Turns of the model.
+        stop_reasons: Why the episodes ended.
+        episode_labels: Labels of the episodes.
+        turn_labels: Dominant labels of the turns.
+        errors: Attempts on which the model failed; unless their verdict says otherwise they count
+            as not passed.
+        faults: Attempts left out because the reference or the verifier is broken.
+        unjudged: Finished attempts left out because no verdict was given.
+        unfinished: Attempts that were begun and never finished.
+    """
+
+    name: str
+    planned: int | None = None
+    tasks: int = 0
+    attempts: int = 0
+    passed: int = 0
+    accuracy: Estimate | None = None
+    score: float = 0.0
+    metrics: tuple[MetricMean, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    refine: RefineSummary = field(default_factory=RefineSummary)
+    time: TimeSummary = field(default_factory=TimeSummary)
+    turns: int = 0
+    stop_reasons: Mapping[StopReason, int] = field(default_factory=dict)
+    episode_labels: Mapping[FailureLabel, int] = field(default_factory=dict)
+    turn_labels: Mapping[FailureLabel, int] = field(default_factory=dict)
+    errors: int = 0
+    faults: Mapping[Fault, int] = field(default_factory=dict)
+    unjudged: int = 0
+    unfinished: int = 0
+
+    @property
+    def finished(self) -> int:
+        """Attempts that went to their end, whether they count or not."""
+        return self.attempts + sum(self.faults.values()) + self.unjudged
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bin:
+    """One bar of a histogram.
+
+    Attributes:
+        start: Smallest value in it.
+        end: Values are below this; None for the last bar of a long tail.
+        count: How many values.
+    """
+
+    start: float
+    end: float | None
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Distribution:
+    """How a number is spread over the counted attempts.
+
+    Attributes:
+        count: How many values.
+        mean: Their mean.
+        minimum: The smallest.
+        median: Half of them are at most this.
+        p90: Nine in ten of them are at most this.
+        maximum: The largest.
+        bins: A histogram.
+    """
+
+    count: int = 0
+    mean: float = 0.0
+    minimum: float = 0.0
+    median: float = 0.0
+    p90: float = 0.0
+    maximum: float = 0.0
+    bins: tuple[Bin, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolFaults:
+    """What went wrong with one tool.
+
+    Attributes:
+        tool: Its name.
+        calls: How often it was called.
+        episodes: Episodes in which it was called or should have been.
+        faulty: Those of them with a turn whose label blames it.
+        labels: The failing labels of turns that blame it.
+        examples: Ids of episodes among ``EvaluationReport.examples``.
+    """
+
+    tool: str
+    calls: int
+    episodes: int
+    faulty: int
+    labels: Mapping[FailureLabel, int]
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParameterFaults:
+    """What went wrong with one parameter.
+
+    Attributes:
+        tool: The tool.
+        parameter: The parameter.
+        calls: How often the tool was called.
+        faults: Turns whose label blames the parameter.
+        labels: These labels.
+        examples: Ids of episodes among ``EvaluationReport.examples``.
+    """
+
+    tool: str
+    parameter: str
+    calls: int
+    faults: int
+    labels: Mapping[FailureLabel, int]
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolConfusion:
+    """One cell of the table of tools that should have been called against those that were.
+
+    Attributes:
+        expected: The tool that should have been called; empty where none should.
+        called: The tool that was; empty where none was.
+        count: How often.
+    """
+
+    expected: str
+    called: str
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecoveryCount:
+    """How often failed calls of one kind ended one way.
+
+    Attributes:
+        kind: How the calls failed.
+        outcome: What the model did about it.
+        count: How often.
+    """
+
+    kind: FailureKind
+    outcome: RecoveryOutcome
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Incident:
+    """Something that happened to the run rather than to the agent.
+
+    Attributes:
+        what: A model's error, or a fault of a reference or a verifier.
+        count: In how many episodes.
+        example: Id of one of them.
+        task: Its task.
+        message: What was said about it.
+    """
+
+    what: str
+    count: int
+    example: str
+    task: str
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeftOutReason:
+    """Rows of the source that are no tasks, for one reason.
+
+    Attributes:
+        reason: Why.
+        count: How many rows.
+        where: Some of them.
+    """
+
+    reason: str
+    count: int
+    where: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskResult:
+    """The counted attempts at one task.
+
+    Attributes:
+        task: Its id.
+        category: Its category.
+        attempts: How many.
+        passed: How many passed.
+        score: Their mean score.
+        prompt_tokens: Their mean tokens read.
+        completion_tokens: Their mean tokens written.
+        seconds: Their mean wall time.
+    """
+
+    task: str
+    category: str
+    attempts: int
+    passed: int
+    score: float
+    prompt_tokens: float
+    completion_tokens: float
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationReport:
+    """What one run found.
+
+    Attributes:
+        run: Name of the run.
+        benchmark: Name and release of the questions.
+        models: Names of the models that answered.
+        library_versions: Snapshots that the runs were pinned to.
+        settings: How the questions were asked.
+        mixed: Names of settings that are not the same in all episodes; empty in a sound run.
+        command: How to repeat it; empty when that was not said.
+        started: ISO 8601 time of the first episode, in UTC.
+        ended: The same of the last episode's start.
+        total: All attempts, counted.
+        categories: The same by category, in alphabetical order.
+        macro: Mean of the categories' accuracies, each of the same weight; None without attempts.
+            The interval combines theirs (MOVER).
+        pass_at: pass@k and pass^k; empty where every task was tried once.
+        tokens: Tokens read and written, by attempt.
+        seconds: Wall time by attempt.
+        tools: Tools that a failing label blames, the worst first.
+        parameters: Parameters that one blames, the worst first.
+        confusions: Tools called in place of others, the most frequent first.
+        recoveries: What became of failed calls.
+        errors: Errors of the model, the most frequent first.
+        faults: Broken references and verifiers.
+        examples: Episodes that failed, cut to a readable size.
+        results: Every task, in the order of their categories and ids.
+        left_out: What the source holds beside the tasks.
+        spent: All tokens of the run, unfinished and faulty attempts included.
+        repeated: Finished attempts beyond the first at the same number of the same task.
+        strangers: Episodes without the label ``task``; they are in no number.
+        undiagnosed: Counted episodes that have a verdict and no diagnosis.
+    """
+
+    run: str
+    benchmark: str
+    models: tuple[str, ...]
+    library_versions: tuple[int, ...]
+    settings: JsonObject
+    mixed: tuple[str, ...]
+    command: str
+    started: str
+    ended: str
+    total: GroupReport
+    categories: tuple[GroupReport, ...]
+    macro: Estimate | None
+    pass_at: tuple[PassAtK, ...]
+    tokens: Distribution
+    seconds: Distribution
+    tools: tuple[ToolFaults, ...]
+    parameters: tuple[ParameterFaults, ...]
+    confusions: tuple[ToolConfusion, ...]
+    recoveries: tuple[RecoveryCount, ...]
+    errors: tuple[Incident, ...]
+    faults: tuple[Incident, ...]
+    examples: tuple[Example, ...]
+    results: tuple[TaskResult, ...]
+    left_out: tuple[LeftOutReason, ...] = ()
+    spent: Usage = field(default_factory=Usage)
+    repeated: int = 0
+    strangers: int = 0
+    undiagnosed: int = 0
+
+    @property
+    def planned(self) -> int | None:
+        """Attempts that were planned; None when that is not known."""
+        return self.total.planned
+
+    @property
+    def finished(self) -> int:
+        """Attempts that went to their end."""
+        return self.total.finished
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as a JSON object."""
+        return {"format": REPORT_FORMAT, **asdict(self)}

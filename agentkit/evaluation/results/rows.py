@@ -1,0 +1,233 @@
+"""The few numbers that a report needs of an episode, so that episodes need not be kept."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from sys import intern
+from typing import Any, NamedTuple
+
+from agentkit.episodes import (
+    Episode,
+    Evidence,
+    FailureLabel,
+    Fault,
+    RecoveryOutcome,
+    StopReason,
+    TurnDiagnosis,
+)
+from agentkit.evaluation.results.examples import Place
+from agentkit.evaluation.results.texts import shown
+from agentkit.messages import FailureKind, Usage
+
+NO_FAILURE: frozenset[FailureLabel] = frozenset(
+    {"pass", "correct_abstention", "checker_error", "gold_error"}
+)
+"""Labels that hold nothing against the agent."""
+
+_LONGEST_NAME = 200
+
+
+class Blame(NamedTuple):
+    """A turn's failing label and whom it blames."""
+
+    label: FailureLabel
+    tool: str
+    parameter: str
+
+
+class Refinement(NamedTuple):
+    """What refinement did in one turn."""
+
+    iterations: int
+    converged: bool
+    usage: Usage
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EpisodeRow:
+    """What a report needs of one episode.
+
+    Attributes:
+        place: Where it stands in the run.
+        category: Its category.
+        user_turns: How many things the user says in the whole attempt.
+        ends: Whether the attempt ends with it.
+        passed: The verdict; None without one.
+        score: The verdict's score.
+        fault: The verdict's fault.
+        message: What was said about the fault.
+        metrics: The verdict's further metrics.
+        label: The episode's label; None without a diagnosis.
+        turn_labels: Dominant labels of the turns.
+        blames: Failing labels of the turns, and whom they blame.
+        confusions: Expected and called tool, for each mix-up in the evidence.
+        recoveries: How calls failed, and what became of them.
+        called: How often each tool was called.
+        turns: How many steps of the model.
+        usage: Tokens and cost.
+        refinements: What refinement did, turn by turn.
+        seconds: Wall time.
+        model_seconds: The part of it spent waiting for the model.
+        tool_seconds: Time inside tools.
+        stop_reason: Why it ended.
+        error: Type and message of the model's error; empty without one.
+    """
+
+    place: Place
+    category: str
+    user_turns: int
+    ends: bool
+    passed: bool | None
+    score: float
+    fault: Fault | None
+    message: str
+    metrics: tuple[tuple[str, float], ...]
+    label: FailureLabel | None
+    turn_labels: tuple[FailureLabel, ...]
+    blames: tuple[Blame, ...]
+    confusions: tuple[tuple[str, str], ...]
+    recoveries: tuple[tuple[FailureKind, RecoveryOutcome], ...]
+    called: tuple[tuple[str, int], ...]
+    turns: int
+    usage: Usage
+    refinements: tuple[Refinement, ...]
+    seconds: float
+    model_seconds: float
+    tool_seconds: float
+    stop_reason: StopReason
+    error: str
+
+
+def place_of(episode: Episode) -> Place | None:
+    """Where an episode stands in its run; None when it carries no label ``task``."""
+    labels = episode.metadata
+    task = labels.get("task")
+    if task is None:
+        return None
+    return Place.of(
+        episode,
+        task=intern(str(task)),
+        attempt=_whole(labels.get("attempt")),
+        user_turn=_whole(labels.get("user_turn")),
+    )
+
+
+def row_of(episode: Episode, place: Place) -> EpisodeRow:
+    """The row of an episode.
+
+    Args:
+        episode: The episode.
+        place: Where it stands in its run.
+    """
+    verdict, diagnosis = episode.verdict, episode.diagnosis
+    turns = () if diagnosis is None else diagnosis.turns
+    evidence = () if verdict is None else verdict.evidence
+    fault = (None if verdict is None else verdict.fault) or _excluded(episode)
+    return EpisodeRow(
+        place=place,
+        category=intern(str(episode.metadata.get("category", ""))),
+        user_turns=max(1, _whole(episode.metadata.get("user_turns"))),
+        ends=episode.metadata.get("ends") == "true",
+        passed=None if verdict is None else verdict.passed,
+        score=0.0 if verdict is None else number(verdict.score),
+        fault=fault,
+        message=shown("; ".join(one.message for one in evidence[:3])) if fault else "",
+        metrics=() if verdict is None else _metrics(verdict.metrics.items()),
+        label=None if diagnosis is None else diagnosis.label,
+        turn_labels=tuple(turn.label for turn in turns),
+        blames=tuple(_blames(turns)),
+        confusions=tuple(_confusions(episode, evidence)),
+        recoveries=()
+        if diagnosis is None
+        else tuple((one.kind, one.outcome) for one in diagnosis.recoveries),
+        called=tuple(Counter(name_of(call.name) for call in episode.calls).items()),
+        turns=len(episode.turns),
+        usage=episode.usage,
+        refinements=tuple(_refinements(episode)),
+        seconds=number(episode.seconds),
+        model_seconds=math.fsum(number(turn.model_seconds) for turn in episode.turns),
+        tool_seconds=math.fsum(number(result.seconds) for result in episode.results),
+        stop_reason=episode.stop_reason,
+        error=shown(episode.error or ""),
+    )
+
+
+def failed_turns(episode: Episode) -> Iterator[TurnDiagnosis]:
+    """The diagnoses of the turns with a failing label."""
+    if episode.diagnosis is not None:
+        yield from (turn for turn in episode.diagnosis.turns if turn.label not in NO_FAILURE)
+
+
+def name_of(text: str) -> str:
+    """A name that a model may have made up, kept to a bearable length."""
+    return intern(str(text)[:_LONGEST_NAME])
+
+
+def number(value: Any) -> float:
+    """A finite number; 0 for anything else, as a broken clock or a foreign verdict may hold."""
+    if isinstance(value, int | float):
+        try:
+            return float(value) if math.isfinite(value) else 0.0
+        except OverflowError:  # a whole number beyond all floats
+            return 0.0
+    return 0.0
+
+
+def _whole(text: str | None) -> int:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else 0
+
+
+def _excluded(episode: Episode) -> Fault | None:
+    """The fault that the diagnosis states, when the verdict does not."""
+    label = None if episode.diagnosis is None else episode.diagnosis.label
+    return label if label in {"gold_error", "checker_error"} else None
+
+
+def _metrics(items: Iterable[tuple[str, Any]]) -> tuple[tuple[str, float], ...]:
+    return tuple(
+        (intern(str(name)), float(value))
+        for name, value in sorted(items)
+        if isinstance(value, int | float) and math.isfinite(value)
+    )
+
+
+def _blames(turns: Iterable[TurnDiagnosis]) -> Iterator[Blame]:
+    for turn in turns:
+        if turn.label not in NO_FAILURE:
+            yield Blame(turn.label, name_of(turn.tool), name_of(turn.parameter))
+
+
+def _confusions(episode: Episode, evidence: Iterable[Evidence]) -> Iterator[tuple[str, str]]:
+    """Expected and called tool, for each finding about which tool to call.
+
+    In a finding ``wrong_tool`` the called tool is ``actual``, or the tool of the call, and the
+    expected one is ``expected``, or ``tool``.
+    """
+    names: dict[str, str] | None = None
+    for one in evidence:
+        if one.kind == "missing_call":
+            yield name_of(one.tool), ""
+        elif one.kind == "unexpected_call":
+            yield "", name_of(one.tool)
+        elif one.kind == "wrong_tool":
+            if names is None:
+                names = {call.call_id: call.name for call in episode.calls}
+            called = _first_name(one.actual) or names.get(one.call_id, "")
+            yield name_of(_first_name(one.expected) or one.tool), name_of(called)
+
+
+def _first_name(value: Any) -> str:
+    """The name in a finding, given alone or as the first of a list of allowed ones."""
+    if isinstance(value, list | tuple) and value:
+        value = value[0]
+    return value if isinstance(value, str) else ""
+
+
+def _refinements(episode: Episode) -> Iterator[Refinement]:
+    for turn in episode.turns:
+        trace = turn.refine
+        if trace is not None and trace.mode != "none":
+            yield Refinement(max(0, trace.iterations), trace.converged, trace.usage)

@@ -1,0 +1,265 @@
+"""Episodes of an evaluation, made through the real records."""
+
+import json
+import random
+from dataclasses import dataclass, field
+
+import pytest
+
+from agentkit.episodes import (
+    Diagnosis,
+    Episode,
+    Evidence,
+    Recovery,
+    RefineTrace,
+    Turn,
+    TurnDiagnosis,
+    Verdict,
+)
+from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
+
+CATEGORIES = {
+    "simple_python": 0.82,
+    "multiple": 0.71,
+    "parallel": 0.48,
+    "parallel_multiple": 0.33,
+    "live_simple": 0.61,
+    "live_multiple": 0.52,
+    "irrelevance": 0.4,
+}
+TOOLS = {
+    "weather.forecast": {"city": "Oslo", "days": 3, "unit": "celsius"},
+    "geometry.triangle_area": {"base": 10, "height": 5},
+    "calendar.create_event": {"title": "Meeting", "attendees": ["Ana", "伊藤さん"]},
+    "finance.loan_payment": {"principal": 240000, "rate": 0.041, "months": 360},
+    "database.query": {"table": "students", "conditions": [{"field": "grade", "above": 3.5}]},
+    "flights.search": {"origin": "Zürich", "destination": "Tokyo", "cabin": "business"},
+    "music.play": {"track": "Spiegel im Spiegel", "artist": "Arvo Pärt"},
+    "restaurants.book": {"name": "Casa Lucio", "guests": 4, "time": "20:30"},
+}
+REQUESTS = (
+    "What will the weather be like in Oslo for the next three days?",
+    "Find the area of a triangle with a base of 10 units and a height of 5 units.",
+    "Put a meeting with Ana and 伊藤さん into my calendar for Tuesday at nine.",
+    "How much do I pay each month for 240,000 over thirty years at 4.1 percent?",
+    "Find students in the department of science whose grade is above 3.5.",
+    "I need a seat in business class from Zürich to Tokyo on 3 May.",
+    "Play something quiet by Arvo Pärt.",
+    "Book a table for four at Casa Lucio at half past eight tonight.",
+)
+FAILURES = (
+    ("argument_mismatch", "wrong_value", 10),
+    ("argument_mismatch", "missing_argument", 3),
+    ("invalid_tool_call", "malformed_arguments", 4),
+    ("missing_tool_call", "missing_call", 4),
+    ("missing_tool_call", "wrong_tool", 3),
+    ("spurious_tool_call", "unexpected_call", 2),
+)
+
+
+@dataclass
+class Maker:
+    """Makes the episodes of one run from a seed."""
+
+    run: str = "smoke"
+    benchmark: str = "BFCL v4, single turn"
+    model: str = "small-135m"
+    seed: int = 0
+    settings: dict = field(default_factory=lambda: {"refine": "adaptive", "tools": "given"})
+    skill: float = 0.0
+    _made: int = 0
+
+    def __post_init__(self):
+        self._random = random.Random(self.seed)
+
+    def new_id(self):
+        """Ids that sort by time, as real ones do."""
+        self._made += 1
+        return f"{self.run}-{self._made:08d}"
+
+    def labels(self, task, category, *, attempt=0, user_turn=0, user_turns=1, ends=True):
+        """The labels that every evaluation episode carries."""
+        labels = {
+            "run": self.run,
+            "benchmark": self.benchmark,
+            "task": task,
+            "category": category,
+            "attempt": str(attempt),
+            "user_turn": str(user_turn),
+            "user_turns": str(user_turns),
+            "settings": json.dumps(
+                {"benchmark": self.benchmark, "model": self.model, **self.settings}, sort_keys=True
+            ),
+        }
+        return labels | ({"ends": "true"} if ends else {})
+
+    def episode(
+        self,
+        task="t-1",
+        category="simple_python",
+        *,
+        passed=True,
+        failure=("argument_mismatch", "wrong_value"),
+        session=None,
+        fault=None,
+        judged=True,
+        tool="weather.forecast",
+        request=REQUESTS[0],
+        **labels,
+    ):
+        """One episode of one turn with one call."""
+        rng = self._random
+        label, kind = ("pass", "") if passed else failure
+        call, parameter = self._call(tool, kind)
+        evidence = () if passed else self._evidence(kind, call, parameter)
+        turn = self._turn(call)
+        verdict = Verdict(
+            passed=passed,
+            score=1.0 if passed else rng.choice((0.0, 0.25, 0.5)),
+            evidence=evidence,
+            verifier="allowed values",
+            fault=fault,
+            metrics={"tool_name": float(passed or rng.random() < 0.6)},
+        )
+        label = fault or label
+        turn_diagnosis = TurnDiagnosis(
+            turn=0,
+            label=label,
+            labels=(label,),
+            tool="" if passed else tool,
+            parameter=parameter,
+            evidence=evidence,
+            hint="" if passed else f"read what {tool} says about {parameter or 'itself'}",
+        )
+        return Episode(
+            episode_id=self.new_id(),
+            session_id=session or f"{task}/{labels.get('attempt', 0)}",
+            request=request,
+            turns=(turn,),
+            stop_reason="deferred",
+            model=self.model,
+            library_version=7,
+            usage=turn.usage,
+            started_at=f"2026-11-21T10:{self._made % 60:02d}:00+00:00",
+            seconds=turn.seconds + 0.002,
+            verdict=verdict if judged else None,
+            diagnosis=Diagnosis(
+                label=label,
+                turns=(turn_diagnosis,),
+                recoveries=() if passed else self._recovery(tool),
+            ),
+            metadata=self.labels(task, category, **labels),
+        )
+
+    def _call(self, tool, kind):
+        arguments = dict(TOOLS.get(tool, {"value": 1}))
+        parameter = self._random.choice(sorted(arguments))
+        if kind == "wrong_value":
+            arguments[parameter] = self._random.choice((0, "", "unknown", [], "Paris, France"))
+        elif kind == "missing_argument":
+            del arguments[parameter]
+        malformed = '{"value": 1' if kind == "malformed_arguments" else None
+        call = ToolCall(call_id="c1", name=tool, arguments=arguments, malformed=malformed)
+        return call, parameter if kind in {"wrong_value", "missing_argument"} else ""
+
+    def _evidence(self, kind, call, parameter):
+        expected, actual = None, None
+        message = f"{call.name}: {kind.replace('_', ' ')}"
+        if parameter:
+            expected = [TOOLS.get(call.name, {}).get(parameter)]
+            actual = call.arguments.get(parameter)
+            message = f"{call.name}: argument {parameter!r}: {kind.replace('_', ' ')}"
+        elif kind == "wrong_tool":
+            expected, actual = [self._random.choice(sorted(TOOLS))], call.name
+            message = f"{call.name} was called instead of {expected[0]}"
+        return (
+            Evidence(
+                kind=kind,
+                message=message,
+                turn=0,
+                call_id="c1",
+                tool=call.name,
+                parameter=parameter,
+                expected=expected,
+                actual=actual,
+            ),
+        )
+
+    def _recovery(self, tool):
+        if self._random.random() < 0.7:
+            return ()
+        outcome = self._random.choice(("recovered", "replaced", "repeated", "abandoned"))
+        return (
+            Recovery(turn=0, call_id="c1", tool=tool, kind="invalid_arguments", outcome=outcome),
+        )
+
+    def _turn(self, call):
+        rng = self._random
+        rounds = rng.choice((1, 1, 1, 2, 3))
+        prompt, written = int(rng.lognormvariate(6, 0.4)), int(rng.lognormvariate(3.5, 0.4))
+        seconds = rng.lognormvariate(-0.4, 0.5) * (1 + rounds)
+        failure = ToolFailure(kind="invalid_arguments", rule="'days' must be a whole number")
+        status = rng.choice(("deferred", "deferred", "deferred", "failed"))
+        return Turn(
+            message=AssistantMessage(tool_calls=(call,)),
+            results=(
+                ToolResult(
+                    call_id=call.call_id,
+                    name=call.name,
+                    status=status,
+                    failure=failure if status == "failed" else None,
+                ),
+            ),
+            usage=Usage(
+                requests=1 + rounds,
+                prompt_tokens=prompt * (1 + rounds),
+                cached_tokens=prompt * rounds,
+                completion_tokens=written * (1 + rounds),
+            ),
+            refine=RefineTrace(
+                mode="adaptive",
+                proposals=((call,),) * (1 + rounds),
+                chosen=rounds,
+                converged=rng.random() < 0.9,
+                usage=Usage(
+                    requests=rounds,
+                    prompt_tokens=prompt * rounds,
+                    cached_tokens=prompt * rounds,
+                    completion_tokens=written * rounds,
+                ),
+            ),
+            seconds=seconds,
+            model_seconds=seconds - 0.003,
+        )
+
+    def run_of(self, *, tasks=20, attempts=1, faulty=0.0, categories=None):
+        """The episodes of a whole run."""
+        rng = self._random
+        for category, ease in (categories or CATEGORIES).items():
+            for number in range(tasks):
+                at = rng.randrange(len(REQUESTS))
+                for attempt in range(attempts):
+                    yield self.episode(
+                        f"{category}_{number}",
+                        category,
+                        passed=rng.random() < ease + self.skill,
+                        failure=rng.choices(
+                            [one[:2] for one in FAILURES], [one[2] for one in FAILURES]
+                        )[0],
+                        fault="gold_error" if rng.random() < faulty else None,
+                        tool=list(TOOLS)[at],
+                        request=REQUESTS[at],
+                        attempt=attempt,
+                    )
+
+
+@pytest.fixture
+def maker():
+    """Makes the episodes of one run."""
+    return Maker()
+
+
+@pytest.fixture
+def make():
+    """Makes makers, for tests about several runs."""
+    return Maker
