@@ -10,35 +10,67 @@ if TYPE_CHECKING:
     from agentkit.metrics.allowed_values import (
         AllowedCall,
         AllowedValuesResult,
+        GoldCalls,
+        GoldProblem,
         Mismatch,
         MismatchKind,
         UnmatchedCall,
+        gold_problems,
         match_allowed_values,
     )
+    from agentkit.metrics.assignment import optimal_assignment
     from agentkit.metrics.calls import CanonicalCall, calls_equal, canonical_calls
+    from agentkit.metrics.comparable import CallLike
+    from agentkit.metrics.overlap import (
+        CallPair,
+        Overlap,
+        call_overlap,
+        call_similarity,
+        difficulty,
+    )
 
 __all__ = [
     "AllowedCall",
     "AllowedValuesResult",
+    "CallLike",
+    "CallPair",
     "CanonicalCall",
+    "GoldCalls",
+    "GoldProblem",
     "Mismatch",
     "MismatchKind",
+    "Overlap",
     "UnmatchedCall",
+    "call_overlap",
+    "call_similarity",
     "calls_equal",
     "canonical_calls",
+    "difficulty",
+    "gold_problems",
     "match_allowed_values",
+    "optimal_assignment",
 ]
 
 _MODULES = {
     "AllowedCall": "agentkit.metrics.allowed_values",
     "AllowedValuesResult": "agentkit.metrics.allowed_values",
+    "CallLike": "agentkit.metrics.comparable",
+    "CallPair": "agentkit.metrics.overlap",
     "CanonicalCall": "agentkit.metrics.calls",
+    "GoldCalls": "agentkit.metrics.allowed_values",
+    "GoldProblem": "agentkit.metrics.allowed_values",
     "Mismatch": "agentkit.metrics.allowed_values",
     "MismatchKind": "agentkit.metrics.allowed_values",
+    "Overlap": "agentkit.metrics.overlap",
     "UnmatchedCall": "agentkit.metrics.allowed_values",
+    "call_overlap": "agentkit.metrics.overlap",
+    "call_similarity": "agentkit.metrics.overlap",
     "calls_equal": "agentkit.metrics.calls",
     "canonical_calls": "agentkit.metrics.calls",
+    "difficulty": "agentkit.metrics.overlap",
+    "gold_problems": "agentkit.metrics.allowed_values",
     "match_allowed_values": "agentkit.metrics.allowed_values",
+    "optimal_assignment": "agentkit.metrics.assignment",
 }
 
 __getattr__ = lazy_door(__name__, _MODULES)

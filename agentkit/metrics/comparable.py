@@ -1,0 +1,280 @@
+"""Calls in the form in which the metrics compare them argument by argument.
+
+``agentkit.metrics.calls`` says whether two calls are the same; grading how far apart they are
+takes their arguments one by one. The form here says the same: two calls are equal there exactly
+when they are equal here (a property test holds that).
+
+Bringing arguments into canonical form costs most of the time that scoring takes, and most
+arguments need no bringing: a text for a parameter declared as text is canonical as it is. So each
+definition gets a plan, made once, that says for which parameters that holds; whatever it does not
+cover goes through ``canonical_arguments``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias
+
+from agentkit.messages import JsonObject, ToolCall
+from agentkit.tools.coercion import canonical_arguments
+from agentkit.tools.definition import ToolDefinition
+
+_DEEPEST = 100
+"""Arguments nested deeper than this are not read: no tool means them, and recursion would end."""
+
+_MAX_EXACT_INTEGER = 2**53
+
+_ABSENT = ("absent",)
+"""The mark of an argument that has a default in other calls but not in this one."""
+
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+_SILENT = frozenset({"type", "description", "title", "default", "examples"})
+"""Keywords that do not change what a value of the declared type is coerced to."""
+
+_PLAIN_OBJECT = frozenset({"type", "properties", "required", "description", "title", "$schema"})
+
+_PLAIN_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+"""The values that are canonical as they are, but for floats without a fraction."""
+
+
+class CallLike(Protocol):
+    """What a tool is asked: ``ToolCall``, a gold call, or any record with these two attributes."""
+
+    @property
+    def name(self) -> str:
+        """The tool."""
+
+    @property
+    def arguments(self) -> JsonObject:
+        """Its arguments."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ComparableCall:
+    """A call whose arguments can be compared one by one.
+
+    Attributes:
+        name: The tool.
+        given: Names of the arguments that the call states.
+        values: The canonical value of each argument, defaults of the others included.
+        marks: For each argument that says something other than its default, a hashable value that
+            is equal exactly for equal values. Equal marks make equal calls.
+        is_readable: Whether there were arguments to read: the text was JSON, and not nested
+            beyond reason.
+        definition: The tool, if it is known.
+    """
+
+    name: str
+    given: frozenset[str] = frozenset()
+    values: Mapping[str, Any] = field(default_factory=dict)
+    marks: Mapping[str, Hashable] = field(default_factory=dict)
+    is_readable: bool = True
+    definition: ToolDefinition | None = None
+
+    def equals(self, other: ComparableCall) -> bool:
+        """Whether both are the same call. An unreadable call is the same as no other."""
+        return (
+            self.name == other.name
+            and self.is_readable
+            and other.is_readable
+            and self.marks == other.marks
+        )
+
+
+Definitions: TypeAlias = Iterable[ToolDefinition] | Mapping[str, ToolDefinition]
+"""The tools that may be called; a mapping by name saves building one for each comparison."""
+
+
+def by_name(definitions: Definitions) -> Mapping[str, ToolDefinition]:
+    """The definitions by name; of several with one name the last."""
+    if isinstance(definitions, Mapping):
+        return definitions
+    return {definition.name: definition for definition in definitions}
+
+
+def comparable_call(call: CallLike, known: Mapping[str, ToolDefinition]) -> ComparableCall:
+    """One call in comparable form. Whatever the arguments hold, there is an answer.
+
+    Args:
+        call: The call.
+        known: The tools by name. The arguments of another tool are taken as they are.
+    """
+    definition = known.get(call.name)
+    arguments = call.arguments
+    malformed = call.malformed if isinstance(call, ToolCall) else None
+    if malformed is not None or not _is_readable(arguments):
+        return ComparableCall(name=call.name, is_readable=False, definition=definition)
+    plan = _NO_PLAN if definition is None else _plan(definition)
+    values = plan.canonical(arguments)
+    defaults = plan.marks
+    marks = {}
+    for name, value in values.items():
+        mark = value if type(value) is str else mark_of(value)
+        if name not in defaults or defaults[name] != mark:
+            marks[name] = mark
+    marks.update((name, _ABSENT) for name in defaults if name not in values)
+    return ComparableCall(
+        name=call.name,
+        given=frozenset(arguments),
+        values=values,
+        marks=marks,
+        definition=definition,
+    )
+
+
+def mark_of(value: Any) -> Hashable:
+    """A hashable value that is equal exactly for equal canonical values: ``True`` is not ``1``.
+
+    Example:
+        >>> mark_of({"a": [1, True]}) == mark_of({"a": [1, 1]})
+        False
+        >>> mark_of(float("nan")) == mark_of(float("nan"))
+        True
+    """
+    kind = type(value)
+    if kind is str or kind is int or value is None:
+        return value  # type: ignore[no-any-return]  # a str, an int or None
+    if isinstance(value, Mapping):
+        return ("object", tuple((key, mark_of(value[key])) for key in sorted(value)))
+    if isinstance(value, list | tuple):
+        return ("array", tuple(map(mark_of, value)))
+    return (kind.__name__, repr(value))
+
+
+def _is_readable(arguments: Any) -> bool:
+    """Whether this is an object with names for keys, no deeper than we go."""
+    if not isinstance(arguments, Mapping):
+        return False
+    level: list[Any] = [arguments]
+    for _ in range(_DEEPEST):
+        inside: list[Any] = []
+        for value in level:
+            if type(value) is dict or isinstance(value, Mapping):
+                if not all(type(key) is str for key in value):
+                    return False
+                inside.extend(item for item in value.values() if type(item) not in _SCALARS)
+            elif isinstance(value, list | tuple):
+                inside.extend(item for item in value if type(item) not in _SCALARS)
+        if not inside:
+            return True
+        level = inside
+    return False
+
+
+_Reader: TypeAlias = Callable[[Any], Any]
+"""Gives the canonical form of a value, or ``_UNSURE``."""
+
+_UNSURE = object()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Plan:
+    """What canonical form means for one tool.
+
+    Attributes:
+        parameters: Its schema.
+        readers: How to read the values of parameters that need no coercion when they are right.
+        defaults: The canonical defaults that a call without arguments gets.
+        marks: Their marks.
+    """
+
+    parameters: JsonObject = field(default_factory=dict)
+    readers: Mapping[str, _Reader] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    marks: Mapping[str, Hashable] = field(default_factory=dict)
+
+    def canonical(self, arguments: JsonObject) -> Mapping[str, Any]:
+        """As ``canonical_arguments`` says, but for the order of the keys."""
+        if not self.readers:
+            return canonical_arguments(arguments, self.parameters)
+        values = dict(self.defaults)
+        unsure: dict[str, Any] = {}
+        for name, value in arguments.items():
+            reader = self.readers.get(name)
+            read = _UNSURE if reader is None else reader(value)
+            if read is _UNSURE:
+                unsure[name] = value
+            else:
+                values[name] = read
+        if unsure:
+            read_slowly = canonical_arguments(unsure, self.parameters)
+            values.update((name, read_slowly[name]) for name in unsure)
+        return values
+
+
+_NO_PLAN = _Plan()
+
+
+@lru_cache(maxsize=4_096)
+def _plan(definition: ToolDefinition) -> _Plan:
+    parameters = definition.signature.parameters
+    defaults = canonical_arguments({}, parameters)
+    return _Plan(
+        parameters=parameters,
+        readers=dict(_readers(parameters)),
+        defaults=defaults,
+        marks={name: mark_of(value) for name, value in defaults.items()},
+    )
+
+
+def _readers(parameters: JsonObject) -> Iterator[tuple[str, _Reader]]:
+    """Readers of single parameters, where the schema around them changes nothing."""
+    properties = parameters.get("properties")
+    if not isinstance(properties, Mapping) or parameters.get("type") != "object":
+        return
+    if not _PLAIN_OBJECT.issuperset(parameters):
+        return
+    for name, part in properties.items():
+        reader = _reader(part)
+        if reader is not None:
+            yield name, reader
+
+
+def _reader(part: Any) -> _Reader | None:
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    if not isinstance(kind, str):
+        return None
+    if kind in _PLAIN_TYPES and _SILENT.issuperset(part):
+        return _scalar_reader(_PLAIN_TYPES[kind])
+    if kind == "string" and (_SILENT | {"enum"}).issuperset(part):
+        members = part["enum"]
+        texts = isinstance(members, list) and all(type(member) is str for member in members)
+        return _member_reader(frozenset(members)) if texts else None
+    if kind == "array" and (_SILENT | {"items"}).issuperset(part):
+        item = _reader(part.get("items"))
+        return None if item is None else _array_reader(item)
+    return None
+
+
+def _scalar_reader(kinds: tuple[type, ...]) -> _Reader:
+    def read(value: Any) -> Any:
+        if type(value) not in kinds:
+            return _UNSURE
+        if type(value) is float and value.is_integer() and abs(value) <= _MAX_EXACT_INTEGER:
+            return int(value)
+        return value
+
+    return read
+
+
+def _member_reader(members: frozenset[str]) -> _Reader:
+    def read(value: Any) -> Any:
+        return value if type(value) is str and value in members else _UNSURE
+
+    return read
+
+
+def _array_reader(item: _Reader) -> _Reader:
+    def read(value: Any) -> Any:
+        items = [item(one) for one in value] if type(value) is list else [_UNSURE]
+        return _UNSURE if _UNSURE in items else items
+
+    return read
