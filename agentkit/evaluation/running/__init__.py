@@ -1,0 +1,1 @@
+"""Asking a benchmark's questions, judging the answers, keeping them as episodes."""

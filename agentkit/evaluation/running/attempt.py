@@ -1,0 +1,270 @@
+"""One attempt at a task: every user turn run, judged and diagnosed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from agentkit.agent.agent import Agent
+from agentkit.agent.limits import Limits
+from agentkit.agent.recording import new_episode_id
+from agentkit.agent.result import RunResult
+from agentkit.diagnosis.diagnose import diagnose
+from agentkit.episodes import Diagnosis, Episode, Evidence, Verdict
+from agentkit.errors import (
+    DuplicateToolError,
+    ModelError,
+    ModelResponseError,
+    ModelStatusError,
+    RunError,
+    ToolNotFoundError,
+)
+from agentkit.evaluation.running.settings import EvaluationSettings
+from agentkit.evaluation.running.staging import Stage, Staging
+from agentkit.evaluation.task import Benchmark, Environment, Task, UserTurn
+from agentkit.evaluation.verifiers.combining import AllOf
+from agentkit.evaluation.verifiers.making import Scene, verifier_for
+from agentkit.messages import Message
+from agentkit.models.base import ChatModel
+from agentkit.retrieval.retriever import Retriever
+
+STEPS_IN_AN_ENVIRONMENT = 20
+"""Model turns for each thing the user says, as in the multi-turn part of BFCL."""
+
+_MANY = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attempt:
+    """One try at a task.
+
+    Attributes:
+        task: The task.
+        number: Which try it is, from 0.
+    """
+
+    task: Task
+    number: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttemptResult:
+    """What came of an attempt.
+
+    Attributes:
+        episodes: One for each user turn that was run.
+        is_finished: Whether it went to its end. An attempt that a model error of passing nature
+            (no connection, a timeout, a busy server) cut short is not, and is tried again.
+        error: The model's error, if there was one.
+    """
+
+    episodes: tuple[Episode, ...]
+    is_finished: bool
+    error: ModelError | None = None
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts of the user turns that were judged."""
+        return tuple(one.verdict for one in self.episodes if one.verdict is not None)
+
+    @property
+    def passed(self) -> bool:
+        """Whether all user turns were run and every judged one passed."""
+        return self.is_finished and bool(self.episodes) and is_passed(self.episodes)
+
+
+class BrokenTaskError(Exception):
+    """A task can not be asked; becomes an episode with the fault ``gold_error``."""
+
+
+def is_passed(episodes: Sequence[Episode]) -> bool:
+    """Whether the episodes of one attempt are all there, and every judged one passed."""
+    verdicts = [one.verdict for one in episodes if one.verdict is not None]
+    is_whole = len(episodes) == int(episodes[-1].metadata["user_turns"])
+    return is_whole and bool(verdicts) and all(verdict.passed for verdict in verdicts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempting:
+    """Makes attempts at the tasks of one benchmark.
+
+    Attributes:
+        benchmark: The questions.
+        staging: Sets out the tools.
+        model: Answers.
+        judge: Judges by rubrics; None where no task needs it.
+        retriever: Finds tools, where they are to be found.
+        settings: How to ask.
+        labels: Labels of the run, for each episode's metadata.
+    """
+
+    benchmark: Benchmark
+    staging: Staging
+    model: ChatModel
+    judge: ChatModel | None
+    retriever: Retriever | None
+    settings: EvaluationSettings
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    async def run(self, attempt: Attempt) -> AttemptResult:
+        """Try the task once, in a world of its own."""
+        try:
+            conversation = _Conversation(attempting=self, attempt=attempt)
+            return await conversation.run()
+        except (BrokenTaskError, ToolNotFoundError, DuplicateToolError) as error:
+            return AttemptResult(episodes=(self._unasked(attempt, error),), is_finished=True)
+
+    def world(self, task: Task) -> Environment | None:
+        """A fresh world for the task; None where no tool is run.
+
+        Raises:
+            BrokenTaskError: The environment can not be made.
+        """
+        if self.benchmark.environment is None:
+            return None
+        try:
+            return self.benchmark.environment(task)
+        except Exception as error:
+            raise BrokenTaskError(
+                f"its environment raised {type(error).__name__}: {error}"
+            ) from error
+
+    def metadata(self, attempt: Attempt, user_turn: int, *, is_last: bool) -> dict[str, str]:
+        """The labels of one episode."""
+        task = attempt.task
+        ending = {"ends": "true"} if is_last else {}
+        return {
+            **self.labels,
+            "task": task.task_id,
+            "category": task.category,
+            "attempt": str(attempt.number),
+            "user_turn": str(user_turn),
+            "user_turns": str(len(task.turns)),
+            **ending,
+        }
+
+    def _unasked(self, attempt: Attempt, error: Exception) -> Episode:
+        """The record of a task that could not be asked, which says nothing about the agent."""
+        reason = f"the task could not be asked: {error}"
+        verdict = Verdict(
+            passed=False,
+            evidence=(Evidence(kind="gold_error", message=reason),),
+            verifier="evaluation",
+            fault="gold_error",
+        )
+        return Episode(
+            episode_id=new_episode_id(),
+            request=attempt.task.request,
+            stop_reason="error",
+            error=reason,
+            model=self.model.name,
+            verdict=verdict,
+            diagnosis=Diagnosis(label="gold_error"),
+            metadata=self.metadata(attempt, 0, is_last=True),
+        )
+
+
+class _Conversation:
+    """The state of one attempt: its world, what was said, what is kept."""
+
+    def __init__(self, attempting: Attempting, attempt: Attempt) -> None:
+        self._with = attempting
+        self._attempt = attempt
+        self._task = attempt.task
+        self._session = new_episode_id()
+        self._world = attempting.world(self._task)
+        self._reference = attempting.world(self._task)
+        self._said: Sequence[Message] | RunResult = self._task.history
+        self._kept: list[Episode] = []
+
+    async def run(self) -> AttemptResult:
+        """Take the user's turns one after another."""
+        offered: list[str] = []
+        turns = self._task.turns
+        for number, turn in enumerate(turns):
+            offered += turn.offers
+            stage = self._with.staging.stage(offered, turn.expects, self._world)
+            try:
+                result = await self._answer(turn, stage)
+            except RunError as error:
+                return await self._broken(error, stage, number)
+            goes_on = result.stop_reason == "finished" and number + 1 < len(turns)
+            await self._keep(result.episode, stage, number, is_last=not goes_on)
+            if not goes_on:
+                break
+            self._said = result
+        return AttemptResult(episodes=tuple(self._kept), is_finished=True)
+
+    async def _answer(self, turn: UserTurn, stage: Stage) -> RunResult:
+        settings = self._with.settings
+        generation = settings.settings
+        if generation.seed is not None:
+            generation = replace(generation, seed=generation.seed + self._attempt.number)
+        agent = Agent(
+            self._with.model,
+            library=stage.library,
+            instructions="\n\n".join(
+                filter(None, (settings.instructions, self._task.instructions))
+            ),
+            retriever=self._with.retriever,
+            search_tool=self._max_steps > 1,  # where one answer is judged it is to be the call
+            refine=settings.refine,
+            max_refinements=settings.max_refinements,
+            limits=Limits(max_steps=self._max_steps, max_calls=_MANY),
+            approve=lambda *_: True,  # the world was made for this attempt
+            tool_choice=settings.tool_choice,
+            settings=generation,
+            tool_retries=_MANY,  # how often to try is the model's business here
+            name="evaluation",
+        )
+        return await agent.run(turn.request, history=self._said)
+
+    @property
+    def _max_steps(self) -> int:
+        return self._with.settings.max_steps or (
+            1 if self._world is None else STEPS_IN_AN_ENVIRONMENT
+        )
+
+    async def _keep(self, episode: Episode, stage: Stage, number: int, *, is_last: bool) -> None:
+        verdict = await self._verdict(episode, stage)
+        diagnosis = diagnose(episode, stage.library, verdict)
+        self._kept.append(
+            replace(
+                episode,
+                session_id=self._session,
+                verdict=verdict,
+                diagnosis=diagnosis,
+                metadata=self._with.metadata(self._attempt, number, is_last=is_last),
+            )
+        )
+
+    async def _verdict(self, episode: Episode, stage: Stage) -> Verdict | None:
+        if not stage.expects:
+            return None
+        scene = Scene(
+            definitions=stage.definitions,
+            environment=self._world,
+            reference=self._reference,
+            earlier=tuple(self._kept),
+            judge=self._with.judge,
+        )
+        parts = [verifier_for(expectation, scene) for expectation in stage.expects]
+        verifier = parts[0] if len(parts) == 1 else AllOf(parts)
+        return await verifier.verify(episode)
+
+    async def _broken(self, error: RunError, stage: Stage, number: int) -> AttemptResult:
+        """The attempt that the model failed: for good, or to be tried again."""
+        cause = error.__cause__
+        cause = cause if isinstance(cause, ModelError) else ModelError(str(error))
+        is_final = _is_final(cause)
+        episode = error.episode
+        if isinstance(episode, Episode):
+            await self._keep(episode, stage, number, is_last=is_final)
+        return AttemptResult(episodes=tuple(self._kept), is_finished=is_final, error=cause)
+
+
+def _is_final(error: ModelError) -> bool:
+    """Whether asking the same again would fail again: a prompt that is too long, for one."""
+    if isinstance(error, ModelStatusError):
+        return error.status in {400, 413, 422}
+    return isinstance(error, ModelResponseError)

@@ -1,0 +1,124 @@
+"""``EvaluationSettings``: how a benchmark is asked, and what is told while it goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from agentkit.episodes import FailureLabel, RefineMode
+from agentkit.errors import UsageError
+from agentkit.models.base import ModelSettings, ToolChoice
+
+ToolSource: TypeAlias = Literal["given", "retrieved"]
+"""Where the offered tools come from: the benchmark's own choice for each question, or retrieval."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationSettings:
+    """How to ask. Two runs with equal settings and models are repetitions of each other.
+
+    Attributes:
+        tools: ``given`` offers the tools that the benchmark names for each question, with the
+            library's definitions of them; ``retrieved`` lets the agent find them in the library.
+        refine: How proposed calls are refined.
+        max_refinements: Most refinement rounds a turn.
+        attempts: How often each task is tried, for pass@k and pass^k.
+        max_steps: Model turns for each thing the user says. None: one where no tool is run, as in
+            the single-turn benchmarks, and 20 in an environment, as in BFCL's multi-turn part.
+        tool_choice: Whether the model may or must call a tool.
+        instructions: A system message before the task's own.
+        settings: How to generate. Its seed, if there is one, grows by one with each attempt.
+        seed: Of the sample that was drawn, for the record.
+        sample: How many tasks were drawn, for the record; None when all are asked.
+        categories: What the sample was drawn from, for the record; empty for all.
+    """
+
+    tools: ToolSource = "given"
+    refine: RefineMode = "none"
+    max_refinements: int = 5
+    attempts: int = 1
+    max_steps: int | None = None
+    tool_choice: ToolChoice = "auto"
+    instructions: str = ""
+    settings: ModelSettings = ModelSettings(temperature=0.0)  # noqa: RUF009 - immutable
+    seed: int = 0
+    sample: int | None = None
+    categories: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise UsageError(f"attempts is {self.attempts}; each task is tried at least once")
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as a JSON object, without what is as it is by default."""
+        record: dict[str, Any] = {"tools": self.tools, "refine": self.refine}
+        if self.refine != "none":
+            record["max_refinements"] = self.max_refinements
+        for name in ("attempts", "max_steps", "tool_choice", "instructions", "seed", "sample"):
+            value = getattr(self, name)
+            if value != getattr(_DEFAULTS, name):
+                record[name] = value
+        if self.categories:
+            record["categories"] = list(self.categories)
+        for name in ("temperature", "top_p", "max_tokens", "timeout_seconds"):
+            value = getattr(self.settings, name)
+            if value is not None:
+                record[name] = value
+        if self.settings.seed is not None:
+            record["generation_seed"] = self.settings.seed
+        if self.settings.extra:
+            record["extra"] = dict(self.settings.extra)
+        return record
+
+
+_DEFAULTS = EvaluationSettings()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluationProgress:
+    """How far a run is.
+
+    Attributes:
+        done: Attempts that are finished, those of an earlier, interrupted start included.
+        total: Attempts in all.
+        resumed: How many of ``done`` an earlier start had finished.
+        passed: How many of those finished now passed.
+        failed: How many did not.
+        task_id: The newest one; empty at the start.
+        label: Its label.
+        error: What went wrong with the model; empty when nothing did.
+    """
+
+    done: int
+    total: int
+    resumed: int = 0
+    passed: int = 0
+    failed: int = 0
+    task_id: str = ""
+    label: FailureLabel | None = None
+    error: str = ""
+
+
+Listener: TypeAlias = Callable[[EvaluationProgress], None]
+
+
+def ignore(progress: EvaluationProgress) -> None:
+    """Where progress goes when nobody looks."""
+
+
+def settings_text(settings: EvaluationSettings, *, benchmark: str, model: str, library: str) -> str:
+    """Everything that a run's numbers depend on, as one line of canonical JSON.
+
+    It stands in the metadata of each episode of the run, so that an interrupted run is only gone
+    on with under the same settings.
+
+    Args:
+        settings: How the questions are asked.
+        benchmark: Name and release.
+        model: The model's name.
+        library: Version and digest of the library, empty for the benchmark's own catalogue.
+    """
+    record = {"benchmark": benchmark, "model": model, "library": library, **settings.to_json()}
+    return json.dumps(record, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,135 @@
+"""``Stage``: the tools that one user turn is asked with, and what is right in their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agentkit.evaluation.expectations import (
+    AllowedCalls,
+    DataFlow,
+    ExactCalls,
+    Expectation,
+    GoldCall,
+)
+from agentkit.evaluation.task import Benchmark, Environment
+from agentkit.library import Library
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.tool import Tool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stage:
+    """What the agent works with.
+
+    Attributes:
+        library: The tools that may be offered.
+        definitions: The tools that calls are judged by, under the names that they are called by.
+        expects: What is right, in those names.
+    """
+
+    library: Library
+    definitions: tuple[ToolDefinition, ...]
+    expects: tuple[Expectation, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Staging:
+    """Sets the stage for user turns of one benchmark.
+
+    Attributes:
+        library: Where the definitions come from.
+        retrieves: Whether the agent finds its tools in the library, rather than being given those
+            that the benchmark names.
+        upstream_names: The benchmark's own names of tools that have another one in the catalogue.
+    """
+
+    library: Library
+    retrieves: bool
+    upstream_names: Mapping[str, str]
+
+    @classmethod
+    def of(cls, benchmark: Benchmark, library: Library, *, retrieves: bool) -> Staging:
+        """The staging for ``benchmark``; tools that ``library`` lacks come from the benchmark."""
+        own = [d for d in benchmark.definitions if d.name not in library]
+        renamed = {
+            definition.name: definition.origin.original_name
+            for definition in benchmark.definitions
+            if definition.origin.original_name
+        }
+        whole = library.with_tools(own) if own else library
+        return cls(library=whole, retrieves=retrieves, upstream_names=renamed)
+
+    def stage(
+        self, offered: Sequence[str], expects: Sequence[Expectation], world: Environment | None
+    ) -> Stage:
+        """The stage for one user turn.
+
+        Args:
+            offered: Names, in the catalogue, of the tools that are offered by now.
+            expects: What is right, in the catalogue's names.
+            world: The environment that runs the tools, if any does.
+        """
+        bound = {} if world is None else {tool.name: tool for tool in world.tools()}
+        if self.retrieves:
+            library = self.library.with_tools(self._tool(name, bound) for name in bound)
+            gold = _gold_names(expects)
+            judged = {name: library.get(name) for name in (*offered, *gold)}
+            return Stage(
+                library=library,
+                definitions=tuple(tool.definition for tool in judged.values() if tool is not None),
+                expects=tuple(expects),
+            )
+        tools = {name: self._tool(name, bound) for name in dict.fromkeys(offered)}
+        names = self._upstream_names(tools)
+        library = Library(
+            [_renamed_tool(tool, names[name]) for name, tool in tools.items()],
+            version=self.library.version,
+        )
+        return Stage(
+            library=library,
+            definitions=library.definitions,
+            expects=tuple(_renamed(expectation, names) for expectation in expects),
+        )
+
+    def _tool(self, name: str, bound: Mapping[str, Tool]) -> Tool:
+        """The tool as the library describes it and the environment runs it."""
+        described = self.library.get(name)
+        running = bound.get(name)
+        if running is None:
+            return self.library[name]  # raises ToolNotFoundError with the nearest names
+        return running if described is None else running.with_definition(described.definition)
+
+    def _upstream_names(self, tools: Iterable[str]) -> dict[str, str]:
+        """The benchmark's own name for each tool, as far as that leaves no two alike."""
+        names = {name: self.upstream_names.get(name, name) for name in tools}
+        return names if len(set(names.values())) == len(names) else {name: name for name in names}
+
+
+def _renamed_tool(tool: Tool, name: str) -> Tool:
+    return tool if tool.name == name else tool.with_definition(replace(tool.definition, name=name))
+
+
+def _renamed(expectation: Expectation, names: Mapping[str, str]) -> Expectation:
+    """The expectation with the names that the calls will have."""
+    match expectation:
+        case AllowedCalls():
+            allowed = (replace(c, name=names.get(c.name, c.name)) for c in expectation.calls)
+            return replace(expectation, calls=tuple(allowed))
+        case ExactCalls() | DataFlow():
+            return replace(expectation, calls=_renamed_gold(expectation.calls, names))
+        case _:
+            return expectation
+
+
+def _renamed_gold(calls: Iterable[GoldCall], names: Mapping[str, str]) -> tuple[GoldCall, ...]:
+    return tuple(replace(call, name=names.get(call.name, call.name)) for call in calls)
+
+
+def _gold_names(expects: Iterable[Expectation]) -> list[str]:
+    return [
+        call.name
+        for expectation in expects
+        if isinstance(expectation, AllowedCalls | ExactCalls | DataFlow)
+        for call in expectation.calls
+    ]

@@ -1,0 +1,94 @@
+"""Tasks of several user turns in a world of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agentkit.evaluation import FinalState
+from agentkit.evaluation.running.attempt import is_passed
+from agentkit.evaluation.running.evaluate import evaluate
+from agentkit.evaluation.running.settings import EvaluationSettings
+from agentkit.messages import ToolCall, ToolMessage, UserMessage
+from agentkit.testing import FunctionModel
+
+
+def switch(tool):
+    """A call that switches something on in the hall."""
+    return ToolCall(call_id="1", name=tool, arguments={"room": "hall", "state": "on"})
+
+
+def diligent(request):
+    """Does what the last user message asks, then says so."""
+    last = request.messages[-1]
+    if isinstance(last, ToolMessage):
+        return "Done."
+    tool = "set_fan" if "fan" in last.text else "set_lamp"
+    return [replace(switch(tool), call_id=f"c{len(request.messages)}")]
+
+
+async def test_each_user_turn_is_an_episode_of_one_session(house, store):
+    """Two user turns give two episodes of one session, each judged; the last one ends it."""
+    await evaluate(house, model=FunctionModel(diligent), store=store, run="r")
+    second, first = store.select()
+    assert first.session_id == second.session_id
+    assert [e.metadata["user_turn"] for e in (first, second)] == ["0", "1"]
+    assert [e.metadata.get("ends") for e in (first, second)] == [None, "true"]
+    assert first.verdict.passed
+    assert second.verdict.passed
+    assert is_passed([first, second])
+
+
+async def test_the_conversation_is_carried_on(house, store):
+    """The second turn's model reads the whole first one."""
+    model = FunctionModel(diligent)
+    await evaluate(house, model=model, store=store, run="r")
+    said = [m.text for m in model.requests[-1].messages if isinstance(m, UserMessage)]
+    assert said == ["Lamp in the hall.", "And the fan."]
+
+
+async def test_tools_join_when_the_task_says_so(house, store):
+    """The fan is offered from the second user turn on."""
+    model = FunctionModel(diligent)
+    await evaluate(house, model=model, store=store, run="r")
+    names = [[tool.name for tool in request.tools] for request in model.requests]
+    assert names == [["set_lamp"]] * 2 + [["set_lamp", "set_fan"]] * 2
+
+
+async def test_a_wrong_state_fails(house, store):
+    """A model that does nothing leaves the wrong state, and the attempt fails."""
+    await evaluate(house, model=FunctionModel(lambda _: "Fine."), store=store, run="r")
+    episodes = list(store.select())
+    assert len(episodes) == 2
+    assert not any(e.verdict.passed for e in episodes)
+    assert not is_passed(episodes[::-1])
+
+
+async def test_an_endless_turn_ends_the_attempt(house, store):
+    """A turn that never answers stops at the step limit; the rest is not asked, and it fails."""
+    model = FunctionModel(
+        lambda request: [replace(switch("set_lamp"), call_id=str(len(request.messages)))]
+    )
+    settings = EvaluationSettings(max_steps=3)
+    outcome = await evaluate(house, model=model, store=store, run="r", settings=settings)
+    (episode,) = store.select()
+    assert outcome.finished == 1
+    assert episode.stop_reason == "step_limit"
+    assert episode.metadata["ends"] == "true"
+    assert episode.verdict.passed
+    assert not is_passed([episode])
+
+
+async def test_attempts_do_not_share_a_world(house, store):
+    """What one attempt changed is not there for the next."""
+    settings = EvaluationSettings(attempts=2)
+    expects = (FinalState(state={"on": ["fan/hall", "lamp/hall"]}),)
+    (task,) = house.tasks
+    task = replace(task, follow_ups=(replace(task.follow_ups[0], expects=expects),))
+    await evaluate(
+        replace(house, tasks=(task,)),
+        model=FunctionModel(diligent),
+        store=store,
+        run="r",
+        settings=settings,
+    )
+    assert all(e.verdict.passed for e in store.select())

@@ -1,0 +1,190 @@
+"""Every task is asked, judged, diagnosed and kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from agentkit import Library
+from agentkit.episodes import Diagnosis
+from agentkit.errors import UsageError
+from agentkit.evaluation import AllowedCalls, Benchmark, Task
+from agentkit.evaluation.running.evaluate import evaluate
+from agentkit.evaluation.running.settings import EvaluationSettings
+from agentkit.messages import ToolCall, UserMessage
+from agentkit.metrics import AllowedCall
+from agentkit.models.base import ModelSettings
+from agentkit.testing import FunctionModel
+
+
+async def test_each_task_becomes_a_judged_episode(lamps, good, store):
+    """Every task has one episode with a verdict, a diagnosis and the labels of the run."""
+    outcome = await evaluate(lamps, model=good, store=store, run="r1")
+    assert (outcome.planned, outcome.finished, outcome.unfinished) == (4, 4, 0)
+    episodes = list(store.select())
+    assert {e.metadata["task"] for e in episodes} == {t.task_id for t in lamps.tasks}
+    assert all(e.verdict.passed for e in episodes)
+    assert all(isinstance(e.diagnosis, Diagnosis) for e in episodes)
+    assert all(e.diagnosis.label == "pass" for e in episodes)
+    first = episodes[0].metadata
+    assert (first["run"], first["benchmark"], first["ends"]) == ("r1", "lamps 1", "true")
+    assert json.loads(first["settings"])["model"] == "good"
+
+
+async def test_a_wrong_answer_fails_with_a_label(lamps, store):
+    """A wrong value is a failed verdict, labelled as an argument mismatch of that parameter."""
+    model = FunctionModel(
+        lambda _: [
+            ToolCall(call_id="1", name="set_lamp", arguments={"room": "cellar", "state": "on"})
+        ]
+    )
+    await evaluate(lamps, model=model, store=store, run="r")
+    episode = next(store.select())
+    assert not episode.verdict.passed
+    assert episode.diagnosis.label == "argument_mismatch"
+    assert episode.diagnosis.turns[0].parameter == "room"
+
+
+async def test_the_library_describes_the_tools(lamps, good, store):
+    """With a library, the model reads its texts, and the rest comes from the benchmark."""
+    evolved = replace(
+        lamps.definitions[0],
+        description=replace(lamps.definitions[0].description, summary="Evolved."),
+    )
+    await evaluate(lamps, model=good, store=store, run="r", library=Library([evolved], version=7))
+    assert {r.tools[0].description.summary for r in good.requests} == {"Evolved."}
+    assert {e.library_version for e in store.select()} == {7}
+
+
+async def test_tools_go_by_the_names_of_the_benchmark(lamps, store):
+    """A tool that the catalogue had to rename is offered, called and judged by its own name."""
+    origin = replace(lamps.definitions[0].origin, original_name="lamp.set")
+    renamed = replace(lamps.definitions[0], name="lamp.set__2", origin=origin)
+    task = Task(
+        task_id="t",
+        category="c",
+        request="?",
+        offered=("lamp.set__2",),
+        expects=(
+            AllowedCalls(
+                calls=(AllowedCall(name="lamp.set__2", allowed={"room": ["a"], "state": ["on"]}),)
+            ),
+        ),
+    )
+    model = FunctionModel(
+        lambda request: [
+            ToolCall(
+                call_id="1", name=request.tools[0].name, arguments={"room": "a", "state": "on"}
+            )
+        ]
+    )
+    benchmark = Benchmark(name="b", tasks=(task,), definitions=(renamed,))
+    await evaluate(benchmark, model=model, store=store, run="r")
+    (episode,) = store.select()
+    assert episode.calls[0].name == "lamp.set"
+    assert episode.verdict.passed
+
+
+async def test_tools_can_be_retrieved(lamps, good, store):
+    """With retrieved tools the whole library is searched, and the trace is in the episode."""
+    await evaluate(
+        lamps, model=good, store=store, run="r", settings=EvaluationSettings(tools="retrieved")
+    )
+    episode = next(store.select())
+    assert "set_lamp" in episode.turns[0].retrieval.offered
+    assert episode.verdict.passed
+
+
+async def test_attempts_repeat_with_their_own_seed(lamps, store):
+    """Each attempt is kept under its number, and generates with the next seed."""
+    seeds = []
+
+    def answer(request):
+        seeds.append(request.settings.seed)
+        return "no"
+
+    settings = EvaluationSettings(attempts=3, settings=ModelSettings(seed=10))
+    outcome = await evaluate(
+        replace(lamps, tasks=lamps.tasks[:1]),
+        model=FunctionModel(answer),
+        store=store,
+        run="r",
+        settings=settings,
+    )
+    assert outcome.planned == 3
+    assert sorted(e.metadata["attempt"] for e in store.select()) == ["0", "1", "2"]
+    assert sorted(seeds) == [10, 11, 12]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_at_most_so_many_are_under_way(lamps, store, concurrency):
+    """Attempts run side by side, never more than asked for."""
+    now = most = 0
+
+    async def answer(request):
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.01)
+        now -= 1
+        return "no"
+
+    await evaluate(
+        lamps, model=FunctionModel(answer), store=store, run="r", concurrency=concurrency
+    )
+    assert most == concurrency
+
+
+async def test_progress_counts_to_the_end(lamps, good, store):
+    """Progress begins at nothing and ends with all attempts, passed and failed told apart."""
+    told = []
+    await evaluate(lamps, model=good, store=store, run="r", concurrency=1, listen=told.append)
+    assert [news.done for news in told] == [0, 1, 2, 3, 4]
+    assert told[-1].passed == 4
+    assert told[-1].label == "pass"
+
+
+async def test_history_and_instructions_come_before_the_request(lamps, store):
+    """A task's own system message and history stand before what the user asks."""
+    task = replace(lamps.tasks[0], instructions="Be brief.", history=(UserMessage(text="Hello"),))
+    model = FunctionModel(lambda _: "no")
+    settings = EvaluationSettings(instructions="You are an agent.")
+    await evaluate(
+        replace(lamps, tasks=(task,)), model=model, store=store, run="r", settings=settings
+    )
+    said = [message.text for message in model.requests[0].messages]
+    assert said == ["You are an agent.\n\nBe brief.", "Hello", task.request]
+
+
+async def test_a_task_that_can_not_be_asked_is_kept_apart(lamps, good, store):
+    """A task about a tool that nobody has is a fault of the task, with a reason; the rest goes on."""
+    broken = replace(lamps.tasks[0], offered=("set_lamps",))
+    outcome = await evaluate(
+        replace(lamps, tasks=(broken, *lamps.tasks[1:])), model=good, store=store, run="r"
+    )
+    assert outcome.finished == 4
+    (episode,) = (e for e in store.select() if e.verdict.fault)
+    assert episode.verdict.fault == "gold_error"
+    assert "Did you mean 'set_lamp'" in episode.error
+    assert len(good.requests) == 3
+
+
+async def test_a_world_that_can_not_be_made_is_a_fault(house, good, store):
+    """An environment that raises ends its own attempt only, and says what it raised."""
+
+    def flooded(task):
+        raise RuntimeError("the cellar is under water")
+
+    await evaluate(replace(house, environment=flooded), model=good, store=store, run="r")
+    (episode,) = store.select()
+    assert episode.verdict.fault == "gold_error"
+    assert "RuntimeError: the cellar is under water" in episode.error
+
+
+async def test_no_task_is_refused(lamps, good, store):
+    """An empty benchmark is a mistake and says so."""
+    with pytest.raises(UsageError, match="no tasks"):
+        await evaluate(replace(lamps, tasks=()), model=good, store=store, run="r")
