@@ -1,0 +1,79 @@
+"""The calls that an episode made, and where in it each of them stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from agentkit.episodes import Episode, Evidence
+from agentkit.messages import ToolCall
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MadeCalls:
+    """The calls of all turns of an episode, under ids that are unique.
+
+    Models may use an id twice in one conversation. Here each call goes by its position, so that a
+    finding about it can be put where it belongs.
+
+    Attributes:
+        calls: The calls in order, their ids replaced by their positions.
+        turns: The turn of each.
+        ids: The id that the model gave to each.
+        broke_off: How the run ended, when that was not the model's doing; empty otherwise.
+    """
+
+    calls: tuple[ToolCall, ...]
+    turns: tuple[int, ...]
+    ids: tuple[str, ...]
+    broke_off: str = ""
+
+    @classmethod
+    def of(cls, episode: Episode) -> MadeCalls:
+        """The calls of an episode."""
+        made = [
+            (turn, call)
+            for turn, step in enumerate(episode.turns)
+            for call in step.message.tool_calls
+        ]
+        return cls(
+            calls=tuple(replace(call, call_id=str(at)) for at, (_, call) in enumerate(made)),
+            turns=tuple(turn for turn, _ in made),
+            ids=tuple(call.call_id for _, call in made),
+            broke_off=_broke_off(episode),
+        )
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether calls that are not there were left out by the model.
+
+        Without this, an agent whose model can not be reached would be perfect at abstaining.
+        """
+        return bool(self.calls) or not self.broke_off
+
+    def unanswered(self) -> Iterator[Evidence]:
+        """A finding when the run broke off before the model had called anything."""
+        if not self.is_answer:
+            yield Evidence(kind="missing_answer", message=self.broke_off)
+
+    def placed(self, evidence: Iterable[Evidence]) -> Iterator[Evidence]:
+        """Findings about ``calls`` with the turn and the model's own id filled in."""
+        for finding in evidence:
+            if not finding.call_id:
+                yield finding
+            else:
+                at = int(finding.call_id)
+                yield replace(finding, turn=self.turns[at], call_id=self.ids[at])
+
+
+def share(matched: int, gold: int, made: MadeCalls) -> float:
+    """How many of the calls are right, of those that should be and of those that are."""
+    most = max(gold, len(made.calls))
+    return matched / most if most else float(made.is_answer)
+
+
+def _broke_off(episode: Episode) -> str:
+    if episode.stop_reason not in {"error", "cancelled"}:
+        return ""
+    why = f": {episode.error}" if episode.error else ""
+    return f"the run ended by {episode.stop_reason} before there was an answer{why}"

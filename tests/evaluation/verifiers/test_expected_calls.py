@@ -1,0 +1,235 @@
+"""Calls against gold calls: allowed values, exact calls, any call, no call."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from agentkit import ToolDefinition
+from agentkit.evaluation import AllowedCalls, AnyCall, ExactCalls, GoldCall, NoCall
+from agentkit.evaluation.verifiers import Scene, verifier_for
+from agentkit.metrics import AllowedCall
+
+LAMP = ToolDefinition.from_schema(
+    "set_lamp",
+    "Switch a lamp.",
+    {
+        "type": "object",
+        "properties": {
+            "room": {"type": "string"},
+            "state": {"type": "string", "enum": ["on", "off"], "default": "on"},
+            "level": {"type": "integer"},
+        },
+        "required": ["room"],
+    },
+)
+TIDE = ToolDefinition.from_schema(
+    "tide_table",
+    "High water.",
+    {"type": "object", "properties": {"harbour": {"type": "string"}}, "required": ["harbour"]},
+)
+SCENE = Scene(definitions=(LAMP, TIDE))
+KITCHEN = AllowedCall(name="set_lamp", allowed={"room": ["kitchen"], "state": ["off", ""]})
+AKER = AllowedCall(name="tide_table", allowed={"harbour": ["Aker"]})
+
+
+@pytest.fixture
+def judge():
+    """Judges an episode under an expectation."""
+
+    async def verdict(expectation, episode, scene=SCENE):
+        return await verifier_for(expectation, scene).verify(episode)
+
+    return verdict
+
+
+async def test_allowed_values_in_any_order_and_turn_pass(judge, episode, call):
+    """The calls of all turns are judged together, in whatever order they were made."""
+    made = episode([call("tide_table", harbour="aker")], [call("set_lamp", room="Kitchen")])
+    verdict = await judge(AllowedCalls(calls=(KITCHEN, AKER)), made)
+    assert (verdict.passed, verdict.score, verdict.evidence) == (True, 1.0, ())
+    assert verdict.verifier == "allowed_calls"
+
+
+async def test_a_wrong_value_is_placed(judge, episode, call):
+    """A finding names turn, call, tool and argument, also when a model uses an id twice."""
+    made = episode(
+        [call("tide_table", "a", harbour="Aker")],
+        [call("set_lamp", "a", room="kitchen", state="on")],
+    )
+    verdict = await judge(AllowedCalls(calls=(KITCHEN, AKER)), made)
+    (finding,) = verdict.evidence
+    assert (finding.kind, finding.turn, finding.call_id) == ("wrong_value", 1, "a")
+    assert (finding.tool, finding.parameter, finding.actual) == ("set_lamp", "state", "on")
+    assert verdict.score == 0.5
+    assert verdict.metrics["right_tools"] == 1.0
+
+
+@pytest.mark.parametrize("expects", [AllowedCalls, ExactCalls])
+async def test_more_or_fewer_calls_fail(judge, episode, call, expects):
+    """A missing and an unexpected call are findings, and the score is the share of right calls."""
+    lamp = call("set_lamp", room="kitchen")
+    gold = {
+        AllowedCalls: KITCHEN,
+        ExactCalls: GoldCall(name="set_lamp", arguments={"room": "kitchen", "state": "on"}),
+    }[expects]
+    none = await judge(expects(calls=(gold,)), episode(answer="Done."))
+    assert [(one.kind, one.tool) for one in none.evidence] == [("missing_call", "set_lamp")]
+    assert none.score == 0
+    twice = await judge(expects(calls=(gold,)), episode([lamp, call("tide_table", harbour="x")]))
+    assert [(one.kind, one.tool) for one in twice.evidence] == [("unexpected_call", "tide_table")]
+    assert twice.score == 0.5
+
+
+@pytest.mark.parametrize("expects", [AllowedCalls(calls=()), ExactCalls(calls=()), NoCall()])
+async def test_empty_gold_means_no_call(judge, episode, call, expects):
+    """Without gold calls the right answer is words, and one call is one too many."""
+    assert (await judge(expects, episode(answer="I can not."))).passed
+    verdict = await judge(expects, episode([call("set_lamp", room="x")]))
+    assert (verdict.passed, verdict.score) == (False, 0.0)
+    assert verdict.evidence[0].kind == "unexpected_call"
+    assert (verdict.evidence[0].turn, verdict.evidence[0].call_id) == (0, "set_lamp")
+
+
+@pytest.mark.parametrize("expects", [AllowedCalls(calls=()), ExactCalls(calls=()), NoCall()])
+@pytest.mark.parametrize("reason", ["error", "cancelled"])
+async def test_a_run_that_broke_off_is_no_abstention(judge, episode, expects, reason):
+    """A model that can not be reached is not credited with having called nothing."""
+    verdict = await judge(expects, episode(stop_reason=reason, error="no connection"))
+    assert (verdict.passed, verdict.score) == (False, 0.0)
+    assert verdict.evidence[0].kind == "missing_answer"
+    assert "no connection" in str(verdict.evidence[0])
+
+
+async def test_equal_under_the_schema_is_exact(judge, episode, call):
+    """Order, a number as text and a default left out make no difference."""
+    gold = GoldCall(name="set_lamp", arguments={"room": "hall", "state": "on", "level": 3})
+    made = episode([call("set_lamp", level="3", room="hall")])
+    assert (await judge(ExactCalls(calls=(gold,)), made)).passed
+    other = episode([call("set_lamp", level=True, room="hall")])
+    assert not (await judge(ExactCalls(calls=(gold,)), other)).passed
+
+
+async def test_differences_of_exact_calls_are_told_apart(judge, episode, call):
+    """An argument may be missing, unexpected, of a wrong type or of a wrong value."""
+    gold = GoldCall(name="set_lamp", arguments={"room": "hall", "level": 3})
+    made = episode([call("set_lamp", room="attic", level="high")])
+    found = (await judge(ExactCalls(calls=(gold,)), made)).evidence
+    assert [(one.kind, one.parameter) for one in found] == [
+        ("wrong_type", "level"),
+        ("wrong_value", "room"),
+    ]
+    made = episode([call("set_lamp", level=3, colour="red")])
+    found = (await judge(ExactCalls(calls=(gold,)), made)).evidence
+    assert [(one.kind, one.parameter) for one in found] == [
+        ("missing_argument", "room"),
+        ("unexpected_argument", "colour"),
+    ]
+    assert found[0].expected == "hall"
+
+
+async def test_left_over_calls_are_paired_for_the_fewest_differences(judge, episode, call):
+    """Evidence is about the nearest calls, not about those that happen to stand side by side."""
+    gold = tuple(
+        GoldCall(name="set_lamp", arguments={"room": room, "level": level})
+        for room, level in [("hall", 1), ("attic", 2)]
+    )
+    made = episode(
+        [
+            call("set_lamp", "a", room="attic", level=3),
+            call("set_lamp", "b", room="hall", level=4),
+        ]
+    )
+    found = (await judge(ExactCalls(calls=gold), made)).evidence
+    assert [(one.call_id, one.parameter, one.expected) for one in found] == [
+        ("b", "level", 1),
+        ("a", "level", 2),
+    ]
+
+
+async def test_another_tool_is_a_wrong_tool(judge, episode, call):
+    """A call in the place of a gold call is a wrong tool, not one missing and one too many."""
+    gold = GoldCall(name="set_lamp", arguments={"room": "hall"})
+    found = (
+        await judge(ExactCalls(calls=(gold,)), episode([call("tide_table", harbour="Aker")]))
+    ).evidence
+    assert [(one.kind, one.tool, one.actual) for one in found] == [
+        ("wrong_tool", "set_lamp", "tide_table")
+    ]
+
+
+@pytest.mark.parametrize(
+    "expects",
+    [
+        AllowedCalls(calls=(AKER,)),
+        ExactCalls(calls=(GoldCall(name="tide_table", arguments={"harbour": "Aker"}),)),
+        AnyCall(),
+    ],
+)
+async def test_unreadable_arguments_fail_with_the_reason(judge, episode, call, expects):
+    """A call whose arguments are not a JSON object is a finding of its own."""
+    verdict = await judge(expects, episode([call("tide_table", malformed='{"harbour": ')]))
+    assert [one.kind for one in verdict.evidence] == ["malformed_arguments"]
+    assert (verdict.evidence[0].turn, verdict.evidence[0].tool) == (0, "tide_table")
+
+
+async def test_any_call_needs_one_call(judge, episode, call):
+    """Whatever is called will do, and nothing will not."""
+    assert (await judge(AnyCall(), episode([call("set_lamp", room=1)]))).passed
+    assert (await judge(AnyCall(), episode(answer="No."))).evidence[0].kind == "missing_call"
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        AllowedCalls(calls=(AllowedCall(name="absent", allowed={}),)),
+        AllowedCalls(calls=(AllowedCall(name="tide_table", allowed={"harbour": "Aker"}),)),
+        AllowedCalls(calls=(AllowedCall(name="tide_table", allowed={"harbour": []}),)),
+        AllowedCalls(calls=(AllowedCall(name="tide_table", allowed={"harbour": 3}),)),
+        AllowedCalls(calls=(AllowedCall(name="tide_table", allowed={3: ["Aker"]}),)),
+        AllowedCalls(calls=(AllowedCall(name="tide_table", allowed=None),)),
+        AllowedCalls(calls=(AllowedCall(name=None, allowed={}),)),
+        AllowedCalls(calls=None),
+        AllowedCalls(calls=("tide_table",)),
+        ExactCalls(calls=(GoldCall(name="absent"),)),
+        ExactCalls(calls=(GoldCall(name="tide_table", arguments=["Aker"]),)),
+        ExactCalls(calls=(GoldCall(name="tide_table", arguments={"harbour": {1, 2}}),)),
+        ExactCalls(calls=(GoldCall(name="tide_table", arguments={"harbour": 10**5000}),)),
+        ExactCalls(calls=(GoldCall(name="tide_table", arguments={1: 1, "a": 2}),)),
+        ExactCalls(calls=({"name": "tide_table"},)),
+        ExactCalls(calls="tide_table"),
+    ],
+)
+async def test_broken_gold_is_a_gold_error(judge, episode, call, gold):
+    """What can not be right is a verdict with a reason, and says nothing about the agent."""
+    for made in (episode(answer="No."), episode([call("tide_table", harbour="Aker")])):
+        verdict = await judge(gold, made)
+        assert (verdict.passed, verdict.fault) == (False, "gold_error")
+        assert verdict.evidence[0].kind == "gold_error"
+        assert str(verdict.evidence[0])
+
+
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, 10**4000, "\u0410ker", None, [[[]]], {"a": {"b": 1}}, -0.0, ""]
+)
+@pytest.mark.parametrize(
+    "gold",
+    [
+        AllowedCalls(calls=(AKER,)),
+        ExactCalls(calls=(GoldCall(name="tide_table", arguments={"harbour": "Aker"}),)),
+    ],
+)
+async def test_odd_values_are_wrong_values(judge, episode, call, value, gold):
+    """NaN, huge integers, look-alike letters and nested data are compared like any value."""
+    verdict = await judge(gold, episode([call("tide_table", harbour=value)]))
+    assert (verdict.passed, verdict.fault) == (False, None)
+    assert {one.parameter for one in verdict.evidence} == {"harbour"}
+
+
+async def test_calls_of_unknown_tools_are_judged(judge, episode, call):
+    """A call to a tool that does not exist is a wrong call, not an error of the verifier."""
+    made = episode([call("no_such_tool", x=1)])
+    gold = ExactCalls(calls=(GoldCall(name="tide_table", arguments={"harbour": "Aker"}),))
+    for expects in (AllowedCalls(calls=(AKER,)), gold):
+        assert [one.kind for one in (await judge(expects, made)).evidence] == ["wrong_tool"]
