@@ -11,28 +11,39 @@ if TYPE_CHECKING:
         EnvironmentFactory,
         ToolsEnvironment,
         environment_from,
+        with_tools,
     )
-    from agentkit.evaluation.benchmarks.loading import benchmark_names, load_benchmark
+    from agentkit.evaluation.benchmarks.gsm8k import gsm8k_benchmark
+    from agentkit.evaluation.benchmarks.humaneval import fetch_humaneval, humaneval_benchmark
+    from agentkit.evaluation.benchmarks.loading import BENCHMARKS, load_benchmark
     from agentkit.evaluation.benchmarks.task_files import dump_tasks, load_tasks
 
 __all__ = [
+    "BENCHMARKS",
     "EnvironmentFactory",
     "ToolsEnvironment",
-    "benchmark_names",
     "dump_tasks",
     "environment_from",
+    "fetch_humaneval",
+    "gsm8k_benchmark",
+    "humaneval_benchmark",
     "load_benchmark",
     "load_tasks",
+    "with_tools",
 ]
 
 _MODULES = {
+    "BENCHMARKS": "agentkit.evaluation.benchmarks.loading",
     "EnvironmentFactory": "agentkit.evaluation.benchmarks.environments",
     "ToolsEnvironment": "agentkit.evaluation.benchmarks.environments",
-    "benchmark_names": "agentkit.evaluation.benchmarks.loading",
     "dump_tasks": "agentkit.evaluation.benchmarks.task_files",
     "environment_from": "agentkit.evaluation.benchmarks.environments",
+    "fetch_humaneval": "agentkit.evaluation.benchmarks.humaneval",
+    "gsm8k_benchmark": "agentkit.evaluation.benchmarks.gsm8k",
+    "humaneval_benchmark": "agentkit.evaluation.benchmarks.humaneval",
     "load_benchmark": "agentkit.evaluation.benchmarks.loading",
     "load_tasks": "agentkit.evaluation.benchmarks.task_files",
+    "with_tools": "agentkit.evaluation.benchmarks.environments",
 }
 
 __getattr__ = lazy_door(__name__, _MODULES)

@@ -44,40 +44,75 @@ class ToolsEnvironment:
         return {}
 
 
+def with_tools(tools: Iterable[Tool]) -> EnvironmentFactory:
+    """The same tools for every task, which act on no world of their own.
+
+    Args:
+        tools: The tools, bound; a ``Library`` will do.
+    """
+    given = tuple(tools)
+
+    def made(_task: Task) -> Environment:
+        return ToolsEnvironment(given)
+
+    return made
+
+
 def environment_from(target: str) -> EnvironmentFactory:
-    """What makes environments, out of a Python file or module. The file is run.
+    """What makes environments, out of a Python file or module. The code in it runs.
 
     Args:
         target: ``path/to/file.py:Name`` or ``package.module:Name``. ``Name`` is a class or a
             function that takes a ``Task`` and gives an ``Environment``: an object with the methods
-            ``tools()`` and ``state()``. Without ``:Name`` the module's only such class is taken.
+            ``tools()`` and ``state()``. It may also be a library or a list of tools. Without
+            ``:Name`` the module's only class of that kind is taken, or all tools of a module that
+            has no such class.
 
     Raises:
         UsageError: It can not be imported, or makes no environments.
     """
     place, _, name = target.partition(":")
     module = import_place(place)
-    made = getattr(module, name, None) if name else _only_environment(vars(module), target)
+    if not name:
+        return _of_module(vars(module), target)
+    made = getattr(module, name, None)
     if made is None:
         names = ", ".join(sorted(known for known in vars(module) if not known.startswith("_")))
         raise UsageError(f"{target}: {place} has no {name!r}; it has: {names}")
-    if not callable(made) or not _takes_a_task(made):
+    if isinstance(made, Iterable) and not inspect.isclass(made):
+        return with_tools(_all_tools(made, target))
+    if isinstance(made, Tool) or not callable(made) or not _takes_a_task(made):
         raise UsageError(
-            f"{target}: {name or made!r} has to be a class or a function that takes one argument, "
-            "the task; write def __init__(self, task)"
+            f"{target}: {name} has to be a class or a function that takes one argument, the task; "
+            "write def __init__(self, task)"
         )
     return cast("EnvironmentFactory", made)
 
 
-def _only_environment(names: JsonObject, target: str) -> object:
+def _of_module(names: JsonObject, target: str) -> EnvironmentFactory:
     found = [value for value in names.values() if _is_environment(value, names["__name__"])]
+    tools = [value for value in names.values() if isinstance(value, Tool)]
+    if not found and tools:
+        return with_tools(tools)
     if len(found) != 1:
         known = ", ".join(sorted(value.__name__ for value in found)) or "none"
         raise UsageError(
-            f"{target}: expected one class with the methods tools() and state(), found {known}; "
-            f"say which: {target}:Name"
+            f"{target}: expected one class with the methods tools() and state(), or functions "
+            f"decorated with @tool; found these classes: {known}; say which: {target}:Name"
         )
-    return found[0]
+    if not _takes_a_task(found[0]):
+        raise UsageError(
+            f"{target}: {found[0].__name__} does not take the task; write def __init__(self, task)"
+        )
+    return cast("EnvironmentFactory", found[0])
+
+
+def _all_tools(values: Iterable[object], target: str) -> list[Tool]:
+    given = list(values)
+    tools = [value for value in given if isinstance(value, Tool)]
+    if not tools or len(tools) != len(given):
+        raise UsageError(f"{target}: expected nothing but tools; decorate functions with @tool")
+    return tools
 
 
 def _is_environment(value: object, module: str) -> bool:

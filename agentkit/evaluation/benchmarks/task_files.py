@@ -7,16 +7,16 @@ A row that is no task never stops the others: it is reported with its line and t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation.benchmarks.checked_records import RecordError
-from agentkit.evaluation.benchmarks.environments import EnvironmentFactory, ToolsEnvironment
+from agentkit.evaluation.benchmarks.environments import EnvironmentFactory, with_tools
 from agentkit.evaluation.benchmarks.json_lines import JsonLine, as_json_value, read_json_lines
 from agentkit.evaluation.benchmarks.task_checks import task_problems
 from agentkit.evaluation.benchmarks.task_records import task_from_json, task_to_json
-from agentkit.evaluation.task import Benchmark, Environment, LeftOut, Task
+from agentkit.evaluation.task import Benchmark, LeftOut, Task
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
@@ -59,7 +59,7 @@ def load_tasks(
             '{"id": "sum-1", "request": "What is 2 + 2?", "expects": {"number": 4}}'
         )
     if environment is None and any(tool.is_bound for tool in given):
-        environment = _with_tools(given)
+        environment = with_tools(given)
     return Benchmark(
         name=name or path.name.removesuffix(".gz").removesuffix(".jsonl"),
         tasks=tuple(reading.tasks),
@@ -86,13 +86,6 @@ def dump_tasks(tasks: Iterable[Task], path: Path) -> None:
             ) from error
         lines.append(json.dumps(record, ensure_ascii=False))
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
-
-
-def _with_tools(tools: tuple[Tool, ...]) -> Callable[[Task], Environment]:
-    def made(_task: Task) -> Environment:
-        return ToolsEnvironment(tools)
-
-    return made
 
 
 class _Reading:
