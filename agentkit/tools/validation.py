@@ -8,8 +8,9 @@ Nothing here ever fetches a remote ``$ref``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
@@ -23,7 +24,7 @@ from agentkit.tools.sources.dialects import normalise_parameters
 from agentkit.tools.wording import BrokenRule, problems_of
 
 if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator
+    from jsonschema import Draft202012Validator, FormatChecker
     from jsonschema.exceptions import ValidationError
 
 __all__ = ["ArgumentProblem", "ArgumentValidator", "validate_arguments"]
@@ -165,18 +166,33 @@ def _usefulness(problem: ArgumentProblem) -> int:
 
 def _build(schema: JsonObject) -> Draft202012Validator:
     """A validator that knows our formats and patterns, and no way to the network."""
+    from referencing.jsonschema import EMPTY_REGISTRY
+
+    made: Draft202012Validator = _dialect().kind(
+        schema, registry=EMPTY_REGISTRY, format_checker=_dialect().formats
+    )
+    return made
+
+
+class _Dialect(NamedTuple):
+    """JSON Schema as we read it: the class of validators, and what formats mean."""
+
+    kind: type[Draft202012Validator]
+    formats: FormatChecker
+
+
+@cache  # making a class costs two milliseconds, and every tool has a validator of its own
+def _dialect() -> _Dialect:
     from jsonschema import Draft202012Validator, FormatChecker
     from jsonschema.validators import extend
-    from referencing.jsonschema import EMPTY_REGISTRY
 
     checker = FormatChecker(formats=())
     for name, holds in FORMATS.items():
         checker.checks(name)(lambda value, holds=holds: not isinstance(value, str) or holds(value))
-    bounded = extend(  # type: ignore[no-untyped-call]  # its stubs leave it untyped
+    kind = extend(  # type: ignore[no-untyped-call]  # its stubs leave it untyped
         Draft202012Validator, validators={"pattern": _pattern}
     )
-    built: Draft202012Validator = bounded(schema, registry=EMPTY_REGISTRY, format_checker=checker)
-    return built
+    return _Dialect(kind=kind, formats=checker)
 
 
 def _pattern(
