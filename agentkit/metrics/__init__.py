@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agentkit.metrics.assignment import optimal_assignment
     from agentkit.metrics.calls import CanonicalCall, calls_equal, canonical_calls
     from agentkit.metrics.comparable import CallLike
+    from agentkit.metrics.fields import FieldKind, field_kind, texts_agree
     from agentkit.metrics.overlap import (
         CallPair,
         Overlap,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
         call_similarity,
         difficulty,
     )
+    from agentkit.metrics.rewards import reward_r1, reward_r2, reward_r3
+    from agentkit.metrics.tooldna import ToolDnaMetrics, tooldna_metrics
 
 __all__ = [
     "AllowedCall",
@@ -35,20 +38,28 @@ __all__ = [
     "CallLike",
     "CallPair",
     "CanonicalCall",
+    "FieldKind",
     "GoldCalls",
     "GoldProblem",
     "Mismatch",
     "MismatchKind",
     "Overlap",
+    "ToolDnaMetrics",
     "UnmatchedCall",
     "call_overlap",
     "call_similarity",
     "calls_equal",
     "canonical_calls",
     "difficulty",
+    "field_kind",
     "gold_problems",
     "match_allowed_values",
     "optimal_assignment",
+    "reward_r1",
+    "reward_r2",
+    "reward_r3",
+    "texts_agree",
+    "tooldna_metrics",
 ]
 
 _MODULES = {
@@ -57,20 +68,28 @@ _MODULES = {
     "CallLike": "agentkit.metrics.comparable",
     "CallPair": "agentkit.metrics.overlap",
     "CanonicalCall": "agentkit.metrics.calls",
+    "FieldKind": "agentkit.metrics.fields",
     "GoldCalls": "agentkit.metrics.allowed_values",
     "GoldProblem": "agentkit.metrics.allowed_values",
     "Mismatch": "agentkit.metrics.allowed_values",
     "MismatchKind": "agentkit.metrics.allowed_values",
     "Overlap": "agentkit.metrics.overlap",
+    "ToolDnaMetrics": "agentkit.metrics.tooldna",
     "UnmatchedCall": "agentkit.metrics.allowed_values",
     "call_overlap": "agentkit.metrics.overlap",
     "call_similarity": "agentkit.metrics.overlap",
     "calls_equal": "agentkit.metrics.calls",
     "canonical_calls": "agentkit.metrics.calls",
     "difficulty": "agentkit.metrics.overlap",
+    "field_kind": "agentkit.metrics.fields",
     "gold_problems": "agentkit.metrics.allowed_values",
     "match_allowed_values": "agentkit.metrics.allowed_values",
     "optimal_assignment": "agentkit.metrics.assignment",
+    "reward_r1": "agentkit.metrics.rewards",
+    "reward_r2": "agentkit.metrics.rewards",
+    "reward_r3": "agentkit.metrics.rewards",
+    "texts_agree": "agentkit.metrics.fields",
+    "tooldna_metrics": "agentkit.metrics.tooldna",
 }
 
 __getattr__ = lazy_door(__name__, _MODULES)

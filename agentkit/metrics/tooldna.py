@@ -1,0 +1,210 @@
+"""ToolDNA's seven metrics of a tool-calling answer, with its gates against inflated scores.
+
+Source: ToolDNA, appendix C.3.1. Each metric is 1, 0.5 or 0:
+
+=============  ===================================================================================
+Format         1 if the output has all required tags; a fact that the caller knows.
+ToolParsed     1 if the tool calls could be parsed; a fact, and no call may be malformed.
+ToolName       1 for the same tools as the gold calls, .5 for some of them, else 0.
+ParamName      1 for the same parameters, .5 for more than those, 0 when one is missing.
+ParamValue     1 for the same values, .5 for free texts that agree and for supersets, else 0.
+PerfectMatch   1 if the calls are the gold calls.
+Resolution     1 if Format = ToolParsed = 1 and ToolName, ParamName, ParamValue are all positive.
+=============  ===================================================================================
+
+The gates ("Anti-Inflation Rules"): a required parameter that is missing gives 0, a valid superset
+gives .5, structured fields are compared exactly, and only free text may agree in part
+(``agentkit.metrics.fields`` says what is free text and what agrees).
+
+Where the paper is silent or says two things, and what holds here:
+
+* **One wrong value of several.** "Partially matched parameter values" would make it .5. In the
+  paper's own case 2 (table 6) two of three values are right and ParamValue is 0.0. So the gates
+  decide: one structured value that is wrong gives 0. Case 1 (table 5), a free text that agrees,
+  gives .5. Both total rewards that the tables print, .625 and .5, are R2's; R1 would be 0 and 0, R3
+  .5 and 0, although the text calls R3 the best design.
+* **Missing "required" parameters.** Required is what the gold call states ("any required parameter
+  present in the ground truth"), except where leaving it out means the same, because the gold value
+  is the parameter's default ("omitted optional parameters (where defaults suffice)").
+* **Supersets.** The rule speaks of parameters and shows lists (``['price', 'mileage']``); it is
+  applied to both, and to whole calls. A superset is valid when what is added is declared by the
+  tool and fits its schema, and for an added call when its tool does not declare that it writes or
+  destroys: the paper wants "extra safe information". What is added beyond that was hallucinated: 0.
+  A superset counts .5 in ParamName and in ParamValue.
+* **Lists** follow subset and superset logic where they select something: items are strings, or
+  ``uniqueItems`` is declared. In another order they are the same selection but not the same
+  argument: .5. Other lists, such as coordinates, are compared exactly.
+* **Objects** are graded like the arguments of a call, field by field.
+* **Several calls** are paired one to one with gold calls of the same tool, so that first the values
+  and then the names agree best (``optimal_assignment``); the worst pair decides. A gold call
+  without a partner misses all its parameters: 0.
+* **Parameters of a wrong tool** give nothing. The authors' implementation must do otherwise: their
+  tables have ParamName above ToolName (.5498 and .5095 in table 1). PerfectMatch and
+  Resolution are the same either way; R2 can only be lower here.
+* **No gold call** (abstention): no call gives 1 throughout, any call 0 in the five metrics that
+  compare calls.
+* **What could not be parsed** can not be compared: with ToolParsed = 0 all but Format is 0.
+* **PerfectMatch** does not depend on Format, which the rewards subtract already. Resolution, by its
+  formula, is 1 for a perfect match too, though the text says that it focuses on non-exact ones.
+* **Equality** of values is canonical (``agentkit.metrics.calls``): ``"3"`` is 3 for an integer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agentkit.metrics.assignment import optimal_assignment
+from agentkit.metrics.comparable import (
+    CallLike,
+    ComparableCall,
+    Definitions,
+    by_name,
+    comparable_call,
+)
+from agentkit.metrics.fields import FieldKind
+from agentkit.metrics.grading import PARTLY, RIGHT, WRONG, CallGrade, Grade, grade_call
+from agentkit.tools.fit import fits
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolDnaMetrics:
+    """The seven metrics of one answer (ToolDNA, appendix C.3.1).
+
+    Attributes:
+        format: Format.
+        tool_parsed: ToolParsed.
+        tool_name: ToolName.
+        param_name: ParamName.
+        param_value: ParamValue.
+        perfect_match: PerfectMatch.
+        resolution: Resolution.
+    """
+
+    format: Grade
+    tool_parsed: Grade
+    tool_name: Grade
+    param_name: Grade
+    param_value: Grade
+    perfect_match: Grade
+    resolution: Grade
+
+    def to_json(self) -> dict[str, float]:
+        """The metrics as numbers by name, as ``Verdict.metrics`` keeps them."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+def tooldna_metrics(
+    calls: Sequence[CallLike],
+    gold: Sequence[CallLike],
+    definitions: Definitions,
+    *,
+    format_ok: bool = True,
+    parsed_ok: bool = True,
+    kinds: Mapping[str, FieldKind] | None = None,
+) -> ToolDnaMetrics:
+    """The seven metrics of an answer; see the module's text for the rules.
+
+    Args:
+        calls: What was called. A ``ToolCall`` that is ``malformed`` was not parsed.
+        gold: The gold calls; none when the right answer is no call.
+        definitions: The tools that may be called.
+        format_ok: Whether the output had the structure that was asked for.
+        parsed_ok: Whether the calls could be read out of the output.
+        kinds: How to compare the values of parameters, by ``tool.parameter``, where the rule of
+            ``field_kind`` is not right for them.
+
+    Example:
+        >>> from agentkit import ToolDefinition
+        >>> from agentkit.messages import ToolCall
+        >>> search = ToolDefinition.from_schema(
+        ...     "search_used_cars",
+        ...     "Search the inventory.",
+        ...     {"type": "object", "properties": {"query": {"type": "string"}}},
+        ... )
+        >>> def search_for(query):
+        ...     return [ToolCall(call_id="1", name=search.name, arguments={"query": query})]
+        >>> found = tooldna_metrics(search_for("Passat"), search_for("Passat380"), [search])
+        >>> found.param_name, found.param_value, found.perfect_match, found.resolution
+        (1.0, 0.5, 0.0, 1.0)
+    """
+    known = by_name(definitions)
+    made = [comparable_call(call, known) for call in calls]
+    wanted = [comparable_call(call, known) for call in gold]
+    is_parsed = parsed_ok and all(call.is_readable for call in made)
+    tools, parameters = WRONG, CallGrade()
+    if is_parsed:
+        tools = _grade_tools(made, wanted)
+        parameters = _grade_parameters(made, wanted, kinds or {})
+    compared = (tools, parameters.names, parameters.values)
+    return ToolDnaMetrics(
+        format=_grade(format_ok),
+        tool_parsed=_grade(is_parsed),
+        tool_name=tools,
+        param_name=parameters.names,
+        param_value=parameters.values,
+        perfect_match=_grade(min(compared) == RIGHT),
+        resolution=_grade(format_ok and is_parsed and min(compared) > WRONG),
+    )
+
+
+def _grade(holds: bool) -> Grade:  # noqa: FBT001  # it turns a truth value into a number
+    return RIGHT if holds else WRONG
+
+
+def _grade_tools(made: Sequence[ComparableCall], wanted: Sequence[ComparableCall]) -> Grade:
+    called, gold = Counter(call.name for call in made), Counter(call.name for call in wanted)
+    if called == gold:
+        return RIGHT
+    return PARTLY if called & gold else WRONG
+
+
+def _grade_parameters(
+    made: Sequence[ComparableCall],
+    wanted: Sequence[ComparableCall],
+    kinds: Mapping[str, FieldKind],
+) -> CallGrade:
+    """ParamName and ParamValue of the best pairing."""
+    if not wanted:
+        return CallGrade() if made else CallGrade(names=RIGHT, values=RIGHT)
+    if len(made) < len(wanted):
+        return CallGrade()
+    table = [[grade_call(call, gold, kinds) for call in made] for gold in wanted]
+    pairs = optimal_assignment([[_weight(one, len(made) + 1) for one in row] for row in table])
+    found = [table[row][column] for row, column in pairs]
+    paired = {column for _, column in pairs}
+    added = [call for at, call in enumerate(made) if at not in paired]
+    most = RIGHT if not added else PARTLY if all(map(_is_harmless, added)) else WRONG
+    return CallGrade(
+        names=min(most, *(one.names for one in found)),
+        values=min(most, *(one.values for one in found)),
+    )
+
+
+def _weight(grade: CallGrade, base: int) -> int:
+    """A number that adds up to the order in which pairings are better than one another.
+
+    First counts how many pairs have values that are at least partly right, then how many are right,
+    then the same for names. As the worst pair decides, no other pairing gives better grades.
+    """
+    digits = (
+        grade.values > WRONG,
+        grade.values == RIGHT,
+        grade.names > WRONG,
+        grade.names == RIGHT,
+    )
+    weight = 0
+    for digit in digits:
+        weight = weight * base + digit
+    return weight
+
+
+def _is_harmless(call: ComparableCall) -> bool:
+    """Whether an added call is a valid one, of a tool that is not known to change things."""
+    if call.definition is None:
+        return False
+    signature = call.definition.signature
+    stated = {name: call.values[name] for name in call.given}
+    may_harm = signature.effects.writes is True or signature.effects.destructive is True
+    return not may_harm and fits(stated, signature.parameters) is not False
