@@ -1,6 +1,6 @@
 """6. Why it failed: labels for turns, and failures in words that a model can act on.
 
-``diagnose`` itself is in the module of its name: ``from agentkit.diagnosis.diagnose import diagnose``.
+``diagnose`` is in the module of its own name: ``agentkit.diagnosis.diagnose.diagnose``.
 """
 
 from __future__ import annotations
@@ -11,13 +11,31 @@ from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
     from agentkit.diagnosis.diagnose import diagnose_conversation
+    from agentkit.diagnosis.labels import PRECEDENCE, dominant, label_distribution
+    from agentkit.diagnosis.profile import FailureProfile
+    from agentkit.diagnosis.rates import FailureRate, PositionLabels
     from agentkit.diagnosis.wording import describe_failure
 
-__all__ = ["describe_failure", "diagnose_conversation"]
+__all__ = [
+    "PRECEDENCE",
+    "FailureProfile",
+    "FailureRate",
+    "PositionLabels",
+    "describe_failure",
+    "diagnose_conversation",
+    "dominant",
+    "label_distribution",
+]
 
 _MODULES = {
+    "FailureProfile": "agentkit.diagnosis.profile",
+    "FailureRate": "agentkit.diagnosis.rates",
+    "PRECEDENCE": "agentkit.diagnosis.labels",
+    "PositionLabels": "agentkit.diagnosis.rates",
     "describe_failure": "agentkit.diagnosis.wording",
     "diagnose_conversation": "agentkit.diagnosis.diagnose",
+    "dominant": "agentkit.diagnosis.labels",
+    "label_distribution": "agentkit.diagnosis.labels",
 }
 
 __getattr__ = lazy_door(__name__, _MODULES)

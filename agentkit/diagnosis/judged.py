@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agentkit.diagnosis.findings import Finding, Step
 from agentkit.diagnosis.labels import LABEL_OF_EVIDENCE
@@ -82,9 +82,14 @@ class VerdictReader:
             ran = [step for step in ran if step.call.name == item.tool]
         if not ran:  # nothing was done that could have had the wrong effect
             return self._finding("missing_tool_call", item, at)
-        if at is None:
-            at = self._without_effect(ran) if item.kind == "state_differs" else None
-        return self._finding("state_mismatch", item, ran[-1].turn if at is None else at)
+        if at is None and item.kind == "state_differs":
+            at = self._without_effect(ran)
+        turn = ran[-1].turn if at is None else at
+        there = [step.call for step in ran if step.turn == turn]
+        found = self._finding("state_mismatch", item, turn)
+        if found.call is not None or len(there) != 1:
+            return found
+        return replace(found, call=there[0], tool=there[0].name)
 
     def _without_effect(self, ran: Sequence[Step]) -> int | None:
         """The last turn that wrote in vain, else the last that changed the state."""

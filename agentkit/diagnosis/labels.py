@@ -9,10 +9,11 @@ what is counted about it can not disagree.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from agentkit.episodes.diagnosis import FailureLabel
+from agentkit.episodes.diagnosis import Diagnosis, FailureLabel
 from agentkit.episodes.verdict import EvidenceKind
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
 
@@ -112,6 +113,31 @@ def ranked(labels: Iterable[FailureLabel]) -> tuple[FailureLabel, ...]:
     return tuple(sorted(distinct, key=_RANK.__getitem__))
 
 
+def label_distribution(diagnosis: Diagnosis) -> dict[FailureLabel, float]:
+    """The share of each label among the turns of one episode, the largest first (SEAL, eq. 10).
+
+    Empty for an episode without turns, and for one that stays out of all statistics.
+
+    Example:
+        >>> from agentkit.episodes import TurnDiagnosis
+        >>> turns = [TurnDiagnosis(turn=0, label="pass"), TurnDiagnosis(turn=1, label="pass")]
+        >>> label_distribution(Diagnosis(label="pass", turns=tuple(turns)))
+        {'pass': 1.0}
+    """
+    if diagnosis.is_excluded:
+        return {}
+    counts = by_weight(Counter(turn.label for turn in diagnosis.turns))
+    return {label: count / len(diagnosis.turns) for label, count in counts.items()}
+
+
+def by_weight(weights: Mapping[FailureLabel, float]) -> dict[FailureLabel, float]:
+    """Weights by label, the heaviest first; equal ones in the order of precedence."""
+    order = sorted(
+        weights, key=lambda label: (-weights[label], _RANK.get(label, len(_RANK)), label)
+    )
+    return {label: weights[label] for label in order}
+
+
 def label_of_failure(
     failure: ToolFailure, arguments: JsonObject = MappingProxyType({})
 ) -> FailureLabel | None:
@@ -141,25 +167,29 @@ def label_of_failure(
 
 
 def blamed_argument(failure: ToolFailure, arguments: JsonObject) -> str | None:
-    """The argument that the exception of a tool complains about; None when it is about none.
+    """The argument that an error of a tool complains about; None when it is about none.
 
-    A ``ValueError`` is Python's word for an argument of the right type with an inappropriate value.
-    Any other exception counts only when it quotes a text that the call has given.
+    A ``ValueError`` is Python's word for an argument of the right type with an inappropriate
+    value. Any other error counts only when it quotes a text that the call has given: a word of
+    lower-case letters in quotation marks, anything less usual also without.
+
+    Args:
+        failure: What the tool raised, or returned in place of a result.
+        arguments: The arguments of the call.
 
     Returns:
-        The argument's name; empty when the exception does not say which.
+        The argument's name; empty when the error does not say which.
     """
     for name, value in arguments.items():
-        if (
-            isinstance(value, str)
-            and len(value) >= _SHORTEST_QUOTE
-            and _quotes(failure.rule, value)
-        ):
+        if isinstance(value, str) and _quotes(failure.rule, value):
             return name
     return "" if failure.cause == "ValueError" else None
 
 
 def _quotes(sentence: str, value: str) -> bool:
-    return (
-        value in sentence and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", sentence) is not None
-    )
+    if len(value) < _SHORTEST_QUOTE or value not in sentence:
+        return False
+    text = re.escape(value)
+    is_usual = value.isalpha() and value.islower()
+    pattern = rf"(['\"`]){text}\1" if is_usual else rf"(?<!\w){text}(?!\w)"
+    return re.search(pattern, sentence) is not None

@@ -97,40 +97,32 @@ def _recovery(
 
 def _carried(recovery: Recovery, steps: Steps, library: Library) -> Recovery:
     """A pending failure after one more episode, in which the user may have left the matter."""
-    settled = _settled(recovery, {recovery.tool}, steps, library, after=-1)
-    is_about_it = settled.outcome in {"recovered", "repeated", "failed_again"}
-    return settled if is_about_it and _tries(recovery.tool, steps) else recovery
-
-
-def _tries(tool: str, steps: Steps) -> bool:
-    return any(step.call.name == tool for turn in steps for step in turn)
+    tried = any(step.call.name == recovery.tool for turn in steps for step in turn)
+    return _settled(recovery, {recovery.tool}, steps, library, after=-1) if tried else recovery
 
 
 def _settled(
     recovery: Recovery, names: set[str], steps: Steps, library: Library, *, after: int
 ) -> Recovery:
     """The first later turn that calls the tool decides; if none does, what else was called."""
-    others: RecoveryOutcome = "abandoned"
-    ended: int | None = None
+    replaced: int | None = None
     for turn, made in enumerate(steps[after + 1 :], after + 1):
         again = [step for step in made if step.call.name in names]
         if again:
             return replace(recovery, outcome=_outcome(recovery, again, library), ended=turn)
-        if made and others != "replaced":
-            worked = any(step.has_run for step in made)
-            outcome: RecoveryOutcome = "replaced" if worked else "failed_again"
-            if outcome != others:
-                others, ended = outcome, turn
-    if after + 1 >= len(steps):
-        return recovery
-    return replace(recovery, outcome=others, ended=ended)
+        if replaced is None and any(step.has_run for step in made):
+            replaced = turn
+    if replaced is not None:
+        return replace(recovery, outcome="replaced", ended=replaced)
+    reacted = after + 1 < len(steps)
+    return replace(recovery, outcome="abandoned") if reacted else recovery
 
 
 def _outcome(recovery: Recovery, again: Sequence[Step], library: Library) -> RecoveryOutcome:
     if any(step.failure is None for step in again):
         return "recovered"
-    same = any(_digest(step.call, library) == recovery.arguments for step in again)
-    return "repeated" if same else "failed_again"
+    digests = {_digest(step.call, library) for step in again} - {""}
+    return "repeated" if recovery.arguments in digests else "failed_again"
 
 
 def _again(recovery: Recovery, made: Sequence[Step]) -> ToolCall | None:
@@ -139,7 +131,10 @@ def _again(recovery: Recovery, made: Sequence[Step]) -> ToolCall | None:
 
 
 def _digest(call: ToolCall, library: Library) -> str:
-    """What tells calls of one tool apart, short enough to be kept in a record."""
+    """What tells calls of one tool apart, short enough for a record; empty when nothing does."""
     tool = library.get(call.name)
-    canonical = canonical_calls([call], [] if tool is None else [tool.definition])[0]
+    try:
+        canonical = canonical_calls([call], [] if tool is None else [tool.definition])[0]
+    except (RecursionError, TypeError, ValueError):  # no JSON: it counts as unlike any other
+        return ""
     return hashlib.sha256(canonical.arguments.encode("utf-8", "replace")).hexdigest()[:16]

@@ -3,12 +3,19 @@
 SEAL (section 3.3) finds that a model recovers when the feedback names the rule and the way out,
 not when it repeats an exception. Every failure is worded in the same order: what happened, what
 is allowed, what to do next. A stack trace never reaches the model.
+
+The way out goes by the class of the failure, which is that of its label in
+``agentkit.diagnosis.labels``: a call that could not be read is written again in its format, wrong
+arguments are changed, and what is no fault of the call is not tried over and over (SEAL, appendix
+D.3). All that is said is made of the call, its schema and the tool's own words, so there is
+nothing in it that could tell the right answer.
 """
 
 from __future__ import annotations
 
 import json
 
+from agentkit.diagnosis.labels import label_of_failure
 from agentkit.messages import FailureKind, ToolFailure
 
 _OPENINGS: dict[FailureKind, str] = {
@@ -26,7 +33,10 @@ _OPENINGS: dict[FailureKind, str] = {
 }
 
 _WAYS_OUT: dict[FailureKind, str] = {
-    "malformed_arguments": "Send the call again with valid JSON.",
+    "malformed_arguments": (
+        "Send the call again; its arguments are one JSON object with nothing around it, names and "
+        "texts in double quotes, all brackets closed."
+    ),
     "unknown_tool": "Use only the tools that are offered.",
     "invalid_arguments": "Correct the arguments and call it again.",
     "contract_violated": "Change the arguments so that the condition holds, and call it again.",
@@ -38,6 +48,12 @@ _WAYS_OUT: dict[FailureKind, str] = {
     "denied": "Do not repeat the call; ask the user how to continue.",
     "limit_exceeded": "Answer with what is known so far.",
 }
+
+_BLAMED_WAY_OUT = (
+    "Change the argument that the error is about and call it again; if the arguments are right, "
+    "tell the user what failed."
+)
+"""For an exception that complains about the arguments; see ``blamed_argument``."""
 
 _FINAL_WAY_OUT = "Do not repeat this call; continue without it or tell the user."
 
@@ -67,8 +83,15 @@ def describe_failure(name: str, failure: ToolFailure) -> str:
         lines.append(f"Schema of {where}: {_shortened(excerpt)}")
     if failure.nearest:
         lines.append(f"Nearest: {', '.join(failure.nearest)}.")
-    lines.append(_WAYS_OUT[failure.kind] if failure.retryable else _FINAL_WAY_OUT)
+    lines.append(_way_out(failure))
     return "\n".join(lines)
+
+
+def _way_out(failure: ToolFailure) -> str:
+    if not failure.retryable:
+        return _FINAL_WAY_OUT
+    is_blamed = failure.kind == "tool_error" and label_of_failure(failure) == "argument_mismatch"
+    return _BLAMED_WAY_OUT if is_blamed else _WAYS_OUT[failure.kind]
 
 
 def _sentence(text: str) -> str:

@@ -30,8 +30,8 @@ RecoveryOutcome = Literal[
     "recovered",  # a later call of the tool succeeded
     "replaced",  # the model went on with another tool, which succeeded
     "repeated",  # the same call was made again and failed again
-    "failed_again",  # another call failed as well
-    "abandoned",  # the model made no further call
+    "failed_again",  # another call of the tool failed as well
+    "abandoned",  # no further call of the tool, nor one of another tool that succeeded
     "open",  # the run ended before the model could react
 ]
 

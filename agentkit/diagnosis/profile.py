@@ -1,0 +1,358 @@
+"""``FailureProfile``: which tools, parameters and turns fail, and how, over many episodes.
+
+SEAL calls it the failure profile of a policy (section 3.5, equation 14), summed over the diagnoses
+of recent rollouts. Here it serves the runtime as well: passes are counted beside failures, so that
+there are rates and not just numbers; old observations fade; and replicas that observe different
+episodes can put their profiles together in any order.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from agentkit.diagnosis.labels import NOT_FAILURES, by_weight, dominant
+from agentkit.diagnosis.rates import FailureRate, PositionLabels
+from agentkit.diagnosis.shard import Cell, CellKey, Shard, newest
+from agentkit.episodes import Attribution, Diagnosis, Episode, FailureLabel, TurnDiagnosis
+from agentkit.errors import StoreFormatError, UsageError
+
+FORMAT_VERSION = 1
+"""Version of the JSON form of a profile."""
+
+LAST_POSITION = 31
+"""Turns from this one on are counted together."""
+
+_SECONDS_A_DAY = 86_400.0
+_LONGEST_NAME = 200
+
+
+class FailureProfile:
+    """Counts the diagnoses of episodes; replicas can merge theirs.
+
+    Each replica writes its own shard, and of two states of a shard the later one wins, so that
+    ``merge`` may be applied in any order and any number of times (a state-based CRDT). It follows
+    that two processes must never write under one name: a copy that goes on counting elsewhere needs
+    a ``replica`` of its own.
+
+    Observe each episode once. Episodes whose verdict has a fault, and those without a diagnosis,
+    are not counted. Not thread-safe.
+
+    Args:
+        half_life_days: Days, in the time of the episodes, in which an observation loses half its
+            weight; None lets it keep its weight until ``decay`` is called.
+        replica: Name of the shard that is written; a random one when left out.
+
+    Raises:
+        UsageError: The half-life is not positive.
+
+    Example:
+        >>> from agentkit.diagnosis.diagnose import diagnose
+        >>> from agentkit.episodes import Turn
+        >>> from agentkit.messages import AssistantMessage, ToolCall
+        >>> from agentkit.testing import sample_library
+        >>> profile = FailureProfile(half_life_days=14)
+        >>> call = ToolCall(call_id="1", name="weather_now", arguments={"town": "Oslo"})
+        >>> turn = Turn(message=AssistantMessage(tool_calls=(call,)))
+        >>> episode = Episode(episode_id="e1", request="Warm in Oslo?", turns=(turn,))
+        >>> profile.observe(episode, diagnose(episode, sample_library(), None))
+        True
+        >>> [(one.tool, one.failures, one.examples) for one in profile.worst_tools()]
+        [('weather_now', 1.0, ('e1',))]
+    """
+
+    def __init__(self, *, half_life_days: float | None = 30.0, replica: str = "") -> None:
+        if half_life_days is not None and not half_life_days > 0:
+            raise UsageError(
+                f"half_life_days is {half_life_days}; give a positive number of days, or None for "
+                "no fading"
+            )
+        self._half_life_days = half_life_days
+        self._replica = replica or os.urandom(8).hex()
+        self._shards: dict[str, Shard] = {}
+
+    @property
+    def replica(self) -> str:
+        """Name of the shard that is written."""
+        return self._replica
+
+    @property
+    def half_life_days(self) -> float | None:
+        """Days in which an observation loses half its weight; None for no fading."""
+        return self._half_life_days
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was observed."""
+        return not any(shard.cells for shard in self._shards.values())
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the observations are the same, whoever goes on counting."""
+        if not isinstance(other, FailureProfile):
+            return NotImplemented
+        return self._half_life_days == other._half_life_days and self._shards == other._shards
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    # Counting
+
+    def observe(self, episode: Episode, diagnosis: Diagnosis | None = None) -> bool:
+        """Count one episode.
+
+        Args:
+            episode: What happened. Its ``started_at`` says how old it is; one from the future
+                counts as of now, one without a time as of the newest time observed.
+            diagnosis: Why it failed; that of the episode when left out.
+
+        Returns:
+            Whether it was counted. One without a diagnosis is not, nor is one whose reference or
+            checker is broken.
+        """
+        found = episode.diagnosis if diagnosis is None else diagnosis
+        if found is None or found.is_excluded:
+            return False
+        self._own().observe(
+            list(_keys(episode, found)),
+            at=_time_of(episode),
+            episode_id=episode.episode_id,
+            half_life=self._half_life,
+        )
+        return True
+
+    def observe_all(self, episodes: Iterable[Episode]) -> int:
+        """Count episodes that carry their diagnoses; returns how many were counted."""
+        return sum(self.observe(episode) for episode in episodes)
+
+    def decay(self, factor: float) -> None:
+        """Multiply the weight of all that this replica has observed, as after a training round.
+
+        Every replica fades its own observations, so each of them has to be told.
+
+        Raises:
+            UsageError: The factor is not from 0 to 1.
+        """
+        if not 0 <= factor <= 1:
+            raise UsageError(f"the factor of decay is {factor}; give one from 0 to 1")
+        self._own().decay(factor)
+
+    def merge(self, other: FailureProfile) -> FailureProfile:
+        """The observations of both. Commutative, associative and idempotent.
+
+        Returns:
+            A new profile, which goes on counting under the name of this one.
+
+        Raises:
+            UsageError: The profiles fade at different speeds.
+        """
+        if self._half_life_days != other._half_life_days:
+            raise UsageError(
+                f"profiles with half-lives of {self._half_life_days} and {other._half_life_days} "
+                "days do not add up; observe with the same half-life"
+            )
+        merged = FailureProfile(half_life_days=self._half_life_days, replica=self._replica)
+        states = {name: shard.copy() for name, shard in self._shards.items()}
+        for name, shard in other._shards.items():
+            known = states.get(name)
+            if known is None or shard.is_later_than(known):
+                states[name] = shard.copy()
+        merged._shards = states
+        return merged
+
+    # Questions
+
+    def label_distribution(self) -> dict[FailureLabel, float]:
+        """The share of each label among all turns, the largest first (SEAL, equations 10 and 14).
+
+        The shares add up to 1; an empty profile gives an empty dict.
+        """
+        return _shares(_sums((key.label, cell) for key, cell in self._cells() if not key.tool))
+
+    def by_position(self) -> tuple[PositionLabels, ...]:
+        """The same for each position of a turn in its episode, in order."""
+        at: dict[int, list[tuple[FailureLabel, Cell]]] = defaultdict(list)
+        for key, cell in self._cells():
+            if not key.tool:
+                at[key.position].append((key.label, cell))
+        return tuple(
+            PositionLabels(
+                position=position,
+                observed=sum(cell.weight for _, cell in cells),
+                labels=_shares(_sums(cells)),
+            )
+            for position, cells in sorted(at.items())
+        )
+
+    def tools(self) -> tuple[FailureRate, ...]:
+        """Each tool that was called or missing, by name."""
+        return tuple(rate for rate in self._rates() if not rate.parameter)
+
+    def parameters(self) -> tuple[FailureRate, ...]:
+        """Each parameter at which a call failed, by tool and name."""
+        return tuple(rate for rate in self._rates() if rate.parameter)
+
+    def worst_tools(self, limit: int = 10) -> tuple[FailureRate, ...]:
+        """Tools that fail, those first of which it is borne out best (``FailureRate.lowest``).
+
+        One failure in one call says little: its rate is 1, and its lower bound .21, which is less
+        than that of 15 failures in 40 calls.
+        """
+        return _worst(self.tools(), limit)
+
+    def worst_parameters(self, limit: int = 10) -> tuple[FailureRate, ...]:
+        """Parameters that calls fail at, likewise; rates are over all calls of the tool."""
+        return _worst(self.parameters(), limit)
+
+    def _rates(self) -> Iterator[FailureRate]:
+        cells: dict[tuple[str, str], list[tuple[FailureLabel, Cell]]] = defaultdict(list)
+        for key, cell in self._cells():
+            if key.tool:
+                cells[key.tool, key.parameter].append((key.label, cell))
+        for (tool, parameter), found in sorted(cells.items()):
+            calls = cells.get((tool, ""), found)
+            failed = [(label, cell) for label, cell in found if label not in NOT_FAILURES]
+            labels = _sums(failed)
+            yield FailureRate(
+                tool=tool,
+                parameter=parameter,
+                failures=sum(labels.values()),
+                observed=sum(cell.weight for _, cell in calls),
+                labels=by_weight(labels),
+                examples=tuple(
+                    name for _, name in newest(one for _, cell in failed for one in cell.examples)
+                ),
+            )
+
+    def _cells(self) -> Iterator[tuple[CellKey, Cell]]:
+        """All shards together, with weights as of the newest observation."""
+        latest = max((shard.latest for shard in self._shards.values()), default=0.0)
+        together: dict[CellKey, Cell] = {}
+        for _, shard in sorted(self._shards.items()):  # sums of floats depend on the order
+            for key, cell, weight in shard.weighed(latest, self._half_life):
+                together.setdefault(key, Cell()).add(weight, cell.count, cell.examples)
+        yield from together.items()
+
+    @property
+    def _half_life(self) -> float | None:
+        days = self._half_life_days
+        return None if days is None else days * _SECONDS_A_DAY
+
+    def _own(self) -> Shard:
+        return self._shards.setdefault(self._replica, Shard())
+
+    # Keeping
+
+    def to_json(self) -> dict[str, Any]:
+        """The profile as a JSON object."""
+        return {
+            "format": FORMAT_VERSION,
+            "half_life_days": self._half_life_days,
+            "replica": self._replica,
+            "shards": {name: shard.to_json() for name, shard in sorted(self._shards.items())},
+        }
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any], *, replica: str = "") -> FailureProfile:
+        """The inverse of ``to_json``.
+
+        Args:
+            record: What ``to_json`` gave.
+            replica: Name to go on counting under; that of the record when left out, which is right
+                only where the process that wrote it has ended.
+
+        Raises:
+            StoreFormatError: It is not a profile, or its format is newer than ours.
+        """
+        try:
+            if record["format"] > FORMAT_VERSION:
+                raise StoreFormatError(
+                    f"the profile has format {record['format']}, this agentkit reads up to "
+                    f"{FORMAT_VERSION}; upgrade agentkit-evolve"
+                )
+            days = record["half_life_days"]
+            profile = cls(half_life_days=days, replica=replica or str(record["replica"]))
+            profile._shards = {
+                str(name): Shard.from_json(shard) for name, shard in record["shards"].items()
+            }
+        except (
+            AttributeError,
+            KeyError,
+            TypeError,
+            ValueError,
+            OverflowError,
+            UsageError,
+        ) as error:
+            raise StoreFormatError(
+                f"not a failure profile ({type(error).__name__}: {error}): {str(record)[:200]}"
+            ) from error
+        return profile
+
+
+def _keys(episode: Episode, diagnosis: Diagnosis) -> Iterator[CellKey]:
+    """The cells that an episode adds to."""
+    failed = {one.call_id for one in diagnosis.recoveries if one.episode == episode.episode_id}
+    is_judged = episode.verdict is not None or any(
+        turn.label in {"pass", "correct_abstention"} for turn in diagnosis.turns
+    )
+    for turn in diagnosis.turns:
+        if not 0 <= turn.turn < len(episode.turns):
+            continue
+        yield CellKey(turn.label, position=min(turn.turn, LAST_POSITION))
+        yield from _call_keys(episode, turn, failed, is_judged=is_judged)
+
+
+def _call_keys(
+    episode: Episode, turn: TurnDiagnosis, failed: set[str], *, is_judged: bool
+) -> Iterator[CellKey]:
+    """One cell for each call of a turn, one for each missing call, one for each wrong parameter."""
+    blamed: dict[str, list[Attribution]] = defaultdict(list)
+    for one in turn.attributions:
+        if one.call_id:
+            blamed[one.call_id].append(one)
+        elif one.tool and one.label in {"missing_tool_call", "invalid_tool_call"}:
+            yield CellKey(one.label, _name(one.tool))  # a call that was due, or stayed text
+    is_repeated = episode.resumes is not None and turn.turn == 0  # it was counted as it waited
+    for call in episode.turns[turn.turn].message.tool_calls:
+        labels = {one.label for one in blamed[call.call_id]}
+        if labels:
+            yield CellKey(dominant(labels), _name(call.name))
+        elif not is_repeated:
+            is_unknown = not is_judged or call.call_id in failed or turn.label == "unjudged"
+            yield CellKey("unjudged" if is_unknown else "pass", _name(call.name))
+        wrong = {(one.label, one.parameter) for one in blamed[call.call_id] if one.parameter}
+        yield from (CellKey(label, _name(call.name), _name(name)) for label, name in sorted(wrong))
+
+
+def _name(text: str) -> str:
+    return text[:_LONGEST_NAME] or "?"
+
+
+def _time_of(episode: Episode) -> float | None:
+    """When the episode began, in seconds since 1970 and not in the future; None when unknown."""
+    try:
+        began = datetime.fromisoformat(episode.started_at)
+    except ValueError:
+        return None
+    at = began if began.tzinfo is not None else began.replace(tzinfo=UTC)
+    return max(0.0, min(at.timestamp(), time.time()))
+
+
+def _sums(cells: Iterable[tuple[FailureLabel, Cell]]) -> dict[FailureLabel, float]:
+    sums: dict[FailureLabel, float] = defaultdict(float)
+    for label, cell in cells:
+        sums[label] += cell.weight
+    return sums
+
+
+def _shares(sums: Mapping[FailureLabel, float]) -> dict[FailureLabel, float]:
+    total = sum(sums.values())
+    return {label: sum_ / total for label, sum_ in by_weight(sums).items()} if total > 0 else {}
+
+
+def _worst(rates: Iterable[FailureRate], limit: int) -> tuple[FailureRate, ...]:
+    failing = [rate for rate in rates if rate.failures > 0]
+    failing.sort(key=lambda one: (-one.lowest, -one.failures, one.tool, one.parameter))
+    return tuple(failing[:limit])
