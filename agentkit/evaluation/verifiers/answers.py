@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from agentkit.episodes import Episode, Evidence, Verdict
-from agentkit.evaluation.verifiers.verdicts import judged
+from agentkit.evaluation.verifiers.verdicts import judged, shown
 
 
 def answer_text(episode: Episode) -> str | None:
@@ -14,7 +14,10 @@ def answer_text(episode: Episode) -> str | None:
     output: Any = episode.output
     if output is None or isinstance(output, str):
         return output if output and output.strip() else None
-    return json.dumps(output, ensure_ascii=False)
+    try:
+        return json.dumps(output, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return shown(output)
 
 
 def answer_turn(episode: Episode) -> int | None:

@@ -133,7 +133,7 @@ def _value(number: re.Match[str]) -> Fraction | None:
         return None
     if number["part"] is not None:
         part = _ratio(number["part"], number["of"])
-        # "in 2023 3/4 of them": what is more than a whole is no part of a mixed number
+        # "5 3/2" is two numbers: what is more than a whole is no part of a mixed number
         return part if part is None or part >= 1 else _exact(number["whole"]) + part
     if number["over"] is not None:
         return _ratio(number["over"], number["under"])

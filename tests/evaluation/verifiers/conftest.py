@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import os
+from pathlib import Path
+
 import pytest
 
 from agentkit.episodes import Episode, Turn
@@ -27,7 +32,8 @@ def episode():
     def make(*turns, answer=None, results=(), **fields):
         steps = [Turn(message=AssistantMessage(tool_calls=tuple(calls))) for calls in turns]
         if answer is not None:
-            steps.append(Turn(message=AssistantMessage(text=str(answer))))
+            text = answer if isinstance(answer, str) else ""
+            steps.append(Turn(message=AssistantMessage(text=text)))
         if results:
             steps[0] = Turn(message=steps[0].message, results=tuple(results))
         return Episode(
@@ -45,3 +51,18 @@ def returned():
         return ToolResult(call_id=name, name=name, status="ok", value=value, text=str(value))
 
     return make
+
+
+@pytest.fixture
+def corpus_rows(project_root):
+    """Reads the problems of a public corpus; skips the test when the corpus is not there."""
+    root = Path(os.environ.get("AGENTKIT_CORPORA", project_root.parent / "shared" / "data"))
+
+    def rows(name):
+        path = root / name / "problems.jsonl.gz"
+        if not path.is_file():
+            pytest.skip(f"no corpus {name!r} in {root}; name the folder in AGENTKIT_CORPORA")
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    return rows

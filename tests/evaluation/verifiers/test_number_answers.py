@@ -1,0 +1,269 @@
+"""Numbers in final answers, read as GSM8K means them."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit.evaluation import NumberAnswer
+from agentkit.evaluation.verifiers import Scene, verifier_for
+from agentkit.evaluation.verifiers.numbers_in_text import final_number, read_number
+
+READ = [
+    ("The answer is 72.", "72"),
+    ("She sold 48 + 24 = 72 clips.", "72"),
+    ("It costs $1,234,567.89", "1234567.89"),
+    ("**72**", "72"),
+    ("_72_", "72"),
+    ("so...72", "72"),
+    ("7 - 10 = -3", "-3"),
+    ("x = - 5", "-5"),
+    ("10-5", "5"),
+    ("a loss of -$5", "-5"),
+    ("a loss of $-5", "-5"),
+    ("\u22127", "-7"),
+    ("\uff0d\uff17", "-7"),
+    ("\u0667\u0662", "72"),
+    ("\uff17\uff12", "72"),
+    ("50%", "50"),
+    (r"50\%", "50"),
+    ("3/4", "0.75"),
+    ("1 1/2 cups", "1.5"),
+    ("1\u00be", "1.75"),
+    ("\u00be", "0.75"),
+    (r"\frac{3}{4}", "0.75"),
+    (r"1\frac{1}{2}", "1.5"),
+    (r"-\dfrac{3}{4}", "-0.75"),
+    ("1.5e3", "1500"),
+    ("1.5E-3", "0.0015"),
+    ("1.5 \u00d7 10^3", "1500"),
+    ("1.5\u00d710\u00b3", "1500"),
+    (r"1.5 \times 10^{-3}", "0.0015"),
+    ("2*10**6", "2000000"),
+    ("1\u202f000\u202f000", "1000000"),
+    ("1'000'000", "1000000"),
+    ("1_000", "1000"),
+    (r"1{,}250", "1250"),
+    (r"\$1,250", "1250"),
+    ("Rs. 500", "500"),
+    ("USD72", "72"),
+    (".5", "0.5"),
+    ("72km", "72"),
+    ("72 cm^2", "72"),
+    ("72 cm\u00b2", "72"),
+    ("72 m2", "72"),
+    (r"\boxed{72} after 3 days", "72"),
+    (r"\boxed{\text{72 dollars}}", "72"),
+    (r"\boxed{\frac{1}{2}}", "0.5"),
+    (r"\boxed{} 8", "8"),
+    ("#### 72\nNext question: 5", "72"),
+    ("#### 70\nWait.\n#### 72", "72"),
+    ("#### $1,000 dollars", "1000"),
+    ("#### 3. Conclusion\nThe total is 72", "72"),
+    ("#### Step 4\nThe total is 72", "72"),
+    ("100,200,300", "100200300"),
+    ("1,2,3", "3"),
+]
+
+
+@pytest.fixture
+def verdict(episode):
+    """Judges an answer."""
+
+    async def judge(answer, value, **fields):
+        verifier = verifier_for(NumberAnswer(value=value, **fields), Scene())
+        return await verifier.verify(episode(answer=answer))
+
+    return judge
+
+
+@pytest.mark.parametrize(("text", "value"), READ, ids=[text for text, _ in READ])
+def test_the_final_number_is_found(text, value):
+    """Marker, box, currency, percent, fraction, power and foreign digits are all read."""
+    assert final_number(text).value == Fraction(value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I can not tell.",
+        "NaN",
+        "infinity",
+        "5/0",
+        "on 1/2/2024",
+        "1e99999999",
+        "A4",
+        "9" * 10_001,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_what_is_no_number_is_none(text):
+    """Words, NaN, divisions by zero, dates and numbers beyond all bounds are no numbers."""
+    assert final_number(text) is None
+
+
+@pytest.mark.parametrize("text", ["72", "1,000", "-3/4", "$5", "50%", " 1e3 ", "\u22127"])
+def test_a_gold_number_is_a_whole_text(text):
+    """What is held for right is one number and nothing else."""
+    assert read_number(text) is not None
+    assert read_number(f"about {text}") is None
+    assert read_number(f"{text} or 5") is None
+
+
+@given(st.integers())
+def test_integers_are_read_as_they_are_written(value):
+    """Plainly, with separators, with an underscore: the value is the same."""
+    for text in (str(value), f"{value:,}", f"{value:_}", f"${value}", f"#### {value}"):
+        assert final_number(f"{text}").value == value
+
+
+@given(
+    st.decimals(
+        allow_nan=False, allow_infinity=False, places=4, min_value=-(10**9), max_value=10**9
+    )
+)
+def test_decimals_are_read_exactly(value):
+    """Nothing is rounded to a float on the way."""
+    assert final_number(f"It is {value:f}.").value == Fraction(value)
+
+
+@given(st.fractions(min_value=-1000, max_value=1000, max_denominator=999))
+def test_fractions_are_read_exactly(value):
+    """A numerator over a denominator is their quotient."""
+    text = f"{value.numerator}/{value.denominator}"
+    assert final_number(text).value == value
+
+
+@given(
+    st.text(
+        alphabet="0123456789.,-/$% e^*x{}()#\\boxedfrac\u22121\u00be\u2044'_\n\u0663", max_size=60
+    )
+)
+def test_no_text_breaks_the_reader(text):
+    """Any text gives a number or none, never an exception."""
+    number = final_number(text)
+    assert number is None or isinstance(number.value, Fraction)
+
+
+async def test_a_right_answer_passes(verdict):
+    """The value counts, not how it is written."""
+    for answer in (
+        "It is 72.",
+        "72.0",
+        "#### 72",
+        "$72",
+        "144/2",
+        72,
+        72.0,
+        {"answer": 72},
+        {"n": "72"},
+    ):
+        assert (await verdict(answer, "72")).passed, answer
+    assert (await verdict(0.1, "0.1", tolerance=0)).passed
+    assert (await verdict("1,000", "1000")).passed
+
+
+async def test_a_wrong_answer_tells_both_numbers(verdict):
+    """The evidence names what was found and what was expected, and the turn that answered."""
+    result = await verdict("It is 71.", "72")
+    assert (result.passed, result.score, result.fault) == (False, 0.0, None)
+    (finding,) = result.evidence
+    assert (finding.kind, finding.turn, finding.expected) == ("wrong_answer", 0, "72")
+    assert str(finding) == "the answer holds the number 71, expected 72"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        True,
+        math.nan,
+        math.inf,
+        -math.inf,
+        "NaN",
+        [72],
+        {"a": 72, "b": 1},
+        {},
+        "none",
+        10**5000,
+        "9" * 9999,
+    ],
+    ids=lambda answer: type(answer).__name__,
+)
+async def test_what_is_no_number_is_a_wrong_answer(verdict, answer):
+    """Booleans, NaN, infinities and other data are wrong answers, not errors."""
+    result = await verdict(answer, "1")
+    assert (result.passed, result.fault, result.evidence[0].kind) == (False, None, "wrong_answer")
+
+
+@pytest.mark.parametrize("answer", [None, "", "  \n"])
+async def test_no_answer_is_missing(verdict, answer):
+    """A run without a final answer is told apart from one with a wrong answer."""
+    assert (await verdict(answer, "1")).evidence[0].kind == "missing_answer"
+
+
+async def test_whole_numbers_are_compared_exactly(verdict):
+    """The default tolerance is for rounding; it makes no integer equal to the next one."""
+    huge = 10**400
+    assert (await verdict(str(huge), str(huge))).passed
+    assert not (await verdict(str(huge + 1), str(huge))).passed
+    assert not (await verdict("10000001", "10000000")).passed
+    assert (await verdict("33.3333333", "33.33333333")).passed
+    assert not (await verdict("33.33", "33.33333333")).passed
+
+
+async def test_a_wider_tolerance_holds_for_whole_numbers_too(verdict):
+    """A tolerance that is more than rounding is relative, and absolute around zero."""
+    assert (await verdict("103", "100", tolerance=0.05)).passed
+    assert not (await verdict("106", "100", tolerance=0.05)).passed
+    assert (await verdict("0.04", "0", tolerance=0.05)).passed
+
+
+@pytest.mark.parametrize(
+    ("value", "tolerance"),
+    [
+        ("", 0),
+        ("many", 0),
+        (72, 0),
+        (None, 0),
+        ("1e99999", 0),
+        ("72", math.nan),
+        ("72", -1),
+        ("72", "1"),
+        ("72", True),
+        ("72", math.inf),
+    ],
+)
+async def test_broken_gold_is_a_gold_error(verdict, value, tolerance):
+    """An expected number that is none says nothing about the agent."""
+    assert (await verdict("72", value, tolerance=tolerance)).fault == "gold_error"
+
+
+SOLUTIONS = [
+    ("Natalia sold 48/2 = <<48/2=24>>24 clips in May.\n#### 24", "24"),
+    ("He pays 5*200=$<<5*200=1000>>1,000.\n#### 1,000", "1,000"),
+    ("It fell by 5 - 8 = <<5-8=-3>>-3 degrees.\n#### -3", "-3"),
+]
+
+
+@pytest.mark.parametrize(("solution", "answer"), SOLUTIONS)
+def test_a_solution_gives_its_own_answer(solution, answer):
+    """Solutions in GSM8K's form, written by us, are read as their own answers."""
+    assert final_number(solution).value == read_number(answer).value
+
+
+@pytest.mark.corpora
+def test_every_gsm8k_solution_gives_its_own_answer(corpus_rows):
+    """All 8,792 solutions are read, and each gives the answer that it is listed with."""
+    rows = corpus_rows("gsm8k")
+    wrong = [
+        row["id"]
+        for row in rows
+        if final_number(row["solution"]).value != Fraction(Decimal(row["gold"].replace(",", "")))
+    ]
+    assert (len(rows), wrong) == (8_792, [])
