@@ -10,7 +10,7 @@ from agentkit.agent.limits import Limits
 from agentkit.agent.recording import new_episode_id
 from agentkit.agent.result import RunResult
 from agentkit.diagnosis.diagnose import diagnose
-from agentkit.episodes import Diagnosis, Episode, Evidence, Verdict
+from agentkit.episodes import Diagnosis, Episode, Evidence, RefineMode, Verdict
 from agentkit.errors import (
     DuplicateToolError,
     ModelError,
@@ -19,6 +19,7 @@ from agentkit.errors import (
     RunError,
     ToolNotFoundError,
 )
+from agentkit.evaluation.running.replaying import RecordedAnswers, RecordedModel, as_recorded
 from agentkit.evaluation.running.settings import EvaluationSettings
 from agentkit.evaluation.running.staging import Stage, Staging
 from agentkit.evaluation.task import Benchmark, Environment, Task, UserTurn
@@ -96,6 +97,7 @@ class Attempting:
         retriever: Finds tools, where they are to be found.
         settings: How to ask.
         labels: Labels of the run, for each episode's metadata.
+        recorded: Answers of an earlier run to judge again, instead of asking.
     """
 
     benchmark: Benchmark
@@ -105,6 +107,7 @@ class Attempting:
     retriever: Retriever | None
     settings: EvaluationSettings
     labels: Mapping[str, str] = field(default_factory=dict)
+    recorded: RecordedAnswers | None = None
 
     async def run(self, attempt: Attempt) -> AttemptResult:
         """Try the task once, in a world of its own."""
@@ -185,7 +188,7 @@ class _Conversation:
             offered += turn.offers
             stage = self._with.staging.stage(offered, turn.expects, self._world)
             try:
-                result = await self._answer(turn, stage)
+                result = await self._answer(turn, stage, number)
             except RunError as error:
                 return await self._broken(error, stage, number)
             goes_on = result.stop_reason == "finished" and number + 1 < len(turns)
@@ -195,20 +198,28 @@ class _Conversation:
             self._said = result
         return AttemptResult(episodes=tuple(self._kept), is_finished=True)
 
-    async def _answer(self, turn: UserTurn, stage: Stage) -> RunResult:
+    async def _answer(self, turn: UserTurn, stage: Stage, number: int) -> RunResult:
+        answers = self._with.recorded
+        if answers is None:
+            agent = self._agent(self._with.model, stage, self._with.settings.refine)
+            return await agent.run(turn.request, history=self._said)
+        recorded = answers.episodes[self._task.task_id, self._attempt.number][number]
+        agent = self._agent(RecordedModel(recorded), stage, "none")
+        return as_recorded(await agent.run(turn.request, history=self._said), recorded)
+
+    def _agent(self, model: ChatModel, stage: Stage, refine: RefineMode) -> Agent:
         settings = self._with.settings
         generation = settings.settings
         if generation.seed is not None:
             generation = replace(generation, seed=generation.seed + self._attempt.number)
-        agent = Agent(
-            self._with.model,
+        said = (settings.instructions, self._task.instructions)
+        return Agent(
+            model,
             library=stage.library,
-            instructions="\n\n".join(
-                filter(None, (settings.instructions, self._task.instructions))
-            ),
+            instructions="\n\n".join(filter(None, said)),
             retriever=self._with.retriever,
             search_tool=self._max_steps > 1,  # where one answer is judged it is to be the call
-            refine=settings.refine,
+            refine=refine,
             max_refinements=settings.max_refinements,
             limits=Limits(max_steps=self._max_steps, max_calls=_MANY),
             approve=lambda *_: True,  # the world was made for this attempt
@@ -217,7 +228,6 @@ class _Conversation:
             tool_retries=_MANY,  # how often to try is the model's business here
             name="evaluation",
         )
-        return await agent.run(turn.request, history=self._said)
 
     @property
     def _max_steps(self) -> int:

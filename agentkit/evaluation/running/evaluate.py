@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from agentkit.errors import ModelError, RunError, UsageError
 from agentkit.evaluation.running.attempt import Attempt, Attempting, AttemptResult
+from agentkit.evaluation.running.replaying import RecordedAnswers
 from agentkit.evaluation.running.resuming import check_settings, earlier_start
 from agentkit.evaluation.running.settings import (
     EvaluationProgress,
@@ -57,6 +58,7 @@ async def evaluate(
     judge: ChatModel | None = None,
     settings: EvaluationSettings = EvaluationSettings(),  # noqa: B008 - immutable
     concurrency: int = 4,
+    recorded: RecordedAnswers | None = None,
     listen: Listener = ignore,
 ) -> RunOutcome:
     """Ask every task of a benchmark.
@@ -77,6 +79,8 @@ async def evaluate(
         judge: Judges by rubrics, where tasks have them.
         settings: How to ask.
         concurrency: Attempts under way at the same time.
+        recorded: Answers of an earlier run, which are judged again instead of asking ``model``.
+            Attempts that it does not have are left out.
         listen: Told of progress.
 
     Raises:
@@ -89,7 +93,7 @@ async def evaluate(
     text = settings_text(
         settings,
         benchmark=benchmark.name,
-        model=model.name,
+        model=model.name if recorded is None else recorded.model,
         library="" if library is None else f"{library.version}:{library.digest[:16]}",
     )
     earlier = await asyncio.to_thread(earlier_start, store, run)
@@ -103,11 +107,13 @@ async def evaluate(
         retriever=(retriever or default_retriever()) if retrieves else None,
         settings=settings,
         labels={"run": run, "benchmark": benchmark.name, "settings": text},
+        recorded=recorded,
     )
     planned = [
         Attempt(task=task, number=number)
         for number in range(settings.attempts)
         for task in benchmark.tasks
+        if recorded is None or (task.task_id, number) in recorded.episodes
     ]
     todo = [one for one in planned if (one.task.task_id, one.number) not in earlier.finished]
     running = _Running(

@@ -108,10 +108,11 @@ def house():
 
 @pytest.fixture
 def good():
-    """A model that lights the room that was named last."""
+    """A model that lights the room that is asked for."""
 
     def answer(request):
-        room = request.messages[-1].text.split()[3].rstrip(",.")
+        asked = next(m.text for m in request.messages if m.text.startswith("Lamp in the"))
+        room = asked.split()[3].rstrip(",.")
         return [call(room)]
 
     return FunctionModel(answer, name="good")

@@ -1,0 +1,107 @@
+"""The answers of an earlier run, given again: to judge them anew without asking a model.
+
+A verifier was mended, a gold answer corrected, a diagnosis refined: the answers are still what the
+model said. They are given again turn by turn, so that calls run in a fresh world and states can be
+compared as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agentkit.agent.result import RunResult
+from agentkit.episodes import Episode, Turn
+from agentkit.errors import ModelStatusError
+from agentkit.models.base import ModelRequest, ModelResponse
+
+AttemptKey = tuple[str, int]
+"""Task id and number of an attempt."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordedAnswers:
+    """What a run answered.
+
+    Attributes:
+        model: Name of the model that answered.
+        episodes: The episodes of each finished attempt, in the order of the user's turns.
+    """
+
+    model: str
+    episodes: Mapping[AttemptKey, Sequence[Episode]]
+
+    @classmethod
+    def of(cls, episodes: Iterable[Episode]) -> RecordedAnswers:
+        """The answers in the episodes of one run; attempts that did not end are left out."""
+        sessions: dict[tuple[str, int, str], list[Episode]] = {}
+        for episode in episodes:
+            labels = episode.metadata
+            key = (labels["task"], int(labels["attempt"]), episode.session_id or "")
+            sessions.setdefault(key, []).append(episode)
+        finished: dict[AttemptKey, Sequence[Episode]] = {}
+        for (task, attempt, _), found in sessions.items():
+            ordered = sorted(found, key=lambda one: int(one.metadata["user_turn"]))
+            if ordered[-1].metadata.get("ends") == "true":
+                finished[task, attempt] = tuple(ordered)
+        names = {episode.model for found in finished.values() for episode in found}
+        return cls(model=", ".join(sorted(names)), episodes=finished)
+
+
+class RecordedModel:
+    """Says what an episode's model said, turn by turn.
+
+    Args:
+        episode: The episode.
+    """
+
+    def __init__(self, episode: Episode) -> None:
+        self._episode = episode
+        self._turns: Iterator[Turn] = iter(episode.turns)
+
+    @property
+    def name(self) -> str:
+        """The name of the model that answered."""
+        return self._episode.model
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """The next recorded answer.
+
+        Raises:
+            ModelStatusError: The model failed here, or was never asked this.
+        """
+        turn = next(self._turns, None)
+        if turn is None:
+            message = self._episode.error or "the recorded run has no further answer"
+            raise ModelStatusError(message, status=422, body="", retry_after=None)
+        return ModelResponse(message=turn.message, usage=turn.usage)
+
+
+def as_recorded(result: RunResult, recorded: Episode) -> RunResult:
+    """The result of running an episode's answers again, with all that the model's part was.
+
+    How calls were refined, how long the model took and when it was come from the recorded run;
+    results and the way the run ended are new.
+
+    Args:
+        result: What came of the answers now.
+        recorded: The episode that they are from.
+    """
+    turns = [
+        replace(
+            new,
+            refine=old.refine,
+            retrieval=old.retrieval,
+            seconds=old.seconds,
+            model_seconds=old.model_seconds,
+        )
+        for new, old in zip(result.episode.turns, recorded.turns, strict=False)
+    ]
+    episode = replace(
+        result.episode,
+        turns=(*turns, *result.episode.turns[len(turns) :]),
+        started_at=recorded.started_at,
+        seconds=recorded.seconds,
+        usage=recorded.usage,
+    )
+    return replace(result, episode=episode)
