@@ -143,9 +143,20 @@ def tool_confusions(rows: Iterable[EpisodeRow]) -> tuple[ToolConfusion, ...]:
 
 
 def recovery_counts(rows: Iterable[EpisodeRow]) -> tuple[RecoveryCount, ...]:
-    """What became of failed calls, by how they failed, the most frequent first."""
-    pairs = counts(pair for row in rows for pair in row.recoveries)
+    """What became of failed calls, by how they failed, the most frequent first.
+
+    A call that failed at the end of an episode is open there and settled in the next episode of
+    the same conversation; it counts once, as it was settled.
+
+    Args:
+        rows: Episodes, those of one attempt in order.
+    """
+    last = {
+        (call.episode_id, call.turn, call.call_id): (call.kind, call.outcome)
+        for row in rows
+        for call in row.recoveries
+    }
     return tuple(
         RecoveryCount(kind=kind, outcome=outcome, count=count)
-        for (kind, outcome), count in pairs.items()
+        for (kind, outcome), count in counts(last.values()).items()
     )

@@ -100,3 +100,32 @@ def _bootstrap(outcomes: Sequence[Outcome]) -> tuple[float, float]:
     sums = draws @ np.array([kind for kind, _ in kinds])
     low, high = np.quantile(sums[:, 1] / sums[:, 0], (0.025, 0.975))
     return float(low), float(high)
+
+
+def paired_difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
+    """Mean of ``b - a`` over tasks, with the 95 % interval of a bootstrap over tasks.
+
+    Args:
+        a: A number for each task in one run.
+        b: The same in the other run, in the same order.
+    """
+    import numpy as np
+
+    kinds = sorted(Counter(other - one for one, other in zip(a, b, strict=True)).items())
+    n = len(a)
+    draws = np.random.default_rng(0).multinomial(n, [w / n for _, w in kinds], size=_RESAMPLES)
+    low, high = np.quantile(draws @ np.array([value for value, _ in kinds]) / n, (0.025, 0.975))
+    value = math.fsum(value * w for value, w in kinds) / n
+    return Estimate(value=value, low=float(low), high=float(high))
+
+
+def sign_test(gained: int, lost: int) -> float:
+    """Two-sided mid-p of McNemar's test: how surprising the split of the changed tasks is."""
+    n, fewer = gained + lost, min(gained, lost)
+    if gained == lost:
+        return 1.0
+    logs = [
+        math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) for k in range(fewer + 1)
+    ]
+    terms = [math.exp(log - n * math.log(2)) for log in logs]
+    return min(1.0, 2 * (math.fsum(terms) - terms[-1] / 2))

@@ -206,7 +206,7 @@ class ToolFaults:
         calls: How often it was called.
         episodes: Episodes in which it was called or should have been.
         faulty: Those of them with a turn whose label blames it.
-        labels: The failing labels of turns that blame it.
+        labels: The failing labels that blame it, dominant or not, each once a turn.
         examples: Ids of episodes among ``EvaluationReport.examples``.
     """
 
@@ -226,7 +226,7 @@ class ParameterFaults:
         tool: The tool.
         parameter: The parameter.
         calls: How often the tool was called.
-        faults: Turns whose label blames the parameter.
+        faults: How often a label blames the parameter, at most once a turn and label.
         labels: These labels.
         examples: Ids of episodes among ``EvaluationReport.examples``.
     """

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any, NamedTuple
 
+from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import (
     Episode,
     Evidence,
@@ -22,20 +23,25 @@ from agentkit.evaluation.results.examples import Place
 from agentkit.evaluation.results.texts import shown
 from agentkit.messages import FailureKind, Usage
 
-NO_FAILURE: frozenset[FailureLabel] = frozenset(
-    {"pass", "correct_abstention", "checker_error", "gold_error"}
-)
-"""Labels that hold nothing against the agent."""
-
 _LONGEST_NAME = 200
 
 
 class Blame(NamedTuple):
-    """A turn's failing label and whom it blames."""
+    """A failing label of a turn, and the tool and the parameter that it blames."""
 
     label: FailureLabel
     tool: str
     parameter: str
+
+
+class FailedCall(NamedTuple):
+    """A failed call: the episode and turn it is of, its id, how it failed, what followed."""
+
+    episode_id: str
+    turn: int
+    call_id: str
+    kind: FailureKind
+    outcome: RecoveryOutcome
 
 
 class Refinement(NamedTuple):
@@ -64,7 +70,7 @@ class EpisodeRow:
         turn_labels: Dominant labels of the turns.
         blames: Failing labels of the turns, and whom they blame.
         confusions: Expected and called tool, for each mix-up in the evidence.
-        recoveries: How calls failed, and what became of them.
+        recoveries: Failed calls, and what became of them.
         called: How often each tool was called.
         turns: How many steps of the model.
         usage: Tokens and cost.
@@ -89,7 +95,7 @@ class EpisodeRow:
     turn_labels: tuple[FailureLabel, ...]
     blames: tuple[Blame, ...]
     confusions: tuple[tuple[str, str], ...]
-    recoveries: tuple[tuple[FailureKind, RecoveryOutcome], ...]
+    recoveries: tuple[FailedCall, ...]
     called: tuple[tuple[str, int], ...]
     turns: int
     usage: Usage
@@ -138,11 +144,9 @@ def row_of(episode: Episode, place: Place) -> EpisodeRow:
         metrics=() if verdict is None else _metrics(verdict.metrics.items()),
         label=None if diagnosis is None else diagnosis.label,
         turn_labels=tuple(turn.label for turn in turns),
-        blames=tuple(_blames(turns)),
+        blames=tuple(blame for turn in turns for blame in blames_of(turn)),
         confusions=tuple(_confusions(episode, evidence)),
-        recoveries=()
-        if diagnosis is None
-        else tuple((one.kind, one.outcome) for one in diagnosis.recoveries),
+        recoveries=tuple(_failed_calls(episode)),
         called=tuple(Counter(name_of(call.name) for call in episode.calls).items()),
         turns=len(episode.turns),
         usage=episode.usage,
@@ -158,7 +162,7 @@ def row_of(episode: Episode, place: Place) -> EpisodeRow:
 def failed_turns(episode: Episode) -> Iterator[TurnDiagnosis]:
     """The diagnoses of the turns with a failing label."""
     if episode.diagnosis is not None:
-        yield from (turn for turn in episode.diagnosis.turns if turn.label not in NO_FAILURE)
+        yield from (turn for turn in episode.diagnosis.turns if turn.label not in NOT_FAILURES)
 
 
 def name_of(text: str) -> str:
@@ -194,10 +198,20 @@ def _metrics(items: Iterable[tuple[str, Any]]) -> tuple[tuple[str, float], ...]:
     )
 
 
-def _blames(turns: Iterable[TurnDiagnosis]) -> Iterator[Blame]:
-    for turn in turns:
-        if turn.label not in NO_FAILURE:
-            yield Blame(turn.label, name_of(turn.tool), name_of(turn.parameter))
+def blames_of(turn: TurnDiagnosis) -> tuple[Blame, ...]:
+    """The failing labels of a turn and whom they blame, each once, the dominant one first."""
+    found = [Blame(turn.label, name_of(turn.tool), name_of(turn.parameter))]
+    found += (
+        Blame(one.label, name_of(one.tool), name_of(one.parameter)) for one in turn.attributions
+    )
+    return tuple(dict.fromkeys(one for one in found if one.label not in NOT_FAILURES))
+
+
+def _failed_calls(episode: Episode) -> Iterator[FailedCall]:
+    for one in () if episode.diagnosis is None else episode.diagnosis.recoveries:
+        yield FailedCall(
+            one.episode or episode.episode_id, one.turn, one.call_id, one.kind, one.outcome
+        )
 
 
 def _confusions(episode: Episode, evidence: Iterable[Evidence]) -> Iterator[tuple[str, str]]:

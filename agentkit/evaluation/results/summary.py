@@ -22,7 +22,13 @@ from agentkit.evaluation.results.records import (
     GroupReport,
     LeftOutReason,
 )
-from agentkit.evaluation.results.rows import EpisodeRow, failed_turns, name_of, place_of, row_of
+from agentkit.evaluation.results.rows import (
+    EpisodeRow,
+    blames_of,
+    failed_turns,
+    place_of,
+    row_of,
+)
 from agentkit.evaluation.results.spread import distribution
 from agentkit.evaluation.results.tally import (
     by_task,
@@ -110,12 +116,12 @@ class _Reading:
         row = row_of(episode, place)
         self.rows.append(row)
         for turn in () if row.fault is not None else failed_turns(episode):
-            tool, parameter = name_of(turn.tool), name_of(turn.parameter)
             self.by_label.offer((turn.label,), place, episode, turn)
-            if tool:
-                self.by_tool.offer((tool,), place, episode, turn)
-            if parameter:
-                self.by_tool.offer((tool, parameter), place, episode, turn)
+            for blame in blames_of(turn):
+                if blame.tool:
+                    self.by_tool.offer((blame.tool,), place, episode, turn)
+                if blame.parameter:
+                    self.by_tool.offer((blame.tool, blame.parameter), place, episode, turn)
 
     def _note_run(self, episode: Episode) -> None:
         labels = episode.metadata

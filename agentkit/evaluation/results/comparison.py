@@ -1,0 +1,254 @@
+"""``compare``: two runs side by side, on the tasks that both answered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from agentkit.errors import UsageError
+from agentkit.evaluation.results.attempts import mean
+from agentkit.evaluation.results.estimating import paired_difference, sign_test
+from agentkit.evaluation.results.records import Estimate, EvaluationReport, TaskResult
+from agentkit.evaluation.results.texts import shown_value
+from agentkit.messages import JsonObject
+
+_CHOICE_OF_TASKS = frozenset({"seed", "sample", "categories", "attempts"})
+"""Settings that say which tasks are asked and how often. The tasks that both runs have are
+compared, so that a difference in these spoils nothing."""
+
+_FOLLOWS = {"max_refinements": "refine"}
+"""Settings that only stand there because of another one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SettingDifference:
+    """A setting that is not the same in both runs.
+
+    Attributes:
+        name: The setting.
+        a: Its value in the first run, as JSON text; empty where it is not set.
+        b: The same of the second run.
+    """
+
+    name: str
+    a: str
+    b: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.a or 'not set'} and {self.b or 'not set'}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupComparison:
+    """Two runs on the tasks of one category that both answered, or on all of them.
+
+    Attributes:
+        name: The category; empty for all.
+        tasks: How many tasks both have.
+        a: Share of attempts that passed in the first run; each task has the same weight.
+        b: The same of the second run.
+        difference: ``b - a`` with the 95 % interval of a paired bootstrap over tasks.
+        gained: Tasks that passed more often in the second run.
+        lost: Tasks that passed less often.
+        p_value: Two-sided mid-p of McNemar's test on the gained and lost tasks. Where tasks were
+            tried several times it is the sign test on their shares, which is the same test.
+        p_adjusted: For categories, ``p_value`` adjusted for their number by Holm's method; for all
+            tasks the same as ``p_value``.
+        tokens_ratio: Tokens of the second run for each of the first; None when that used none.
+        seconds_ratio: The same of wall time.
+    """
+
+    name: str
+    tasks: int
+    a: float
+    b: float
+    difference: Estimate
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+    p_value: float
+    p_adjusted: float
+    tokens_ratio: float | None
+    seconds_ratio: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """Two runs side by side.
+
+    Attributes:
+        a: Name of the first run.
+        b: Name of the second run.
+        benchmark: The benchmark of both.
+        total: All tasks that both answered.
+        categories: The same by category, in alphabetical order.
+        only_a: Ids of tasks that only the first run answered.
+        only_b: Ids of tasks that only the second run answered.
+        differences: Settings that are not the same.
+        warnings: Why the difference may not be what it seems, in sentences.
+    """
+
+    a: str
+    b: str
+    benchmark: str
+    total: GroupComparison
+    categories: tuple[GroupComparison, ...]
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+    differences: tuple[SettingDifference, ...]
+    warnings: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as a JSON object."""
+        return asdict(self)
+
+
+def compare(a: EvaluationReport, b: EvaluationReport) -> Comparison:
+    """Two runs side by side, on the tasks that both answered.
+
+    Args:
+        a: The first run, the one to compare with.
+        b: The second run.
+
+    Raises:
+        UsageError: They are of different benchmarks, or have no task in common.
+    """
+    if a.benchmark != b.benchmark:
+        raise UsageError(
+            f"run {a.run!r} is of {a.benchmark!r} and run {b.run!r} of {b.benchmark!r}; tasks of "
+            "different benchmarks, or of different releases of one, can not be paired"
+        )
+    results_a, results_b = _by_task(a), _by_task(b)
+    pairs = [(one, results_b[task]) for task, one in results_a.items() if task in results_b]
+    if not pairs:
+        raise UsageError(
+            f"runs {a.run!r} and {b.run!r} have no task in common that both finished "
+            f"({len(results_a):,} and {len(results_b):,} tasks); ask both the same sample"
+        )
+    differences = tuple(_differences(a.settings, b.settings))
+    only_a = tuple(sorted(results_a.keys() - results_b.keys()))
+    only_b = tuple(sorted(results_b.keys() - results_a.keys()))
+    return Comparison(
+        a=a.run,
+        b=b.run,
+        benchmark=a.benchmark,
+        total=_group("", pairs),
+        categories=_categories(pairs),
+        only_a=only_a,
+        only_b=only_b,
+        differences=differences,
+        warnings=tuple(_warnings(a, b, differences, len(only_a) + len(only_b), len(pairs))),
+    )
+
+
+_Pair = tuple[TaskResult, TaskResult]
+
+
+def _by_task(report: EvaluationReport) -> Mapping[str, TaskResult]:
+    return {result.task: result for result in report.results}
+
+
+def _categories(pairs: Iterable[_Pair]) -> tuple[GroupComparison, ...]:
+    own: dict[str, list[_Pair]] = {}
+    for pair in pairs:
+        own.setdefault(pair[0].category, []).append(pair)
+    groups = [_group(name, own[name]) for name in sorted(own)]
+    adjusted = holm([group.p_value for group in groups])
+    return tuple(replace(group, p_adjusted=p) for group, p in zip(groups, adjusted, strict=True))
+
+
+def _group(name: str, pairs: Sequence[_Pair]) -> GroupComparison:
+    gained = tuple(sorted(one.task for one, other in pairs if _better(other, one)))
+    lost = tuple(sorted(one.task for one, other in pairs if _better(one, other)))
+    shares_a, shares_b = ([_share(pair[at]) for pair in pairs] for at in (0, 1))
+    p_value = sign_test(len(gained), len(lost))
+    return GroupComparison(
+        name=name,
+        tasks=len(pairs),
+        a=mean(shares_a),
+        b=mean(shares_b),
+        difference=paired_difference(shares_a, shares_b),
+        gained=gained,
+        lost=lost,
+        p_value=p_value,
+        p_adjusted=p_value,
+        tokens_ratio=_ratio([(_tokens(one), _tokens(other)) for one, other in pairs]),
+        seconds_ratio=_ratio([(one.seconds, other.seconds) for one, other in pairs]),
+    )
+
+
+def _share(result: TaskResult) -> float:
+    return result.passed / result.attempts
+
+
+def _better(one: TaskResult, other: TaskResult) -> bool:
+    """Whether a greater share of attempts passed; in whole numbers, so that equals are equal."""
+    return one.passed * other.attempts > other.passed * one.attempts
+
+
+def _tokens(result: TaskResult) -> float:
+    return result.prompt_tokens + result.completion_tokens
+
+
+def _ratio(pairs: Sequence[tuple[float, float]]) -> float | None:
+    before = math.fsum(a for a, _ in pairs)
+    return math.fsum(b for _, b in pairs) / before if before else None
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values adjusted for their number (Holm 1979): none of them rises in order of size.
+
+    The chance that any of the categories that do not differ is called different stays below the
+    level that the adjusted values are compared with.
+    """
+    adjusted = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[at]))
+        adjusted[at] = highest
+    return adjusted
+
+
+def _differences(a: JsonObject, b: JsonObject) -> Iterator[SettingDifference]:
+    for name in sorted(a.keys() | b.keys()):
+        if a.get(name) != b.get(name):
+            yield SettingDifference(name=name, a=_value(a, name), b=_value(b, name))
+
+
+def _value(settings: JsonObject, name: str) -> str:
+    return shown_value(settings[name], 120) if name in settings else ""
+
+
+def _warnings(
+    a: EvaluationReport,
+    b: EvaluationReport,
+    differences: Sequence[SettingDifference],
+    unpaired: int,
+    paired: int,
+) -> Iterator[str]:
+    changed = {one.name for one in differences} - _CHOICE_OF_TASKS
+    changed -= {name for name, cause in _FOLLOWS.items() if cause in changed}
+    if len(changed) > 1:
+        yield (
+            f"the runs differ in {len(changed)} settings ({', '.join(sorted(changed))}), so the "
+            "difference can not be laid to one of them"
+        )
+    if not changed:
+        yield (
+            "the runs have the same settings: the difference is what repetition alone gives"
+            if a.run != b.run
+            else "this is one run, compared with itself"
+        )
+    if unpaired:
+        yield (
+            f"{unpaired:,} tasks were finished in one run only and are not compared; {paired:,} are"
+        )
+    for report in (a, b):
+        if report.mixed:
+            yield f"run {report.run!r} was not asked under one setting: {', '.join(report.mixed)}"
+        if report.planned is not None and report.finished < report.planned:
+            yield (
+                f"run {report.run!r} is not complete: {report.finished:,} of "
+                f"{report.planned:,} attempts"
+            )

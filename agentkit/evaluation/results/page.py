@@ -1,0 +1,397 @@
+"""A report as one HTML file: no network, no script, light and dark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+from agentkit.diagnosis.labels import NOT_FAILURES
+from agentkit.episodes import FailureLabel
+from agentkit.evaluation.results.examples import Example, Finding
+from agentkit.evaluation.results.markup import Child, Markup, element, joined
+from agentkit.evaluation.results.plots import histogram, stacked_bar, whisker_bar
+from agentkit.evaluation.results.records import EvaluationReport
+from agentkit.evaluation.results.style import STYLE
+from agentkit.evaluation.results.tables import (
+    WORST,
+    Table,
+    category_table,
+    confusion_table,
+    headline,
+    incident_table,
+    label_category_table,
+    label_table,
+    left_out_table,
+    metric_table,
+    parameter_table,
+    pass_table,
+    recovery_table,
+    refine_table,
+    settings_table,
+    spread_table,
+    stop_table,
+    tool_table,
+    used_labels,
+)
+from agentkit.evaluation.results.texts import shown
+from agentkit.evaluation.results.wording import LABELS, label_name, notes, seconds, whole
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""What a browser may load for the page: nothing. A script would not run either."""
+
+_FEW_COLUMNS = 3
+_LABELS_COLUMN = 4  # of the table of tools
+
+Look: TypeAlias = Callable[[int, int, str], Markup | None]
+"""Another cell for a row, a column and its text; None for the usual one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """A part of the page.
+
+    Attributes:
+        name: What the link to it says, and its id.
+        title: Its heading.
+        content: What it holds.
+    """
+
+    name: str
+    title: str
+    content: tuple[Child, ...]
+
+
+def report_html(report: EvaluationReport) -> str:
+    """A report as one self-contained HTML page.
+
+    Texts of tasks and models are escaped, cut, and shown without invisible characters; the page's
+    own policy forbids a browser to load or run anything.
+
+    Args:
+        report: The report.
+    """
+    title = f"Evaluation {shown(report.run, 80)}".rstrip()
+    sections = [section for section in _sections(report) if any(section.content)]
+    return page_html(title, (_header(title, report, sections), *map(_section, sections)))
+
+
+def page_html(title: str, content: Child) -> str:
+    """A whole page in the style of reports.
+
+    Args:
+        title: Its title.
+        content: What it shows.
+    """
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", title),
+        element("style", Markup(STYLE)),
+    )
+    body = element("body", element("main", content))
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _header(title: str, report: EvaluationReport, sections: Sequence[Section]) -> Markup:
+    about = [shown(report.benchmark), ", ".join(shown(model, 80) for model in report.models)]
+    about += [report.started[:16].replace("T", " ")] if report.started else []
+    told = notes(report)
+    return element(
+        "header",
+        element("h1", title),
+        element("p", " · ".join(filter(None, about)), class_="soft"),
+        element("dl", (_tile(*line) for line in headline(report)), class_="tiles"),
+        element("ul", (element("li", note) for note in told), class_="notes") if told else "",
+        element(
+            "nav",
+            (element("a", one.name, href=f"#{_anchor(one)}") for one in sections),
+            aria_label="Sections",
+        ),
+    )
+
+
+def _tile(name: str, value: str, more: str) -> Markup:
+    return element(
+        "div",
+        element("dt", name),
+        element("dd", value, class_="value"),
+        element("dd", more, class_="more"),
+    )
+
+
+def _anchor(section: Section) -> str:
+    return section.name.replace(" ", "-").lower()
+
+
+def _section(section: Section) -> Markup:
+    heading = element("h2", section.title)
+    return element("section", heading, section.content, id=_anchor(section))
+
+
+def _sections(report: EvaluationReport) -> Iterator[Section]:
+    links = {
+        example.episode_id: f"e{at}" for at, example in reversed([*enumerate(report.examples)])
+    }
+    yield Section(
+        name="Accuracy",
+        title="Accuracy by category",
+        content=(
+            categories_html(report),
+            table_html(pass_table(report), heading="h3"),
+            table_html(metric_table(report), heading="h3"),
+        ),
+    )
+    yield Section(name="Labels", title="What went wrong", content=_labels(report))
+    yield Section(name="Tools", title="Worst tools and parameters", content=_tools(report, links))
+    yield Section(name="Examples", title="Examples", content=tuple(examples_html(report.examples)))
+    yield Section(name="Cost", title="Tokens and time", content=_costs(report))
+    yield Section(
+        name="Run",
+        title="How it was run",
+        content=(
+            table_html(stop_table(report), heading="h3"),
+            table_html(incident_table(report), heading="h3"),
+            table_html(settings_table(report), heading="h3"),
+            _command(report.command),
+            table_html(left_out_table(report), heading="h3"),
+        ),
+    )
+
+
+def table_html(
+    table: Table,
+    *,
+    heading: str = "",
+    look: Look | None = None,
+    extra: Mapping[str, Sequence[Markup]] = MappingProxyType({}),
+    last: str = "",
+) -> Markup:
+    """A table; nothing when it has no rows.
+
+    Args:
+        table: The table.
+        heading: The element of its heading; empty for none.
+        look: Makes some cells look otherwise.
+        extra: Further columns by title, the content of a cell for each row.
+        last: First cell of a last row that sums up; it is set apart.
+    """
+    if not table.rows:
+        return Markup()
+    head = element(
+        "tr",
+        (element("th", title, scope="col", class_=_class(align)) for title, align in table.columns),
+        (element("th", title, scope="col") for title in extra),
+    )
+    sums = bool(last) and table.rows[-1][0] == last
+    body = (
+        element(
+            "tr",
+            (_cell(table, at, column, look) for column in range(len(table.columns))),
+            (element("td", cells[at], class_=_extra_class(cells[at])) for cells in extra.values()),
+            class_="all" if sums and at == len(table.rows) - 1 else None,
+        )
+        for at in range(len(table.rows))
+    )
+    caption = element("caption", table.note) if table.note else ""
+    whole_table = element(
+        "table",
+        caption,
+        element("thead", head),
+        element("tbody", body),
+        class_="full" if extra or len(table.columns) > _FEW_COLUMNS else None,
+    )
+    return joined(
+        (
+            element(heading, table.title) if heading else "",
+            element(
+                "div",
+                whole_table,
+                class_="scroll",
+                tabindex="0",
+                role="region",
+                aria_label=table.title,
+            ),
+        )
+    )
+
+
+def _cell(table: Table, row: int, column: int, look: Look | None) -> Markup:
+    text, (_, align) = table.rows[row][column], table.columns[column]
+    other = None if look is None else look(row, column, text)
+    if other is not None:
+        return other
+    if column == 0:
+        return element("th", text, scope="row", class_=_class(align))
+    return element("td", text, class_=_class(align))
+
+
+def _extra_class(content: Markup) -> str | None:
+    return "wide" if content.startswith("<svg") else None
+
+
+def _class(align: str) -> str | None:
+    return "number" if align == "right" else None
+
+
+def categories_html(report: EvaluationReport) -> Markup:
+    """The table of categories with a bar and a whisker for each accuracy."""
+    table = category_table(report)
+    groups = [*report.categories, report.total]
+    bars = [whisker_bar(group.accuracy) for group in groups[: len(table.rows)]]
+    return table_html(table, extra={"0 to 100%": bars}, last="all")
+
+
+def _labels(report: EvaluationReport) -> tuple[Child, ...]:
+    labels = used_labels(report)
+    if not labels:
+        return ()
+    turns = {label: report.total.turn_labels.get(label, 0) for label in labels}
+
+    def keyed(row: int, column: int, text: str) -> Markup | None:
+        key = element("span", class_=f"key {labels[row]}")
+        return element("th", key, text, scope="row") if column == 0 else None
+
+    return (
+        stacked_bar(turns, sum(turns.values())),
+        table_html(label_table(report), look=keyed),
+        table_html(label_category_table(report), heading="h3", look=_heat(report, labels)),
+        table_html(recovery_table(report), heading="h3"),
+    )
+
+
+def _heat(report: EvaluationReport, labels: Sequence[FailureLabel]) -> Look:
+    """Shades a failing label by its share of the category's turns."""
+
+    def look(row: int, column: int, text: str) -> Markup | None:
+        if column == 0 or labels[column - 1] in NOT_FAILURES:
+            return None
+        counts = report.categories[row].turn_labels
+        of = counts.get(labels[column - 1], 0) / max(1, sum(counts.values()))
+        return element("td", text, class_="number heat", style=f"--share:{of:.3f}")
+
+    return look
+
+
+def _tools(report: EvaluationReport, links: Mapping[str, str]) -> tuple[Child, ...]:
+    worst = report.tools[:WORST]
+    most = max((sum(one.labels.values()) for one in worst), default=1)
+
+    def barred(row: int, column: int, text: str) -> Markup | None:
+        if column != _LABELS_COLUMN:
+            return None
+        bar = stacked_bar(_in_order(worst[row].labels), most)
+        return element("td", bar, element("div", text, class_="soft under"), class_="wide")
+
+    return (
+        table_html(
+            tool_table(report),
+            heading="h3",
+            look=barred,
+            extra={"examples": [_links(one.examples, links) for one in worst]},
+        ),
+        table_html(
+            parameter_table(report),
+            heading="h3",
+            extra={"examples": [_links(o.examples, links) for o in report.parameters[:WORST]]},
+        ),
+        table_html(confusion_table(report), heading="h3"),
+    )
+
+
+def _in_order(labels: Mapping[FailureLabel, int]) -> dict[FailureLabel, int]:
+    return {label: labels[label] for label in LABELS if label in labels}
+
+
+def _links(examples: Iterable[str], links: Mapping[str, str]) -> Markup:
+    return joined(
+        (element("a", f"example {at}", href=f"#{links[one]}"), " ")
+        for at, one in enumerate(examples, 1)
+        if one in links
+    )
+
+
+def examples_html(examples: Sequence[Example]) -> Iterator[Markup]:
+    """Cards of examples under the names of their labels; the first of each is open."""
+    label = ""
+    for at, example in enumerate(examples):
+        if example.label != label:
+            label = example.label
+            own = sum(one.label == label for one in examples)
+            key = element("span", class_=f"key {label}")
+            yield element(
+                "h3", key, f"{label_name(label)} ", element("span", f"({own})", class_="soft")
+            )
+            yield _card(example, at, is_open=True)
+        else:
+            yield _card(example, at, is_open=False)
+
+
+def _card(example: Example, at: int, *, is_open: bool) -> Markup:
+    blamed = ".".join(filter(None, (example.tool, example.parameter)))
+    return element(
+        "details",
+        element(
+            "summary",
+            shown(example.request, 110) or "(no request)",
+            element("span", shown(blamed, 100), class_="soft"),
+        ),
+        element(
+            "dl",
+            ((element("dt", name), element("dd", text)) for name, text in _lines(example) if text),
+            class_="example",
+        ),
+        id=f"e{at}",
+        open="" if is_open else None,
+    )
+
+
+def _lines(example: Example) -> Iterator[tuple[str, Child]]:
+    where = f"turn {example.turn}, attempt {example.attempt}, user turn {example.user_turn}"
+    yield "task", f"{shown(example.task, 120)} ({shown(example.category, 80)})"
+    yield "asked", example.request
+    for call in example.calls:
+        yield "called", element("code", call)
+    if example.more_calls:
+        yield "", f"and {example.more_calls:,} more calls"
+    yield "said", example.answer
+    for finding in example.findings:
+        yield "found", _finding(finding)
+    yield "labels", ", ".join(label_name(label) for label in example.labels)
+    yield "hint", example.hint
+    yield "episode", (element("code", shown(example.episode_id, 80)), f" {where}")
+
+
+def _finding(finding: Finding) -> Child:
+    parts: list[Child] = [finding.message]
+    if finding.expected:
+        parts += [", expected ", element("code", finding.expected)]
+    if finding.actual:
+        parts += [", got ", element("code", finding.actual)]
+    return parts
+
+
+def _costs(report: EvaluationReport) -> tuple[Child, ...]:
+    if not report.tokens.count:
+        return ()
+    return (
+        element(
+            "div",
+            histogram("Tokens an attempt", report.tokens, whole),
+            histogram("Time an attempt", report.seconds, seconds),
+            class_="histograms",
+        ),
+        table_html(spread_table(report)),
+        table_html(refine_table(report), heading="h3"),
+    )
+
+
+def _command(command: str) -> Markup:
+    if not command:
+        return Markup()
+    return joined(
+        (element("h3", "How to repeat"), element("pre", element("code", command), tabindex="0"))
+    )

@@ -1,0 +1,456 @@
+"""A report as tables of text, which Markdown, HTML and the terminal all show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agentkit.diagnosis.labels import NOT_FAILURES
+from agentkit.episodes import FailureLabel
+from agentkit.evaluation.results.records import Distribution, EvaluationReport, GroupReport
+from agentkit.evaluation.results.texts import shown
+from agentkit.evaluation.results.wording import (
+    LABELS,
+    dollars,
+    interval,
+    label_name,
+    percent,
+    seconds,
+    share,
+    whole,
+)
+
+WORST = 25
+"""Rows of the tables of tools, parameters and mix-ups."""
+
+_LONGEST = 80
+_LABELS_NAMED = 3
+
+Align = Literal["left", "right"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """A table of text.
+
+    Attributes:
+        title: What it shows.
+        columns: Headings, with how the cells below them are aligned.
+        rows: Cells as plain text.
+        note: What has to be known to read it, in a sentence.
+    """
+
+    title: str
+    columns: tuple[tuple[str, Align], ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def headline(report: EvaluationReport) -> tuple[tuple[str, str, str], ...]:
+    """The few numbers that matter: name, value, what stands beside it."""
+    total = report.total
+    lines = [
+        (
+            "accuracy",
+            "-" if total.accuracy is None else percent(total.accuracy.value),
+            "no attempt counts"
+            if total.accuracy is None
+            else f"{total.passed:,} of {total.attempts:,}, {interval(total.accuracy)}",
+        )
+    ]
+    if report.macro is not None and len(report.categories) > 1:
+        lines.append(
+            (
+                "mean over categories",
+                percent(report.macro.value),
+                f"{len(report.categories):,} categories, {interval(report.macro)}",
+            )
+        )
+    lines.append(("mean score", f"{total.score:.3f}", "from 0 to 1"))
+    if total.attempts:
+        lines += _costs(report)
+    return tuple(lines)
+
+
+def _costs(report: EvaluationReport) -> Iterator[tuple[str, str, str]]:
+    total, usage = report.total, report.total.usage
+    n = total.attempts
+    cached = share(usage.cached_tokens, usage.prompt_tokens)
+    yield (
+        "tokens an attempt",
+        whole(usage.total_tokens / n),
+        (
+            f"{usage.prompt_tokens / n:,.0f} read ({cached} cached), "
+            f"{usage.completion_tokens / n:,.0f} written"
+        ),
+    )
+    yield (
+        "time an attempt",
+        seconds(total.time.seconds / n),
+        f"{seconds(total.time.overhead_seconds / n)} of it neither model nor tools",
+    )
+    if report.spent.cost_usd is not None:
+        yield "cost of the run", dollars(report.spent.cost_usd), "unfinished attempts included"
+
+
+def category_table(report: EvaluationReport) -> Table:
+    """Accuracy by category, and all categories together."""
+    rows = [_category_row(shown(group.name, _LONGEST), group) for group in report.categories]
+    if len(report.categories) != 1:
+        rows.append(_category_row("all", report.total))
+    return Table(
+        title="Accuracy by category",
+        columns=(
+            ("category", "left"),
+            ("attempts", "right"),
+            ("passed", "right"),
+            ("accuracy", "right"),
+            ("95% interval", "right"),
+            ("mean score", "right"),
+            ("tokens", "right"),
+            ("time", "right"),
+        ),
+        rows=tuple(rows),
+        note="Tokens and time are means an attempt.",
+    )
+
+
+def _category_row(name: str, group: GroupReport) -> tuple[str, ...]:
+    n = group.attempts
+    attempts = whole(n)
+    if group.planned is not None and group.planned != n:
+        attempts = f"{n:,} of {group.planned:,}"
+    if group.accuracy is None:
+        return (name, attempts, "0", "-", "-", "-", "-", "-")
+    return (
+        name,
+        attempts,
+        whole(group.passed),
+        percent(group.accuracy.value),
+        interval(group.accuracy),
+        f"{group.score:.3f}",
+        whole(group.usage.total_tokens / n),
+        seconds(group.time.seconds / n),
+    )
+
+
+def pass_table(report: EvaluationReport) -> Table:
+    """pass@k and pass^k."""
+    return Table(
+        title="Repeated attempts",
+        columns=(("k", "right"), ("tasks", "right"), ("pass@k", "right"), ("pass^k", "right")),
+        rows=tuple(
+            (str(one.k), whole(one.tasks), percent(one.any_passes), percent(one.all_pass))
+            for one in report.pass_at
+        ),
+        note="pass@k: at least one of k attempts passes; pass^k: all of them do.",
+    )
+
+
+def metric_table(report: EvaluationReport) -> Table:
+    """Means of the verdicts' further metrics, by category and overall."""
+    names = [one.name for one in report.total.metrics]
+    rows = [(shown(group.name, _LONGEST), group) for group in report.categories]
+    if len(rows) != 1:
+        rows.append(("all", report.total))
+    return Table(
+        title="Metrics of the verdicts",
+        columns=(
+            ("category", "left"),
+            *((shown(label_name(name), _LONGEST), "right") for name in names),
+        ),
+        rows=tuple(
+            (title, *(_metric(group, name) for name in names)) for title, group in rows if names
+        ),
+        note="Means over the attempts that have the metric.",
+    )
+
+
+def _metric(group: GroupReport, name: str) -> str:
+    return next((f"{one.mean:.3f}" for one in group.metrics if one.name == name), "-")
+
+
+def label_table(report: EvaluationReport) -> Table:
+    """How often each label is the dominant one of a turn, and of an episode."""
+    turns, episodes = report.total.turn_labels, report.total.episode_labels
+    count = sum(turns.values())
+    return Table(
+        title="Labels",
+        columns=(
+            ("label", "left"),
+            ("turns", "right"),
+            ("share", "right"),
+            ("episodes", "right"),
+            ("meaning", "left"),
+        ),
+        rows=tuple(
+            (
+                label_name(label),
+                whole(turns.get(label, 0)),
+                share(turns.get(label, 0), count),
+                whole(episodes.get(label, 0)),
+                LABELS[label],
+            )
+            for label in used_labels(report)
+        ),
+    )
+
+
+def label_category_table(report: EvaluationReport) -> Table:
+    """How often each label is the dominant one of a turn, by category."""
+    labels = used_labels(report)
+    return Table(
+        title="Labels by category",
+        columns=(("category", "left"), *((label_name(label), "right") for label in labels)),
+        rows=tuple(
+            (
+                shown(group.name, _LONGEST),
+                *(whole(group.turn_labels.get(label, 0)) for label in labels),
+            )
+            for group in report.categories
+        ),
+        note="Turns of the model, by their dominant label.",
+    )
+
+
+def used_labels(report: EvaluationReport) -> tuple[FailureLabel, ...]:
+    """The labels that occur, the gravest first."""
+    found = report.total.turn_labels.keys() | report.total.episode_labels.keys()
+    return tuple(label for label in LABELS if label in found)
+
+
+def failing(labels: Mapping[FailureLabel, int]) -> int:
+    """How many of the labels hold something against the agent."""
+    return sum(count for label, count in labels.items() if label not in NOT_FAILURES)
+
+
+def tool_table(report: EvaluationReport) -> Table:
+    """The worst tools."""
+    return Table(
+        title="Worst tools",
+        columns=(
+            ("tool", "left"),
+            ("episodes", "right"),
+            ("faulty", "right"),
+            ("share", "right"),
+            ("labels", "left"),
+        ),
+        rows=tuple(
+            (
+                shown(one.tool, _LONGEST),
+                whole(one.episodes),
+                whole(one.faulty),
+                share(one.faulty, one.episodes),
+                labels_text(one.labels),
+            )
+            for one in report.tools[:WORST]
+        ),
+        note="Episodes: in which the tool was called or should have been. Faulty: a label blames "
+        f"it.{_rest(len(report.tools), 'tools')}",
+    )
+
+
+def parameter_table(report: EvaluationReport) -> Table:
+    """The worst parameters."""
+    return Table(
+        title="Worst parameters",
+        columns=(
+            ("tool", "left"),
+            ("parameter", "left"),
+            ("faults", "right"),
+            ("calls of the tool", "right"),
+            ("labels", "left"),
+        ),
+        rows=tuple(
+            (
+                shown(one.tool, _LONGEST),
+                shown(one.parameter, _LONGEST),
+                whole(one.faults),
+                whole(one.calls),
+                labels_text(one.labels),
+            )
+            for one in report.parameters[:WORST]
+        ),
+        note=_rest(len(report.parameters), "parameters").strip(),
+    )
+
+
+def confusion_table(report: EvaluationReport) -> Table:
+    """Tools that were called in place of others."""
+    return Table(
+        title="Tools taken for others",
+        columns=(("expected", "left"), ("called", "left"), ("count", "right")),
+        rows=tuple(
+            (
+                shown(one.expected, _LONGEST) or "(no call)",
+                shown(one.called, _LONGEST) or "(no call)",
+                whole(one.count),
+            )
+            for one in report.confusions[:WORST]
+        ),
+        note=_rest(len(report.confusions), "pairs").strip(),
+    )
+
+
+def recovery_table(report: EvaluationReport) -> Table:
+    """What became of failed calls."""
+    count = sum(one.count for one in report.recoveries)
+    return Table(
+        title="Recovery from failed calls",
+        columns=(
+            ("failure", "left"),
+            ("what followed", "left"),
+            ("count", "right"),
+            ("share", "right"),
+        ),
+        rows=tuple(
+            (
+                label_name(one.kind),
+                label_name(one.outcome),
+                whole(one.count),
+                share(one.count, count),
+            )
+            for one in report.recoveries
+        ),
+    )
+
+
+def refine_table(report: EvaluationReport) -> Table:
+    """What refinement did, and what it cost."""
+    refine, total = report.total.refine, report.total
+    rows: list[tuple[str, str]] = []
+    if refine.turns:
+        n = max(1, total.attempts)
+        rows = [
+            ("turns refined", f"{refine.turns:,} of {total.turns:,}"),
+            ("mean rounds after the direct answer", f"{refine.iterations:.2f}"),
+            ("two answers in a row agreed", percent(refine.converged)),
+            ("extra tokens an attempt", whole(refine.usage.total_tokens / n)),
+            ("share of all tokens", share(refine.usage.total_tokens, total.usage.total_tokens)),
+        ]
+    return Table(title="Refinement", columns=(("", "left"), ("", "right")), rows=tuple(rows))
+
+
+def spread_table(report: EvaluationReport) -> Table:
+    """How tokens and time are spread over the attempts."""
+    rows = [
+        ("tokens", *_spread(report.tokens, whole)),
+        ("time", *_spread(report.seconds, seconds)),
+    ]
+    return Table(
+        title="Tokens and time",
+        columns=(
+            ("an attempt", "left"),
+            *((name, "right") for name in ("mean", "least", "median", "9 in 10", "most")),
+        ),
+        rows=tuple(rows) if report.total.attempts else (),
+    )
+
+
+def _spread(spread: Distribution, text: Callable[[float], str]) -> tuple[str, ...]:
+    return tuple(
+        map(text, (spread.mean, spread.minimum, spread.median, spread.p90, spread.maximum))
+    )
+
+
+def stop_table(report: EvaluationReport) -> Table:
+    """Why episodes ended."""
+    reasons = report.total.stop_reasons
+    count = sum(reasons.values())
+    return Table(
+        title="Why episodes ended",
+        columns=(("reason", "left"), ("episodes", "right"), ("share", "right")),
+        rows=tuple((label_name(why), whole(n), share(n, count)) for why, n in reasons.items()),
+    )
+
+
+def incident_table(report: EvaluationReport) -> Table:
+    """Errors of the model, broken references and verifiers."""
+    return Table(
+        title="Errors and faults",
+        columns=(("what", "left"), ("episodes", "right"), ("task", "left"), ("message", "left")),
+        rows=tuple(
+            (
+                label_name(shown(one.what, _LONGEST)),
+                whole(one.count),
+                shown(one.task, _LONGEST),
+                one.message,
+            )
+            for one in (*report.errors, *report.faults)
+        ),
+        note="Errors of the model count as the verdict says; faults of the reference or the "
+        "verifier count nowhere.",
+    )
+
+
+def settings_table(report: EvaluationReport) -> Table:
+    """How the questions were asked."""
+    rows = {
+        "benchmark": report.benchmark,
+        "model": ", ".join(report.models),
+        "library versions": ", ".join(map(str, report.library_versions)),
+        "first episode": report.started,
+        "last episode": report.ended,
+    }
+    known = {"benchmark", "model"}
+    rows |= {
+        label_name(str(name)): value if isinstance(value, str) else json.dumps(value)
+        for name, value in report.settings.items()
+        if name not in known
+    }
+    return Table(
+        title="Settings",
+        columns=(("setting", "left"), ("value", "left")),
+        rows=tuple((shown(name, _LONGEST), shown(value)) for name, value in rows.items() if value),
+    )
+
+
+def left_out_table(report: EvaluationReport) -> Table:
+    """What the source holds beside the tasks."""
+    return Table(
+        title="Left out",
+        columns=(("why", "left"), ("rows", "right"), ("where", "left")),
+        rows=tuple(
+            (shown(one.reason), whole(one.count), _where(one.where, one.count))
+            for one in report.left_out
+        ),
+    )
+
+
+def _where(places: Sequence[str], count: int) -> str:
+    told = ", ".join(shown(place, _LONGEST) for place in places)
+    return f"{told} and {count - len(places):,} more" if count > len(places) else told
+
+
+def labels_text(labels: Mapping[FailureLabel, int]) -> str:
+    """The most frequent labels with their counts."""
+    named = [f"{label_name(label)} {count:,}" for label, count in labels.items()]
+    more = len(named) - _LABELS_NAMED
+    return ", ".join(named[:_LABELS_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _rest(count: int, noun: str) -> str:
+    return f" The worst {WORST} of {count:,} {noun}." if count > WORST else ""
+
+
+def detail_tables(report: EvaluationReport) -> Iterable[Table]:
+    """Every table after that of the categories, without those that have no rows."""
+    tables = (
+        pass_table(report),
+        metric_table(report),
+        label_table(report),
+        label_category_table(report),
+        tool_table(report),
+        parameter_table(report),
+        confusion_table(report),
+        recovery_table(report),
+        refine_table(report),
+        spread_table(report),
+        stop_table(report),
+        incident_table(report),
+        settings_table(report),
+        left_out_table(report),
+    )
+    return (table for table in tables if table.rows)
