@@ -3,8 +3,9 @@
 The public package ``nestful-wrapper`` carries the questions, the tools and the gold calls of four
 sources. A gold argument refers to an earlier result as ``$var1.coordinates.latitude$``; one
 source, ComplexFuncBench, also recorded what each call returned, so that its calls can be replayed
-(``NestfulQuestion.replay_tools``). The package is under Apache-2.0, but the terms of the sources
-are not in it: agentkit ships nothing of them, and only takes the data files out of the package.
+(``agentkit.evaluation.benchmarks.RecordedWorld``). The package is under Apache-2.0, but the terms
+of the sources are not in it: agentkit ships nothing of them, and only takes the data files out of
+the package.
 
 Differences to upstream: a reference into a list means its first item, as it does there, and is
 written out (``[0]``); one to what no earlier result holds is kept as text that was made from that
@@ -18,11 +19,12 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from agentkit.errors import DatasetError
+from agentkit.evaluation.expectations import GoldCall
 from agentkit.evolution.mining.trajectory import Flow, Given, Source, Step, Trajectory, at_path
 from agentkit.evolution.mining.trajectory import Path as DataPath
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
@@ -61,11 +63,14 @@ class NestfulQuestion:
         trajectory: The gold calls. Where nothing was recorded, each result holds one made-up text
             at every place that a later call refers to, so that the flow of data can be replayed.
         is_recorded: Whether the results are recorded ones.
+        calls: The gold calls as upstream writes them, references included. ``$var2...$`` is the
+            second of them; where a question's labels differ from that, they are upstream's slips.
     """
 
     category: str
     trajectory: Trajectory
     is_recorded: bool
+    calls: tuple[GoldCall, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,10 +80,12 @@ class Nestful:
     Attributes:
         questions: In upstream's order.
         definitions: All tools.
+        fields: What each tool returns, by its name: dotted paths of fields, outer ones first.
     """
 
     questions: tuple[NestfulQuestion, ...]
     definitions: tuple[ToolDefinition, ...]
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def fetch_nestful(cache_dir: Path | None = None, progress: Progress | None = None) -> Path:
@@ -120,7 +127,7 @@ def load_nestful(folder: Path) -> Nestful:
     """
     try:
         questions = tuple(_question(row) for row in _rows(folder))
-        definitions = tuple(_definitions(folder))
+        tools = tuple(_tools(folder))
     except (AttributeError, KeyError, TypeError, ValueError, zlib.error) as error:
         raise DatasetError(
             f"{folder} holds a record that is not NESTFUL's ({type(error).__name__}: {error})"
@@ -130,7 +137,11 @@ def load_nestful(folder: Path) -> Nestful:
             f"{folder} holds no NESTFUL questions (complexfuncbench/complexfuncbench-data.json and "
             "the like); give the folder that fetch_nestful() returns"
         )
-    return Nestful(questions=questions, definitions=definitions)
+    return Nestful(
+        questions=questions,
+        definitions=tuple(definition for definition, _ in tools),
+        fields={definition.name: fields for definition, fields in tools},
+    )
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -164,15 +175,39 @@ def _rows(folder: Path) -> Iterator[_Row]:
             )
 
 
-def _definitions(folder: Path) -> Iterator[ToolDefinition]:
+def _tools(folder: Path) -> Iterator[tuple[ToolDefinition, tuple[str, ...]]]:
+    """Each tool with the fields of its result."""
     if (folder / "tools.jsonl.gz").is_file():
         for record in _lines(folder / "tools.jsonl.gz"):
-            yield _definition(record, record["id"].partition(":")[2].partition("/")[0])
+            category = record["id"].partition(":")[2].partition("/")[0]
+            yield _definition(record, category), tuple(_fields(record.get("returns") or {}))
         return
     for category, stem in SOURCES.items():
         for record in _records(folder / f"{stem}-spec.json"):
             parameters = _parameters(record.get("query_parameters", {}))
-            yield _definition({**record, "parameters": parameters}, category)
+            definition = _definition({**record, "parameters": parameters}, category)
+            yield definition, tuple(_fields(record.get("output_parameters") or {}))
+
+
+def _fields(outer: Mapping[str, Any]) -> Iterator[str]:
+    """Dotted paths of the fields of a result; those of a list are those of its items."""
+    level = dict(outer)
+    while level:
+        yield from level
+        level = {
+            f"{path}.{name}": part
+            for path, schema in level.items()
+            for name, part in _properties(schema).items()
+        }
+
+
+def _properties(schema: Any) -> Mapping[str, Any]:
+    if not isinstance(schema, Mapping):
+        return {}
+    properties: Any = schema.get("properties")
+    if not properties and isinstance(schema.get("items"), Mapping):
+        properties = schema["items"].get("properties")
+    return properties if isinstance(properties, Mapping) else {}
 
 
 def _definition(record: JsonObject, category: str) -> ToolDefinition:
@@ -263,6 +298,7 @@ def _question(row: _Row) -> NestfulQuestion:
             answered=frozenset(_mentioned(answers, labels)),
         ),
         is_recorded=recorded,
+        calls=tuple(GoldCall(name=call["name"], arguments=call["arguments"]) for call in calls),
     )
 
 

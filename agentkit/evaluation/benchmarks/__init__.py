@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from agentkit.evaluation.benchmarks.gsm8k import gsm8k_benchmark
     from agentkit.evaluation.benchmarks.humaneval import fetch_humaneval, humaneval_benchmark
     from agentkit.evaluation.benchmarks.loading import BENCHMARKS, load_benchmark
+    from agentkit.evaluation.benchmarks.nestful import nestful_benchmark
+    from agentkit.evaluation.benchmarks.recorded_world import RecordedWorld
     from agentkit.evaluation.benchmarks.task_files import dump_tasks, load_tasks
 
 __all__ = [
     "BENCHMARKS",
     "EnvironmentFactory",
+    "RecordedWorld",
     "ToolsEnvironment",
     "dump_tasks",
     "environment_from",
@@ -29,12 +32,14 @@ __all__ = [
     "humaneval_benchmark",
     "load_benchmark",
     "load_tasks",
+    "nestful_benchmark",
     "with_tools",
 ]
 
 _MODULES = {
     "BENCHMARKS": "agentkit.evaluation.benchmarks.loading",
     "EnvironmentFactory": "agentkit.evaluation.benchmarks.environments",
+    "RecordedWorld": "agentkit.evaluation.benchmarks.recorded_world",
     "ToolsEnvironment": "agentkit.evaluation.benchmarks.environments",
     "dump_tasks": "agentkit.evaluation.benchmarks.task_files",
     "environment_from": "agentkit.evaluation.benchmarks.environments",
@@ -43,6 +48,7 @@ _MODULES = {
     "humaneval_benchmark": "agentkit.evaluation.benchmarks.humaneval",
     "load_benchmark": "agentkit.evaluation.benchmarks.loading",
     "load_tasks": "agentkit.evaluation.benchmarks.task_files",
+    "nestful_benchmark": "agentkit.evaluation.benchmarks.nestful",
     "with_tools": "agentkit.evaluation.benchmarks.environments",
 }
 

@@ -10,6 +10,7 @@ from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation.benchmarks.environments import EnvironmentFactory, environment_from
 from agentkit.evaluation.benchmarks.gsm8k import gsm8k_benchmark
 from agentkit.evaluation.benchmarks.humaneval import fetch_humaneval, humaneval_benchmark
+from agentkit.evaluation.benchmarks.nestful import nestful_benchmark
 from agentkit.evaluation.benchmarks.task_files import load_tasks
 from agentkit.evaluation.bfcl import fetch_bfcl, load_bfcl
 from agentkit.evaluation.bfcl_multi_turn import (
@@ -17,6 +18,7 @@ from agentkit.evaluation.bfcl_multi_turn import (
     installed_bfcl,
     load_bfcl_multi_turn,
 )
+from agentkit.evaluation.nestful import fetch_nestful
 from agentkit.evaluation.task import Benchmark
 from agentkit.fetch import Progress
 from agentkit.tools.tool import Tool
@@ -116,6 +118,15 @@ def _bfcl_multi_turn(request: BenchmarkRequest) -> Benchmark:
     return load_bfcl_multi_turn(folder or fetch_bfcl_multi_turn(progress=request.progress))
 
 
+def _nestful(request: BenchmarkRequest) -> Benchmark:
+    return nestful_benchmark(request.data or fetch_nestful(progress=request.progress))
+
+
+def _nestful_executed(request: BenchmarkRequest) -> Benchmark:
+    folder = request.data or fetch_nestful(progress=request.progress)
+    return nestful_benchmark(folder, asking="executed")
+
+
 def _gsm8k(request: BenchmarkRequest) -> Benchmark:
     if request.data is None:
         raise UsageError(
@@ -133,6 +144,12 @@ BENCHMARKS: Mapping[str, NamedBenchmark] = {
     "bfcl": NamedBenchmark(summary="calls for one request, 13 categories", make=_bfcl),
     "bfcl-multi-turn": NamedBenchmark(
         summary="conversations that change simulated worlds", make=_bfcl_multi_turn
+    ),
+    "nestful": NamedBenchmark(
+        summary="sequences of calls, planned with references before any is run", make=_nestful
+    ),
+    "nestful-executed": NamedBenchmark(
+        summary="sequences of calls, run one by one on recorded responses", make=_nestful_executed
     ),
     "gsm8k": NamedBenchmark(
         summary="word problems, with the tools of --environment or none",

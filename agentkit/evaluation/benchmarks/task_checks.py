@@ -94,7 +94,7 @@ def _gold_calls(expectation: Expectation) -> tuple[GoldCall | AllowedCall, ...]:
 def _broken(call: GoldCall, definition: ToolDefinition) -> Iterator[str]:
     """What the tool's schema has against a gold call; references stand for any value."""
     yield from _undeclared(call.arguments, definition)
-    flowing = {name for name, value in call.arguments.items() if _refers(value)}
+    flowing = {name for name, value in call.arguments.items() if refers(value)}
     arguments = coerce(dict(call.arguments), definition.signature.parameters, fill="none")
     for problem in validate_arguments(definition, arguments):
         if not (problem.path and problem.path[0] in flowing):
@@ -138,13 +138,13 @@ def _undeclared(arguments: JsonObject, definition: ToolDefinition) -> Iterator[s
             yield f"{definition.name} has no parameter {name!r}{meant}"
 
 
-def _refers(value: Any) -> bool:
-    """Whether a value holds a reference to an earlier result, at any place."""
+def refers(value: Any) -> bool:
+    """Whether a value holds a reference to an earlier result, such as ``$var1.id$``, anywhere."""
     if isinstance(value, str):
         return _REFERENCE.search(value) is not None
     if isinstance(value, Mapping):
-        return any(map(_refers, value.values()))
-    return isinstance(value, list | tuple) and any(map(_refers, value))
+        return any(map(refers, value.values()))
+    return isinstance(value, list | tuple) and any(map(refers, value))
 
 
 def _holds_object(value: Any) -> bool:
