@@ -92,22 +92,20 @@ class Attempting:
     Attributes:
         benchmark: The questions.
         staging: Sets out the tools.
-        model: Answers.
+        model: Answers; or the answers of an earlier run, which are judged again.
         judge: Judges by rubrics; None where no task needs it.
         retriever: Finds tools, where they are to be found.
         settings: How to ask.
         labels: Labels of the run, for each episode's metadata.
-        recorded: Answers of an earlier run to judge again, instead of asking.
     """
 
     benchmark: Benchmark
     staging: Staging
-    model: ChatModel
+    model: ChatModel | RecordedAnswers
     judge: ChatModel | None
     retriever: Retriever | None
     settings: EvaluationSettings
     labels: Mapping[str, str] = field(default_factory=dict)
-    recorded: RecordedAnswers | None = None
 
     async def run(self, attempt: Attempt) -> AttemptResult:
         """Try the task once, in a world of its own."""
@@ -199,11 +197,11 @@ class _Conversation:
         return AttemptResult(episodes=tuple(self._kept), is_finished=True)
 
     async def _answer(self, turn: UserTurn, stage: Stage, number: int) -> RunResult:
-        answers = self._with.recorded
-        if answers is None:
-            agent = self._agent(self._with.model, stage, self._with.settings.refine)
+        model = self._with.model
+        if not isinstance(model, RecordedAnswers):
+            agent = self._agent(model, stage, self._with.settings.refine)
             return await agent.run(turn.request, history=self._said)
-        recorded = answers.episodes[self._task.task_id, self._attempt.number][number]
+        recorded = model.episodes[self._task.task_id, self._attempt.number][number]
         agent = self._agent(RecordedModel(recorded), stage, "none")
         return as_recorded(await agent.run(turn.request, history=self._said), recorded)
 

@@ -50,7 +50,7 @@ class RunOutcome:
 async def evaluate(
     benchmark: Benchmark,
     *,
-    model: ChatModel,
+    model: ChatModel | RecordedAnswers,
     store: EpisodeStore,
     run: str,
     library: Library | None = None,
@@ -58,7 +58,6 @@ async def evaluate(
     judge: ChatModel | None = None,
     settings: EvaluationSettings = EvaluationSettings(),  # noqa: B008 - immutable
     concurrency: int = 4,
-    recorded: RecordedAnswers | None = None,
     listen: Listener = ignore,
 ) -> RunOutcome:
     """Ask every task of a benchmark.
@@ -70,7 +69,8 @@ async def evaluate(
 
     Args:
         benchmark: The questions.
-        model: Answers.
+        model: Answers. Or the answers of an earlier run, which are judged again; attempts that it
+            does not have are left out.
         store: Keeps the episodes.
         run: Name of the run.
         library: Tools and their texts; those that it lacks are the benchmark's own. None for the
@@ -79,8 +79,6 @@ async def evaluate(
         judge: Judges by rubrics, where tasks have them.
         settings: How to ask.
         concurrency: Attempts under way at the same time.
-        recorded: Answers of an earlier run, which are judged again instead of asking ``model``.
-            Attempts that it does not have are left out.
         listen: Told of progress.
 
     Raises:
@@ -93,7 +91,7 @@ async def evaluate(
     text = settings_text(
         settings,
         benchmark=benchmark.name,
-        model=model.name if recorded is None else recorded.model,
+        model=model.name,
         library="" if library is None else f"{library.version}:{library.digest[:16]}",
     )
     earlier = await asyncio.to_thread(earlier_start, store, run)
@@ -107,13 +105,12 @@ async def evaluate(
         retriever=(retriever or default_retriever()) if retrieves else None,
         settings=settings,
         labels={"run": run, "benchmark": benchmark.name, "settings": text},
-        recorded=recorded,
     )
     planned = [
         Attempt(task=task, number=number)
         for number in range(settings.attempts)
         for task in benchmark.tasks
-        if recorded is None or (task.task_id, number) in recorded.episodes
+        if not isinstance(model, RecordedAnswers) or (task.task_id, number) in model.episodes
     ]
     todo = [one for one in planned if (one.task.task_id, one.number) not in earlier.finished]
     running = _Running(

@@ -21,14 +21,14 @@ AttemptKey = tuple[str, int]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecordedAnswers:
-    """What a run answered.
+    """What a run answered; ``evaluate`` takes it in place of a model.
 
     Attributes:
-        model: Name of the model that answered.
+        name: Name of the model that answered.
         episodes: The episodes of each finished attempt, in the order of the user's turns.
     """
 
-    model: str
+    name: str
     episodes: Mapping[AttemptKey, Sequence[Episode]]
 
     @classmethod
@@ -45,7 +45,7 @@ class RecordedAnswers:
             if ordered[-1].metadata.get("ends") == "true":
                 finished[task, attempt] = tuple(ordered)
         names = {episode.model for found in finished.values() for episode in found}
-        return cls(model=", ".join(sorted(names)), episodes=finished)
+        return cls(name=", ".join(sorted(names)), episodes=finished)
 
 
 class RecordedModel:

@@ -10,7 +10,7 @@ from agentkit.evaluation.running.replaying import RecordedAnswers
 from agentkit.evaluation.running.settings import EvaluationSettings
 from agentkit.messages import ToolCall, ToolMessage
 from agentkit.metrics import AllowedCall
-from agentkit.testing import FunctionModel, ScriptedModel
+from agentkit.testing import FunctionModel
 
 
 async def test_a_corrected_gold_answer_changes_the_verdict(lamps, good, store):
@@ -22,17 +22,11 @@ async def test_a_corrected_gold_answer_changes_the_verdict(lamps, good, store):
     settings = EvaluationSettings(refine="adaptive")
     await evaluate(mistaken, model=good, store=store, run="before", settings=settings)
     before = {e.metadata["task"]: e for e in store.select()}
-    nobody = ScriptedModel()
-    outcome = await evaluate(
-        lamps,
-        model=nobody,
-        store=store,
-        run="after",
-        settings=settings,
-        recorded=RecordedAnswers.of(before.values()),
-    )
+    asked = len(good.requests)
+    recorded = RecordedAnswers.of(before.values())
+    outcome = await evaluate(lamps, model=recorded, store=store, run="after", settings=settings)
     assert outcome.finished == 4
-    assert nobody.requests == []
+    assert len(good.requests) == asked
     after = [e for e in store.select() if e.metadata["run"] == "after"]
     assert all(e.verdict.passed for e in after)
     assert not any(e.verdict.passed for e in before.values())
@@ -57,7 +51,7 @@ async def test_calls_run_again_in_a_fresh_world(house, store):
 
     await evaluate(house, model=FunctionModel(diligent), store=store, run="before")
     recorded = RecordedAnswers.of(store.select())
-    await evaluate(house, model=ScriptedModel(), store=store, run="after", recorded=recorded)
+    await evaluate(house, model=recorded, store=store, run="after")
     again = [e for e in store.select() if e.metadata["run"] == "after"]
     assert len(again) == 2
     assert all(e.verdict.passed for e in again)
@@ -67,5 +61,5 @@ async def test_what_was_never_asked_is_left_out(lamps, good, store):
     """Tasks that the earlier run does not have are not part of the new one."""
     await evaluate(replace(lamps, tasks=lamps.tasks[:2]), model=good, store=store, run="before")
     recorded = RecordedAnswers.of(store.select())
-    outcome = await evaluate(lamps, model=good, store=store, run="after", recorded=recorded)
+    outcome = await evaluate(lamps, model=recorded, store=store, run="after")
     assert outcome.planned == 2
