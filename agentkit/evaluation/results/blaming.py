@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from agentkit.diagnosis.labels import PRECEDENCE
 from agentkit.episodes import FailureLabel
 from agentkit.evaluation.results.examples import Example, ExampleShelf
 from agentkit.evaluation.results.records import (
@@ -19,6 +20,7 @@ from agentkit.evaluation.results.tally import counts
 
 EXAMPLES_A_LABEL = 10
 EXAMPLES_A_TOOL = 2
+EXAMPLES_A_PARAMETER = 1
 WORST = 25
 """The worst tools and parameters, of which examples are kept."""
 
@@ -56,7 +58,7 @@ class ChosenExamples:
             ids = chosen.take(by_tool, (tool.tool,), EXAMPLES_A_TOOL)
             tools[at] = replace(tool, examples=ids)
         for at, one in enumerate(parameters[:WORST]):
-            ids = chosen.take(by_tool, (one.tool, one.parameter), EXAMPLES_A_TOOL)
+            ids = chosen.take(by_tool, (one.tool, one.parameter), EXAMPLES_A_PARAMETER)
             parameters[at] = replace(one, examples=ids)
         return cls(
             tools=tuple(tools), parameters=tuple(parameters), examples=tuple(chosen.ordered())
@@ -78,10 +80,16 @@ class _Choice:
         return tuple(one.episode_id for one in found)
 
     def ordered(self) -> list[Example]:
-        """All of them, by label, task and place."""
+        """All of them, by the precedence of their labels, then by task and place."""
         return sorted(
             self._taken.values(),
-            key=lambda one: (one.label, one.task, one.attempt, one.user_turn, one.turn),
+            key=lambda one: (
+                PRECEDENCE.index(one.label),
+                one.task,
+                one.attempt,
+                one.user_turn,
+                one.turn,
+            ),
         )
 
 

@@ -5,6 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from agentkit.evaluation.results.comparison import Comparison
+from agentkit.evaluation.results.comparison_tables import (
+    comparison_table,
+    setting_table,
+    task_table,
+    verdict_line,
+)
 from agentkit.evaluation.results.examples import Example, Finding
 from agentkit.evaluation.results.records import EvaluationReport
 from agentkit.evaluation.results.tables import Table, category_table, detail_tables, headline
@@ -42,6 +49,24 @@ def report_markdown(report: EvaluationReport) -> str:
     lines += _examples(report)
     if report.command:
         lines += ["## How to repeat", "", *_fenced(report.command)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def comparison_markdown(comparison: Comparison) -> str:
+    """A comparison as a Markdown page.
+
+    Args:
+        comparison: The comparison.
+    """
+    names = f"{_text(shown(comparison.a, 80))} and {_text(shown(comparison.b, 80))}"
+    lines = [f"# Evaluations {names}", "", _text(shown(comparison.benchmark)), ""]
+    lines += [_text(verdict_line(comparison)), ""]
+    if comparison.warnings:
+        lines += [f"> * {_text(shown(warning))}" for warning in comparison.warnings]
+        lines.append("")
+    for table in (comparison_table(comparison), setting_table(comparison), task_table(comparison)):
+        if table.rows:
+            lines += table_markdown(table)
     return "\n".join(lines).rstrip() + "\n"
 
 

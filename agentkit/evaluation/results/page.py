@@ -168,6 +168,7 @@ def table_html(
     heading: str = "",
     look: Look | None = None,
     extra: Mapping[str, Sequence[Markup]] = MappingProxyType({}),
+    at_end: bool = True,
     last: str = "",
 ) -> Markup:
     """A table; nothing when it has no rows.
@@ -177,30 +178,28 @@ def table_html(
         heading: The element of its heading; empty for none.
         look: Makes some cells look otherwise.
         extra: Further columns by title, the content of a cell for each row.
+        at_end: Whether these stand at the end, or after the first column.
         last: First cell of a last row that sums up; it is set apart.
     """
     if not table.rows:
         return Markup()
-    head = element(
-        "tr",
-        (element("th", title, scope="col", class_=_class(align)) for title, align in table.columns),
-        (element("th", title, scope="col") for title in extra),
-    )
+    split = len(table.columns) if at_end else 1
+    heads = [element("th", one, scope="col", class_=_class(align)) for one, align in table.columns]
+    heads[split:split] = [element("th", title, scope="col") for title in extra]
     sums = bool(last) and table.rows[-1][0] == last
-    body = (
-        element(
-            "tr",
-            (_cell(table, at, column, look) for column in range(len(table.columns))),
-            (element("td", cells[at], class_=_extra_class(cells[at])) for cells in extra.values()),
-            class_="all" if sums and at == len(table.rows) - 1 else None,
-        )
-        for at in range(len(table.rows))
-    )
+    body = []
+    for at in range(len(table.rows)):
+        cells = [_cell(table, at, column, look) for column in range(len(table.columns))]
+        cells[split:split] = [
+            element("td", own[at], class_=_extra_class(own[at])) for own in extra.values()
+        ]
+        is_last = sums and at == len(table.rows) - 1
+        body.append(element("tr", cells, class_="all" if is_last else None))
     caption = element("caption", table.note) if table.note else ""
     whole_table = element(
         "table",
         caption,
-        element("thead", head),
+        element("thead", element("tr", heads)),
         element("tbody", body),
         class_="full" if extra or len(table.columns) > _FEW_COLUMNS else None,
     )
@@ -242,7 +241,7 @@ def categories_html(report: EvaluationReport) -> Markup:
     table = category_table(report)
     groups = [*report.categories, report.total]
     bars = [whisker_bar(group.accuracy) for group in groups[: len(table.rows)]]
-    return table_html(table, extra={"0 to 100%": bars}, last="all")
+    return table_html(table, extra={"0 to 100%": bars}, at_end=False, last="all")
 
 
 def _labels(report: EvaluationReport) -> tuple[Child, ...]:
@@ -350,7 +349,9 @@ def _card(example: Example, at: int, *, is_open: bool) -> Markup:
 
 
 def _lines(example: Example) -> Iterator[tuple[str, Child]]:
-    where = f"turn {example.turn}, attempt {example.attempt}, user turn {example.user_turn}"
+    where = f"step {example.turn + 1}"
+    where += f" of user turn {example.user_turn + 1}" if example.user_turn else ""
+    where += f", attempt {example.attempt + 1}" if example.attempt else ""
     yield "task", f"{shown(example.task, 120)} ({shown(example.category, 80)})"
     yield "asked", example.request
     for call in example.calls:
@@ -360,7 +361,8 @@ def _lines(example: Example) -> Iterator[tuple[str, Child]]:
     yield "said", example.answer
     for finding in example.findings:
         yield "found", _finding(finding)
-    yield "labels", ", ".join(label_name(label) for label in example.labels)
+    if len(example.labels) > 1:
+        yield "labels", ", ".join(label_name(label) for label in example.labels)
     yield "hint", example.hint
     yield "episode", (element("code", shown(example.episode_id, 80)), f" {where}")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from agentkit.episodes import FailureLabel
 from agentkit.evaluation.results.markup import Markup, element
 from agentkit.evaluation.results.records import Distribution, Estimate
-from agentkit.evaluation.results.wording import interval, label_name, percent
+from agentkit.evaluation.results.wording import interval, label_name, percent, points
 
 _WIDTH = 200.0
 _HEIGHT = 18.0
@@ -27,6 +27,33 @@ def whisker_bar(estimate: Estimate | None) -> Markup:
             _line(low, _HEIGHT / 2, high, _HEIGHT / 2),
             *(_line(end, 4, end, _HEIGHT - 4) for end in (low, high)),
         ]
+    return _picture(told, parts)
+
+
+def difference_bar(difference: Estimate, reach: float) -> Markup:
+    """A difference of shares as a bar to the left or right of zero, with its interval.
+
+    Args:
+        difference: The difference.
+        reach: The difference at either end of the bar.
+    """
+    half = _WIDTH / 2
+
+    def at(value: float) -> float:
+        return half + max(-1.0, min(1.0, value / reach)) * half
+
+    value, low, high = at(difference.value), at(difference.low), at(difference.high)
+    told = (
+        f"{points(difference.value)} points, interval {points(difference.low)} to "
+        f"{points(difference.high)}"
+    )
+    parts = [
+        _rect(0, _WIDTH, "track"),
+        _rect(min(half, value), abs(value - half), "fill"),
+        _line(half, 0, half, _HEIGHT),
+        _line(low, _HEIGHT / 2, high, _HEIGHT / 2),
+        *(_line(end, 4, end, _HEIGHT - 4) for end in (low, high)),
+    ]
     return _picture(told, parts)
 
 

@@ -73,7 +73,7 @@ figure { margin: .6rem 0; }
 .segment { fill: var(--own); }
 .key { display: inline-block; width: .75em; height: .75em; border-radius: 2px; margin-right: .45em;
   background: var(--own); }
-details { border: 1px solid var(--rule); border-radius: 8px; margin: 8px 0; padding: 7px 13px; }
+details { border: 1px solid var(--rule); border-radius: 8px; margin: 6px 0; padding: 5px 12px; }
 details:target { border-color: var(--link); }
 summary { cursor: pointer; overflow-wrap: anywhere; }
 summary .soft { margin-left: .6em; }

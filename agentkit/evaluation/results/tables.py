@@ -104,10 +104,10 @@ def category_table(report: EvaluationReport) -> Table:
         title="Accuracy by category",
         columns=(
             ("category", "left"),
-            ("attempts", "right"),
-            ("passed", "right"),
             ("accuracy", "right"),
             ("95% interval", "right"),
+            ("passed", "right"),
+            ("attempts", "right"),
             ("mean score", "right"),
             ("tokens", "right"),
             ("time", "right"),
@@ -123,13 +123,13 @@ def _category_row(name: str, group: GroupReport) -> tuple[str, ...]:
     if group.planned is not None and group.planned != n:
         attempts = f"{n:,} of {group.planned:,}"
     if group.accuracy is None:
-        return (name, attempts, "0", "-", "-", "-", "-", "-")
+        return (name, "-", "-", "0", attempts, "-", "-", "-")
     return (
         name,
-        attempts,
-        whole(group.passed),
         percent(group.accuracy.value),
         interval(group.accuracy),
+        whole(group.passed),
+        attempts,
         f"{group.score:.3f}",
         whole(group.usage.total_tokens / n),
         seconds(group.time.seconds / n),
@@ -278,9 +278,9 @@ def parameter_table(report: EvaluationReport) -> Table:
 
 
 def confusion_table(report: EvaluationReport) -> Table:
-    """Tools that were called in place of others."""
+    """Tools that were called in place of others, in addition, or not at all."""
     return Table(
-        title="Tools taken for others",
+        title="Expected and called tools",
         columns=(("expected", "left"), ("called", "left"), ("count", "right")),
         rows=tuple(
             (
@@ -330,7 +330,9 @@ def refine_table(report: EvaluationReport) -> Table:
             ("extra tokens an attempt", whole(refine.usage.total_tokens / n)),
             ("share of all tokens", share(refine.usage.total_tokens, total.usage.total_tokens)),
         ]
-    return Table(title="Refinement", columns=(("", "left"), ("", "right")), rows=tuple(rows))
+    return Table(
+        title="Refinement", columns=(("what", "left"), ("value", "right")), rows=tuple(rows)
+    )
 
 
 def spread_table(report: EvaluationReport) -> Table:
