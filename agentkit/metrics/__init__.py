@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from agentkit.metrics.assignment import optimal_assignment
     from agentkit.metrics.calls import CanonicalCall, calls_equal, canonical_calls
-    from agentkit.metrics.comparable import CallLike
+    from agentkit.metrics.comparable import CallLike, ComparableCall, comparable_calls
     from agentkit.metrics.fields import FieldKind, field_kind, texts_agree
     from agentkit.metrics.overlap import (
         CallPair,
@@ -38,6 +38,7 @@ __all__ = [
     "CallLike",
     "CallPair",
     "CanonicalCall",
+    "ComparableCall",
     "FieldKind",
     "GoldCalls",
     "GoldProblem",
@@ -50,6 +51,7 @@ __all__ = [
     "call_similarity",
     "calls_equal",
     "canonical_calls",
+    "comparable_calls",
     "difficulty",
     "field_kind",
     "gold_problems",
@@ -68,6 +70,7 @@ _MODULES = {
     "CallLike": "agentkit.metrics.comparable",
     "CallPair": "agentkit.metrics.overlap",
     "CanonicalCall": "agentkit.metrics.calls",
+    "ComparableCall": "agentkit.metrics.comparable",
     "FieldKind": "agentkit.metrics.fields",
     "GoldCalls": "agentkit.metrics.allowed_values",
     "GoldProblem": "agentkit.metrics.allowed_values",
@@ -80,6 +83,7 @@ _MODULES = {
     "call_similarity": "agentkit.metrics.overlap",
     "calls_equal": "agentkit.metrics.calls",
     "canonical_calls": "agentkit.metrics.calls",
+    "comparable_calls": "agentkit.metrics.comparable",
     "difficulty": "agentkit.metrics.overlap",
     "field_kind": "agentkit.metrics.fields",
     "gold_problems": "agentkit.metrics.allowed_values",

@@ -31,7 +31,14 @@ _ABSENT = ("absent",)
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
-_SILENT = frozenset({"type", "description", "title", "default", "examples"})
+_SILENT = frozenset(
+    {
+        *("type", "description", "title", "default", "examples", "deprecated"),
+        *("format", "pattern", "minLength", "maxLength"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+        *("minItems", "maxItems", "uniqueItems"),
+    }
+)
 """Keywords that do not change what a value of the declared type is coerced to."""
 
 _PLAIN_OBJECT = frozenset({"type", "properties", "required", "description", "title", "$schema"})
@@ -79,6 +86,16 @@ class ComparableCall:
     is_readable: bool = True
     definition: ToolDefinition | None = None
 
+    @property
+    def arguments(self) -> JsonObject:
+        """The canonical arguments."""
+        return self.values
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for equal calls; meant for readable ones."""
+        return self.name, frozenset(self.marks.items())
+
     def equals(self, other: ComparableCall) -> bool:
         """Whether both are the same call. An unreadable call is the same as no other."""
         return (
@@ -100,27 +117,38 @@ def by_name(definitions: Definitions) -> Mapping[str, ToolDefinition]:
     return {definition.name: definition for definition in definitions}
 
 
-def comparable_call(call: CallLike, known: Mapping[str, ToolDefinition]) -> ComparableCall:
-    """One call in comparable form. Whatever the arguments hold, there is an answer.
+def comparable_calls(
+    calls: Iterable[CallLike], definitions: Definitions
+) -> tuple[ComparableCall, ...]:
+    """The calls of an answer in comparable form. Whatever their arguments hold, there is one.
+
+    Metrics take calls in this form as well: gold calls that many attempts are compared with, and
+    calls that several metrics look at, need to be read only once.
 
     Args:
-        call: The call.
-        known: The tools by name. The arguments of another tool are taken as they are.
+        calls: The calls.
+        definitions: The tools. The arguments of a tool that is not among them are taken as they
+            are.
     """
+    known = by_name(definitions)
+    return tuple(comparable_call(call, known) for call in calls)
+
+
+def comparable_call(call: CallLike, known: Mapping[str, ToolDefinition]) -> ComparableCall:
+    """One call in comparable form; see ``comparable_calls``."""
+    if isinstance(call, ComparableCall):
+        return call
     definition = known.get(call.name)
     arguments = call.arguments
     malformed = call.malformed if isinstance(call, ToolCall) else None
-    if malformed is not None or not _is_readable(arguments):
-        return ComparableCall(name=call.name, is_readable=False, definition=definition)
     plan = _NO_PLAN if definition is None else _plan(definition)
-    values = plan.canonical(arguments)
-    defaults = plan.marks
-    marks = {}
-    for name, value in values.items():
-        mark = value if type(value) is str else mark_of(value)
-        if name not in defaults or defaults[name] != mark:
-            marks[name] = mark
-    marks.update((name, _ABSENT) for name in defaults if name not in values)
+    values = plan.canonical(arguments) if malformed is None else None
+    if values is None:
+        return ComparableCall(name=call.name, is_readable=False, definition=definition)
+    marks = {name: v if type(v) is str else mark_of(v) for name, v in values.items()}
+    for name, mark in plan.marks.items():
+        if marks.setdefault(name, _ABSENT) == mark:
+            del marks[name]
     return ComparableCall(
         name=call.name,
         given=frozenset(arguments),
@@ -142,10 +170,10 @@ def mark_of(value: Any) -> Hashable:
     kind = type(value)
     if kind is str or kind is int or value is None:
         return value  # type: ignore[no-any-return]  # a str, an int or None
-    if isinstance(value, Mapping):
-        return ("object", tuple((key, mark_of(value[key])) for key in sorted(value)))
-    if isinstance(value, list | tuple):
+    if kind is list:
         return ("array", tuple(map(mark_of, value)))
+    if kind is dict:
+        return ("object", tuple((key, mark_of(value[key])) for key in sorted(value)))
     return (kind.__name__, repr(value))
 
 
@@ -191,10 +219,11 @@ class _Plan:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     marks: Mapping[str, Hashable] = field(default_factory=dict)
 
-    def canonical(self, arguments: JsonObject) -> Mapping[str, Any]:
-        """As ``canonical_arguments`` says, but for the order of the keys."""
-        if not self.readers:
-            return canonical_arguments(arguments, self.parameters)
+    def canonical(self, arguments: JsonObject) -> Mapping[str, Any] | None:
+        """As ``canonical_arguments`` says, but for the order of the keys; None if unreadable."""
+        if not self.readers or type(arguments) is not dict:
+            readable = _is_readable(arguments)
+            return canonical_arguments(arguments, self.parameters) if readable else None
         values = dict(self.defaults)
         unsure: dict[str, Any] = {}
         for name, value in arguments.items():
@@ -205,6 +234,8 @@ class _Plan:
             else:
                 values[name] = read
         if unsure:
+            if not _is_readable(unsure):
+                return None
             read_slowly = canonical_arguments(unsure, self.parameters)
             values.update((name, read_slowly[name]) for name in unsure)
         return values

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from agentkit.messages import JsonObject
 from agentkit.metrics.comparable import ComparableCall, mark_of
@@ -26,11 +26,8 @@ WRONG: Grade = 0.0
 PARTLY: Grade = 0.5
 RIGHT: Grade = 1.0
 
-_NOTHING = object()  # None is a value here
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CallGrade:
+class CallGrade(NamedTuple):
     """How one call compares with one gold call.
 
     Attributes:
@@ -43,32 +40,46 @@ class CallGrade:
 
 
 _WRONG_CALL = CallGrade()
-_SAME_CALL = CallGrade(names=RIGHT, values=RIGHT)
+_SAME_CALL = CallGrade(RIGHT, RIGHT)
+_DEFAULT = object()
 
 
-def grade_call(
-    call: ComparableCall, gold: ComparableCall, kinds: Mapping[str, FieldKind]
-) -> CallGrade:
-    """Grade a call by a gold call.
+class Grader:
+    """Grades calls by one gold call."""
 
-    Args:
-        call: What was called.
-        gold: What should have been.
-        kinds: How to compare values, by ``tool.parameter``, where not as ``field_kind`` says.
-    """
-    if call.name != gold.name or not (call.is_readable and gold.is_readable):
-        return _WRONG_CALL
-    if call.marks == gold.marks:
-        return _SAME_CALL
-    names = _grade_names(call, gold)
-    if names == WRONG:
-        return _WRONG_CALL
-    rules = _Rules(definition=gold.definition, tool=gold.name, kinds=kinds)
-    pairs = [
-        ((name,), call.values.get(name, _NOTHING), gold.values[name]) for name in sorted(gold.given)
-    ]
-    # Unequal calls are never wholly right, also where only a default in a branch differs.
-    return CallGrade(names=names, values=min(names, PARTLY, _worst(pairs, rules)))
+    def __init__(self, gold: ComparableCall, kinds: Mapping[str, FieldKind]) -> None:
+        """Look up once what holds for each argument of the gold call.
+
+        Args:
+            gold: The gold call.
+            kinds: How to compare values, by ``tool.parameter``, where not as ``field_kind`` says.
+        """
+        self._gold = gold
+        self._rules = _Rules(gold.definition, gold.name, kinds)
+        self._exact = [
+            (name, gold.marks.get(name, _DEFAULT))
+            for name in gold.given
+            if type(gold.values[name]) is not dict and self._rules.of((name,)).kind == "exact"
+        ]
+
+    def grade(self, call: ComparableCall) -> CallGrade:
+        """How right a call is."""
+        gold = self._gold
+        if call.name != gold.name or not (call.is_readable and gold.is_readable):
+            return _WRONG_CALL
+        marks = call.marks
+        if marks == gold.marks:
+            return _SAME_CALL
+        names = RIGHT if call.given == gold.given else _grade_names(call, gold)
+        if names == WRONG:
+            return _WRONG_CALL
+        for name, mark in self._exact:  # most wrong calls are found out here, at little cost
+            if marks.get(name, _DEFAULT) != mark:
+                return CallGrade(names, WRONG)
+        differ = {name for name, _ in marks.items() ^ gold.marks.items()} & gold.given
+        pairs = [((name,), call.values.get(name), gold.values[name]) for name in differ]
+        # Unequal calls are never wholly right, also where only a default in a branch differs.
+        return CallGrade(names, min(names, PARTLY, _worst(pairs, self._rules)))
 
 
 def _grade_names(call: ComparableCall, gold: ComparableCall) -> Grade:
@@ -96,7 +107,7 @@ def _are_declared(added: JsonObject, schema: JsonObject, root: JsonObject) -> bo
 _Path: TypeAlias = tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Rules:
     """How the values of one tool's parameters are compared."""
 
@@ -108,7 +119,7 @@ class _Rules:
         """The rule for one field; the caller's word counts most."""
         found = _UNKNOWN if self.definition is None else _field(self.definition, path)
         kind = self.kinds.get(".".join((self.tool, *path))) if self.kinds else None
-        return found if kind is None else _Field(kind=kind, schema=found.schema)
+        return found if kind is None else _Field(kind, found.schema)
 
     @property
     def root(self) -> JsonObject:
@@ -116,13 +127,12 @@ class _Rules:
         return {} if self.definition is None else self.definition.signature.parameters
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Field:
-    kind: FieldKind = "exact"
-    schema: JsonObject = field(default_factory=dict)
+class _Field(NamedTuple):
+    kind: FieldKind
+    schema: JsonObject
 
 
-_UNKNOWN = _Field()
+_UNKNOWN = _Field("exact", {})
 
 
 @lru_cache(maxsize=16_384)
@@ -138,39 +148,36 @@ def _field(definition: ToolDefinition, path: _Path) -> _Field:
             return _UNKNOWN
         schema = part
     text = definition.description.parameters.get(".".join(path), "")
-    return _Field(kind=field_kind(path[-1], schema, description=text), schema=schema)
+    return _Field(field_kind(path[-1], schema, description=text), schema)
 
 
 def _worst(pairs: Iterable[tuple[_Path, Any, Any]], rules: _Rules) -> Grade:
-    """The lowest grade of several fields; texts, which take longest, only where it matters."""
+    """The lowest grade of fields that differ; texts, which take longest, only where it matters."""
     worst = RIGHT
     texts: list[tuple[str, str]] = []
     for path, value, gold in pairs:
-        if value is not _NOTHING and mark_of(value) == mark_of(gold):
-            continue
         rule = rules.of(path)
-        if rule.kind == "text" and isinstance(value, str) and isinstance(gold, str):
+        if rule.kind == "text" and type(value) is str and type(gold) is str:
             texts.append((value, gold))
-            worst = min(worst, PARTLY)
-            continue
-        worst = min(worst, _grade_structured(path, value, gold, rules))
+            worst = PARTLY
+        elif type(gold) is dict and type(value) is dict:
+            worst = min(worst, _grade_object(path, value, gold, rules))
+        elif rule.kind == "selection" and _is_superset(value, gold):
+            valid = fits(value, rule.schema, root=rules.root) is not False
+            worst = PARTLY if valid else WRONG
+        else:
+            return WRONG
         if worst == WRONG:
             return WRONG
     return worst if all(texts_agree(value, gold) for value, gold in texts) else WRONG
 
 
-def _grade_structured(path: _Path, value: Any, gold: Any, rules: _Rules) -> Grade:
-    """The grade of a value that is not the gold one, and no free text."""
-    if isinstance(value, Mapping) and isinstance(gold, Mapping):
-        return _grade_object(path, value, gold, rules)
-    rule = rules.of(path)
-    if rule.kind != "selection" or not isinstance(value, list) or not isinstance(gold, list):
-        return WRONG
-    chosen, wanted = Counter(map(mark_of, value)), Counter(map(mark_of, gold))
-    is_superset = bool(wanted) and wanted <= chosen
-    return (
-        PARTLY if is_superset and fits(value, rule.schema, root=rules.root) is not False else WRONG
-    )
+def _is_superset(value: Any, gold: Any) -> bool:
+    """Whether a list holds everything that another one holds, as often."""
+    if type(value) is not list or type(gold) is not list or not gold:
+        return False
+    chosen, wanted = list(map(mark_of, value)), list(map(mark_of, gold))
+    return set(wanted) <= set(chosen) and Counter(wanted) <= Counter(chosen)
 
 
 def _grade_object(path: _Path, value: JsonObject, gold: JsonObject, rules: _Rules) -> Grade:
@@ -179,5 +186,9 @@ def _grade_object(path: _Path, value: JsonObject, gold: JsonObject, rules: _Rule
     added = {name: item for name, item in value.items() if name not in gold}
     if added and not _are_declared(added, rules.of(path).schema, rules.root):
         return WRONG
-    pairs = [((*path, name), value[name], item) for name, item in gold.items()]
+    pairs = [
+        ((*path, name), value[name], item)
+        for name, item in gold.items()
+        if mark_of(value[name]) != mark_of(item)
+    ]
     return min(PARTLY, _worst(pairs, rules))

@@ -29,7 +29,7 @@ from agentkit.metrics.comparable import (
     ComparableCall,
     Definitions,
     by_name,
-    comparable_call,
+    comparable_calls,
 )
 
 
@@ -76,8 +76,7 @@ def call_similarity(one: CallLike, other: CallLike, definitions: Definitions) ->
         >>> round(call_similarity(long, short, [trip]), 3)
         0.333
     """
-    known = by_name(definitions)
-    return _similarity(comparable_call(one, known), comparable_call(other, known))
+    return _similarity(*comparable_calls((one, other), definitions))
 
 
 def call_overlap(
@@ -94,10 +93,7 @@ def call_overlap(
         definitions: The tools that may be called.
     """
     known = by_name(definitions)
-    return _overlap(
-        [comparable_call(call, known) for call in predicted],
-        [comparable_call(call, known) for call in reference],
-    )
+    return _overlap(comparable_calls(predicted, known), comparable_calls(reference, known))
 
 
 def difficulty(
@@ -120,11 +116,8 @@ def difficulty(
         UsageError: There are no attempts.
     """
     known = by_name(definitions)
-    gold = [comparable_call(call, known) for call in reference]
-    scores = [
-        _overlap([comparable_call(call, known) for call in attempt], gold).score
-        for attempt in attempts
-    ]
+    gold = comparable_calls(reference, known)
+    scores = [_overlap(comparable_calls(attempt, known), gold).score for attempt in attempts]
     if not scores:
         raise UsageError(
             "difficulty is a mean over attempts, and there are none; sample at least 1"

@@ -54,6 +54,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from agentkit.metrics.assignment import optimal_assignment
 from agentkit.metrics.comparable import (
@@ -61,10 +62,10 @@ from agentkit.metrics.comparable import (
     ComparableCall,
     Definitions,
     by_name,
-    comparable_call,
+    comparable_calls,
 )
 from agentkit.metrics.fields import FieldKind
-from agentkit.metrics.grading import PARTLY, RIGHT, WRONG, CallGrade, Grade, grade_call
+from agentkit.metrics.grading import PARTLY, RIGHT, WRONG, CallGrade, Grade, Grader
 from agentkit.tools.fit import fits
 
 
@@ -130,11 +131,12 @@ def tooldna_metrics(
         (1.0, 0.5, 0.0, 1.0)
     """
     known = by_name(definitions)
-    made = [comparable_call(call, known) for call in calls]
-    wanted = [comparable_call(call, known) for call in gold]
+    made, wanted = comparable_calls(calls, known), comparable_calls(gold, known)
     is_parsed = parsed_ok and all(call.is_readable for call in made)
     tools, parameters = WRONG, CallGrade()
-    if is_parsed:
+    if is_parsed and _are_same(made, wanted):
+        tools, parameters = RIGHT, CallGrade(RIGHT, RIGHT)
+    elif is_parsed:
         tools = _grade_tools(made, wanted)
         parameters = _grade_parameters(made, wanted, kinds or {})
     compared = (tools, parameters.names, parameters.values)
@@ -151,6 +153,13 @@ def tooldna_metrics(
 
 def _grade(holds: bool) -> Grade:  # noqa: FBT001  # it turns a truth value into a number
     return RIGHT if holds else WRONG
+
+
+def _are_same(made: Sequence[ComparableCall], wanted: Sequence[ComparableCall]) -> bool:
+    """Whether both are the same calls; the most frequent case of a good model, told quickly."""
+    if len(made) != len(wanted) or not all(call.is_readable for call in wanted):
+        return False
+    return Counter(call.key for call in made) == Counter(call.key for call in wanted)
 
 
 def _grade_tools(made: Sequence[ComparableCall], wanted: Sequence[ComparableCall]) -> Grade:
@@ -170,8 +179,10 @@ def _grade_parameters(
         return CallGrade() if made else CallGrade(names=RIGHT, values=RIGHT)
     if len(made) < len(wanted):
         return CallGrade()
-    table = [[grade_call(call, gold, kinds) for call in made] for gold in wanted]
-    pairs = optimal_assignment([[_weight(one, len(made) + 1) for one in row] for row in table])
+    graders = [Grader(gold, kinds) for gold in wanted]
+    table = [[grader.grade(call) for call in made] for grader in graders]
+    weights = _weights(len(made) + 1)
+    pairs = optimal_assignment([[weights[grade] for grade in row] for row in table])
     found = [table[row][column] for row, column in pairs]
     paired = {column for _, column in pairs}
     added = [call for at, call in enumerate(made) if at not in paired]
@@ -182,22 +193,22 @@ def _grade_parameters(
     )
 
 
-def _weight(grade: CallGrade, base: int) -> int:
-    """A number that adds up to the order in which pairings are better than one another.
+@lru_cache(maxsize=256)
+def _weights(base: int) -> Mapping[CallGrade, int]:
+    """Numbers for the grades that add up to the order in which pairings are better.
 
     First counts how many pairs have values that are at least partly right, then how many are right,
     then the same for names. As the worst pair decides, no other pairing gives better grades.
     """
-    digits = (
-        grade.values > WRONG,
-        grade.values == RIGHT,
-        grade.names > WRONG,
-        grade.names == RIGHT,
-    )
-    weight = 0
-    for digit in digits:
-        weight = weight * base + digit
-    return weight
+    grades = (WRONG, PARTLY, RIGHT)
+    return {
+        CallGrade(names, values): (
+            (((values > WRONG) * base + (values == RIGHT)) * base + (names > WRONG)) * base
+            + (names == RIGHT)
+        )
+        for names in grades
+        for values in grades
+    }
 
 
 def _is_harmless(call: ComparableCall) -> bool:

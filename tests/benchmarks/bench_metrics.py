@@ -1,0 +1,190 @@
+"""How many calls a second the metrics score on one core.
+
+    python tests/benchmarks/bench_metrics.py [--rounds 15] [--out FILE]
+
+Each row scores batches of predicted against gold calls; a batch of 8 against 8 counts as 8 calls.
+*All* is what evaluation and training pay for an answer: ToolDNA's seven metrics with the three
+rewards, ToolACE-R's overlap, and BFCL's allowed values. The cases are
+
+* *right*: the calls are the gold calls, in another order;
+* *one argument wrong*: each call differs from its gold call in one argument;
+* *all wrong*: eight calls of one tool whose texts, numbers and lists all differ, so that each of
+  the 64 pairs is graded and nothing can be skipped;
+* *one call*: a single call against a single gold call, one argument wrong.
+
+Times are CPU times of this process with one thread; figures are medians over rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from agentkit import ToolDefinition, __version__
+from agentkit.messages import ToolCall
+from agentkit.metrics import (
+    AllowedCall,
+    call_overlap,
+    match_allowed_values,
+    reward_r1,
+    reward_r2,
+    reward_r3,
+    tooldna_metrics,
+)
+
+TARGET = 5_000
+CITIES = ("Bergen", "Aker", "Moss", "Lima", "Oslo", "Turin", "Cardiff", "Ulm")
+
+SEARCH = ToolDefinition.from_schema(
+    "search_hotels",
+    "Hotels in a city.",
+    {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "wishes": {"type": "string"},
+            "guests": {"type": "integer"},
+            "check_in": {"type": "string", "format": "date"},
+            "amenities": {"type": "array", "items": {"type": "string"}},
+            "currency": {"type": "string", "enum": ["EUR", "USD", "GBP"], "default": "EUR"},
+        },
+        "required": ["city", "guests"],
+    },
+)
+KNOWN = {SEARCH.name: SEARCH}
+
+
+def call_of(place: int, *, wishes: str = "quiet room", guests: int = 0) -> ToolCall:
+    """One of eight calls."""
+    return ToolCall(
+        call_id=str(place),
+        name=SEARCH.name,
+        arguments={
+            "city": CITIES[place],
+            "wishes": f"{wishes} near {CITIES[place - 1]}",
+            "guests": guests or place + 1,
+            "check_in": f"2026-05-{place + 10}",
+            "amenities": ["pool", CITIES[place]],
+        },
+    )
+
+
+def strange(place: int) -> ToolCall:
+    """A call that has nothing in common with any of the eight."""
+    arguments = {
+        "city": f"Port {chr(65 + place)}astle",
+        "wishes": f"sauna and {chr(75 + place)}itchen, no stairs",
+        "guests": 20 + place,
+        "check_in": f"2027-01-{place + 10}",
+        "amenities": [f"gym {place}"],
+    }
+    return ToolCall(call_id=str(place), name=SEARCH.name, arguments=arguments)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """Predicted and gold calls of one answer."""
+
+    name: str
+    calls: Sequence[ToolCall]
+    gold: Sequence[ToolCall]
+
+    @property
+    def allowed(self) -> list[AllowedCall]:
+        """The gold calls as lists of allowed values."""
+        return [
+            AllowedCall(
+                name=call.name,
+                allowed={name: [value] for name, value in call.arguments.items()},
+            )
+            for call in self.gold
+        ]
+
+
+def cases() -> list[Case]:
+    """What is scored."""
+    gold = [call_of(place) for place in range(8)]
+    nearly = [call_of(place, guests=place + 2) for place in reversed(range(8))]
+    return [
+        Case(name="8 x 8, right", calls=gold[::-1], gold=gold),
+        Case(name="8 x 8, one argument wrong", calls=nearly, gold=gold),
+        Case(name="8 x 8, all wrong", calls=[strange(place) for place in range(8)], gold=gold),
+        Case(name="one call", calls=nearly[:1], gold=gold[-1:]),
+    ]
+
+
+def tooldna(case: Case) -> None:
+    """ToolDNA's metrics and rewards."""
+    metrics = tooldna_metrics(case.calls, case.gold, KNOWN)
+    reward_r1(metrics), reward_r2(metrics), reward_r3(metrics)
+
+
+def rate(work: Callable[[], Any], calls: int, *, rounds: int, seconds: float = 0.05) -> float:
+    """Calls a second of CPU time, the median over rounds of about ``seconds`` each."""
+    work()
+    started = time.process_time()
+    work()
+    repeats = max(1, int(seconds / max(time.process_time() - started, 1e-6)))
+    rates = []
+    for _ in range(rounds):
+        started = time.process_time()
+        for _ in range(repeats):
+            work()
+        rates.append(calls * repeats / (time.process_time() - started))
+    return median(rates)
+
+
+def measure(case: Case, rounds: int) -> dict[str, float]:
+    """The rates of one case, by what is computed."""
+    allowed = case.allowed
+    works: dict[str, Callable[[], Any]] = {
+        "ToolDNA": lambda: tooldna(case),
+        "overlap": lambda: call_overlap(case.calls, case.gold, KNOWN),
+        "allowed values": lambda: match_allowed_values(case.calls, allowed, [SEARCH]),
+    }
+
+    def everything() -> None:
+        for work in works.values():
+            work()
+
+    rates = {name: rate(work, len(case.calls), rounds=rounds) for name, work in works.items()}
+    return rates | {"all": rate(everything, len(case.calls), rounds=rounds)}
+
+
+def table(rows: dict[str, dict[str, float]]) -> str:
+    """A Markdown table, in calls a second."""
+    names = list(next(iter(rows.values())))
+    lines = ["| calls a second | " + " | ".join(names) + " |", "|---|" + "---:|" * len(names)]
+    for case, rates in rows.items():
+        lines.append(f"| {case} | " + " | ".join(f"{rates[name]:,.0f}" for name in names) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure all cases."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--out", type=Path, help="also write the figures as JSON")
+    arguments = parser.parse_args()
+    rows = {case.name: measure(case, arguments.rounds) for case in cases()}
+    print(table(rows))
+    print(f"\ntarget: {TARGET:,} calls a second for all together")
+    if arguments.out:
+        record = {
+            "agentkit": __version__,
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "calls_per_second": rows,
+        }
+        arguments.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
