@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentkit.errors import DatasetError, UsageError
-from agentkit.evaluation.benchmarks.environments import EnvironmentFactory, environment_from
+from agentkit.evaluation.benchmarks.environments import (
+    EnvironmentFactory,
+    environment_from,
+    with_tools,
+)
 from agentkit.evaluation.benchmarks.gsm8k import gsm8k_benchmark
 from agentkit.evaluation.benchmarks.humaneval import fetch_humaneval, humaneval_benchmark
 from agentkit.evaluation.benchmarks.nestful import nestful_benchmark
@@ -68,7 +72,7 @@ def load_benchmark(
         name: One of ``BENCHMARKS``, or the path of a file for ``load_tasks``.
         data: Where the files of a named benchmark are. None fetches them from the package index,
             where a package carries them.
-        tools: For files without an environment: what the tasks may offer.
+        tools: For files and GSM8K, without an environment: what the tasks may offer.
         environment: For files and GSM8K: what makes the world of a task, or where it is found, as
             ``environment_from`` takes it. The code there runs.
         progress: Told how many bytes have arrived, when something is fetched.
@@ -79,11 +83,14 @@ def load_benchmark(
         FetchError: The data could not be downloaded.
     """
     makes = environment_from(environment) if isinstance(environment, str) else environment
+    given = tuple(tools)
     entry = BENCHMARKS.get(name)
     if entry is None:
-        return _from_file(name, data, tuple(tools), makes)
+        return _from_file(name, data, given, makes)
+    if makes is None and given:
+        makes = with_tools(given)
     if makes is not None and not entry.takes_environment:
-        raise UsageError(f"the benchmark {name} has its own tools; leave out the environment")
+        raise UsageError(f"the benchmark {name} has its own tools; leave out yours")
     return entry.make(BenchmarkRequest(data=data, environment=makes, progress=progress))
 
 

@@ -15,8 +15,13 @@ from agentkit.evaluation.benchmarks.checked_records import RecordError
 from agentkit.evaluation.benchmarks.environments import EnvironmentFactory, with_tools
 from agentkit.evaluation.benchmarks.json_lines import JsonLine, as_json_value, read_json_lines
 from agentkit.evaluation.benchmarks.task_checks import task_problems
-from agentkit.evaluation.benchmarks.task_records import task_from_json, task_to_json
+from agentkit.evaluation.benchmarks.task_records import (
+    defaults_from_json,
+    task_from_json,
+    task_to_json,
+)
 from agentkit.evaluation.task import Benchmark, LeftOut, Task
+from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
@@ -31,7 +36,8 @@ def load_tasks(
     """Read tasks; ``docs/tasks.md`` shows the form of a line.
 
     Args:
-        path: One JSON object a line, in UTF-8; ``.gz`` is unpacked.
+        path: One JSON object a line, in UTF-8; ``.gz`` is unpacked. A line ``{"defaults": {...}}``
+            says what the tasks below it have in common.
         tools: What the tasks may offer. Where any of them is bound, calls are run; where none is,
             calls are only judged. A ``Library`` will do.
         environment: Makes the world of a task, with the tools in it, instead of ``tools``. It is
@@ -100,6 +106,8 @@ class _Reading:
         self._file = file
         self._environment = environment
         self._lines: dict[str, int] = {}
+        self._defaults: JsonObject = {}
+        self._broken_defaults = 0
         for tool in tools:
             if self.definitions.setdefault(tool.name, tool.definition) != tool.definition:
                 raise UsageError(f"two different tools are named {tool.name!r}; rename one")
@@ -107,18 +115,30 @@ class _Reading:
     def read(self, line: JsonLine) -> None:
         """Take one line: a task more, or a row more that is left out."""
         try:
-            task = self._task(line)
+            if line.record is not None and line.record.keys() == {"defaults"}:
+                self._set_defaults(line.record["defaults"], line.number)
+            else:
+                self._add(self._task(line), line.number)
         except RecordError as error:
             where = f"{self._file}, line {line.number}"
             self.left_out.append(LeftOut(where=where, reason=str(error)))
-        else:
-            self._lines[task.task_id] = line.number
-            self.tasks.append(task)
+
+    def _set_defaults(self, value: object, number: int) -> None:
+        self._broken_defaults = number
+        self._defaults = defaults_from_json(value)
+        self._broken_defaults = 0
+
+    def _add(self, task: Task, number: int) -> None:
+        self._lines[task.task_id] = number
+        self.tasks.append(task)
 
     def _task(self, line: JsonLine) -> Task:
         if line.record is None:
             raise RecordError(line.reason)
-        task = task_from_json(line.record, all_tools=tuple(self.definitions))
+        if self._broken_defaults:
+            raise RecordError(f"the defaults of line {self._broken_defaults} are not readable")
+        record = {**self._defaults, **line.record}
+        task = task_from_json(record, all_tools=tuple(self.definitions))
         if task.task_id in self._lines:
             raise RecordError(
                 f"the id {task.task_id!r} is that of line {self._lines[task.task_id]} already"
@@ -126,7 +146,7 @@ class _Reading:
         if self._environment is not None:
             tools = _tools_of(self._environment, task)
             self._add_definitions(tools)
-            task = task_from_json(line.record, all_tools=[tool.name for tool in tools])
+            task = task_from_json(record, all_tools=[tool.name for tool in tools])
         for problem in task_problems(task, self.definitions):
             raise RecordError(problem)
         return task
@@ -150,4 +170,9 @@ def _tools_of(environment: EnvironmentFactory, task: Task) -> tuple[Tool, ...]:
         raise RecordError(
             f"the environment does not take this task ({type(error).__name__}: {error})"
         ) from error
+    for one in tools:
+        if not isinstance(one, Tool):
+            raise RecordError(
+                f"the environment gives {one!r:.80} as a tool; make it one with tool(...)"
+            )
     return tools

@@ -61,6 +61,21 @@ def task_from_json(record: JsonObject, *, all_tools: Sequence[str] = ()) -> Task
     return task
 
 
+def defaults_from_json(value: object) -> JsonObject:
+    """The fields that later rows of a file have in common, checked as those of a task.
+
+    Raises:
+        RecordError: They are no object, or one of them is not what it has to be.
+    """
+    if not isinstance(value, dict):
+        raise RecordError(f"defaults: expected an object, got {value!r:.60}")
+    row = checked(_Defaults, value, "defaults")
+    for _ in _messages(row.history):
+        pass
+    _expectations(row.expects, "defaults.expects")
+    return value
+
+
 def task_to_json(task: Task) -> dict[str, Any]:
     """The inverse of ``task_from_json``; empty parts are left out."""
     record: dict[str, Any] = {
@@ -117,6 +132,17 @@ class _Row:
     expects: Any = None
     history: list[_Said] = field(default_factory=list)
     follow_ups: list[_FollowUp] = field(default_factory=list)
+    instructions: str = ""
+    start: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Defaults:
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+    category: str = ""
+    tools: list[str] | None = None
+    expects: Any = None
+    history: list[_Said] = field(default_factory=list)
     instructions: str = ""
     start: dict[str, Any] = field(default_factory=dict)
 
