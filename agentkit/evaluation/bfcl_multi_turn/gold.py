@@ -36,7 +36,7 @@ def parse_gold(text: str, offered: Mapping[str, ToolDefinition]) -> GoldCall:
     call = _call(text)
     name = ast.unparse(call.func)
     if name not in offered:
-        raise UnreadableGoldError(f"the gold call {text!r} is of a tool that is not offered")
+        raise UnreadableGoldError(f"the gold call {text!r} is of a tool that is not offered then")
     parameters = list(offered[name].signature.properties)
     if len(call.args) > len(parameters):
         raise UnreadableGoldError(

@@ -19,10 +19,12 @@ from agentkit.evaluation.bfcl_multi_turn.files import (
 )
 from agentkit.evaluation.bfcl_multi_turn.gold import UnreadableGoldError, parse_gold
 from agentkit.evaluation.bfcl_multi_turn.simulators import SimulatorModules
-from agentkit.evaluation.expectations import AnyCall, Expectation, FinalState
+from agentkit.evaluation.expectations import AnyCall, Expectation, FinalState, GoldCall
 from agentkit.evaluation.task import Benchmark, LeftOut, Task, UserTurn
+from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.sources.json_schema import definition_from_json
+from agentkit.tools.validation import ArgumentValidator
 
 ADDED_FUNCTIONS_REQUEST = "I have updated some more functions you can choose from. What about now?"
 """What the user says when tools that were held out are offered.
@@ -113,6 +115,7 @@ class _Loader:
     files: MultiTurnFiles
     simulators: Mapping[str, Simulator]
     left_out: list[LeftOut] = field(default_factory=list)
+    _validators: dict[str, ArgumentValidator] = field(default_factory=dict)
 
     def tasks(self, category: str) -> Iterator[Task]:
         answers = {row.id: row for row in self._rows(self.files.answers(category), _Answer)}
@@ -162,13 +165,38 @@ class _Loader:
         if unknown:
             raise _UnusableError(f"it holds out the tools {unknown}, which no simulator has")
         first = tuple(name for name in offered if name not in held_out)
+        shown = {name: offered[name] for name in first}
         for number, (said, gold) in enumerate(zip(row.question, answer.ground_truth, strict=True)):
             added = tuple(row.missed_function.get(number, ()))
+            shown |= {name: offered[name] for name in added}
             yield UserTurn(
                 request=_request(said, added, number),
                 offers=(*first, *added) if number == 0 else added,
-                expects=_expectations(gold, offered),
+                expects=self._expectations(gold, shown),
             )
+
+    def _expectations(
+        self, gold: Sequence[str], shown: Mapping[str, ToolDefinition]
+    ) -> tuple[Expectation, ...]:
+        """What a user turn expects: nothing where there is no gold call, as upstream judges it."""
+        if not gold:
+            return ()
+        calls = tuple(parse_gold(text, shown) for text in gold)
+        for call in calls:
+            self._check(call, shown[call.name])
+        return (AnyCall(), FinalState(calls=calls, responses=True))
+
+    def _check(self, call: GoldCall, definition: ToolDefinition) -> None:
+        """Refuse gold that no agent could make, since its executor checks arguments."""
+        validator = self._validators.get(call.name)
+        if validator is None:
+            validator = self._validators[call.name] = ArgumentValidator(definition)
+        if validator.check(call.arguments):
+            mended = coerce(call.arguments, definition.signature.parameters)
+            for problem in validator.check(mended):
+                raise _UnusableError(
+                    f"its gold call of {call.name} breaks the tool's own schema: {problem.rule}"
+                )
 
     def _rows(self, path: Path, kind: type[Row]) -> Iterator[Row]:
         from pydantic import TypeAdapter, ValidationError
@@ -194,16 +222,6 @@ def _request(said: Sequence[_Said], added: Sequence[str], number: int) -> str:
         f"user turn {number} has {len(said)} messages and {len(added)} added tools; expected one "
         "message, or added tools alone"
     )
-
-
-def _expectations(
-    gold: Sequence[str], offered: Mapping[str, ToolDefinition]
-) -> tuple[Expectation, ...]:
-    """What a user turn expects: nothing where there is no gold call, as upstream judges it."""
-    if not gold:
-        return ()
-    calls = tuple(parse_gold(text, offered) for text in gold)
-    return (AnyCall(), FinalState(calls=calls, responses=True))
 
 
 def _simulator(files: MultiTurnFiles, module: str) -> Simulator:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from agentkit.messages import JsonObject
 
-MAX_VALUES = 1_000_000
+MAX_VALUES = 100_000
 """Values after which a state is cut off. It then equals no right one, and that is what it is for:
 with a few dozen copies of directories into each other a model can make a tree of billions."""
 
@@ -76,17 +75,21 @@ class _Observer:
         if isinstance(value, list | tuple):
             return [self.value(item) for item in value]
         if isinstance(value, set | frozenset):
-            return _sorted(self.value(item) for item in value)
+            return [self.value(item) for item in sorted(value, key=_rank)]
         return self.attributes(value) if hasattr(value, "__dict__") else str(value)
 
 
 def _key(key: object) -> str:
     if isinstance(key, str):
         return f"[{key}" if key.startswith("[") else key  # so that no text looks like a number
-    if isinstance(key, bool | float) and key == int(key):
+    if isinstance(key, bool) or (isinstance(key, float) and key.is_integer()):
         key = int(key)  # Python takes True, 1.0 and 1 for the same key
     return f"[{key}]"
 
 
-def _sorted(values: Iterable[Any]) -> list[Any]:
-    return sorted(values, key=lambda value: json.dumps(value, sort_keys=True))
+
+def _rank(item: object) -> tuple[bool, float, str]:
+    """Where a member of a set stands: numbers first, by value."""
+    if isinstance(item, int | float):
+        return False, item, ""
+    return True, 0, _key(item)

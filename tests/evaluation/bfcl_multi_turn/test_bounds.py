@@ -1,0 +1,45 @@
+"""Arguments that would keep a simulated tool busy for hours."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit.evaluation.bfcl_multi_turn.bounds import refusal
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "words"),
+    [
+        ("power", {"base": 10, "exponent": 10**9}, "10 to the power 1000000000"),
+        ("power", {"base": -3, "exponent": 10**400}, "a number of 1329 bits"),
+        ("logarithm", {"value": 2, "base": 10, "precision": 10**8}, "precision is 100000000"),
+        ("square_root", {"number": 2, "precision": 10**5}, "give at most 10000"),
+        (
+            "round_number",
+            {"number": 5, "decimal_places": -(10**9)},
+            "decimal_places is -1000000000",
+        ),
+    ],
+)
+def test_hopeless_arguments_are_refused_in_words(tool, arguments, words):
+    """The refusal says which argument it is about and what is allowed."""
+    assert words in refusal(tool, arguments)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("power", {"base": 2, "exponent": 64}),
+        ("power", {"base": 1, "exponent": 10**9}),
+        ("power", {"base": 0, "exponent": 10**9}),
+        ("power", {"base": 10, "exponent": -(10**9)}),
+        ("power", {"base": 1.5, "exponent": 10**9}),
+        ("power", {"base": "2", "exponent": None}),
+        ("power", {}),
+        ("logarithm", {"value": 2, "base": 10, "precision": 50}),
+        ("cd", {"folder": "x" * 100_000}),
+    ],
+)
+def test_everything_else_is_left_to_the_tool(tool, arguments):
+    """What ends at once, and what is no number, is the tool's own business."""
+    assert refusal(tool, arguments) is None
