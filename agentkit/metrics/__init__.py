@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from agentkit.metrics.calls import CanonicalCall, calls_equal, canonical_calls
     from agentkit.metrics.comparable import CallLike, ComparableCall, comparable_calls
     from agentkit.metrics.fields import FieldKind, field_kind, texts_agree
+    from agentkit.metrics.intervals import (
+        Interval,
+        Observation,
+        bootstrap_interval,
+        wilson_interval,
+    )
     from agentkit.metrics.overlap import (
         CallPair,
         Overlap,
@@ -29,6 +35,13 @@ if TYPE_CHECKING:
         call_similarity,
         difficulty,
     )
+    from agentkit.metrics.paired import (
+        PairedComparison,
+        PairedOutcome,
+        compare_paired,
+        mcnemar_mid_p,
+    )
+    from agentkit.metrics.passing import pass_at_k, pass_hat_k
     from agentkit.metrics.rewards import reward_r1, reward_r2, reward_r3
     from agentkit.metrics.tooldna import ToolDnaMetrics, tooldna_metrics
 
@@ -42,26 +55,36 @@ __all__ = [
     "FieldKind",
     "GoldCalls",
     "GoldProblem",
+    "Interval",
     "Mismatch",
     "MismatchKind",
+    "Observation",
     "Overlap",
+    "PairedComparison",
+    "PairedOutcome",
     "ToolDnaMetrics",
     "UnmatchedCall",
+    "bootstrap_interval",
     "call_overlap",
     "call_similarity",
     "calls_equal",
     "canonical_calls",
     "comparable_calls",
+    "compare_paired",
     "difficulty",
     "field_kind",
     "gold_problems",
     "match_allowed_values",
+    "mcnemar_mid_p",
     "optimal_assignment",
+    "pass_at_k",
+    "pass_hat_k",
     "reward_r1",
     "reward_r2",
     "reward_r3",
     "texts_agree",
     "tooldna_metrics",
+    "wilson_interval",
 ]
 
 _MODULES = {
@@ -74,26 +97,36 @@ _MODULES = {
     "FieldKind": "agentkit.metrics.fields",
     "GoldCalls": "agentkit.metrics.allowed_values",
     "GoldProblem": "agentkit.metrics.allowed_values",
+    "Interval": "agentkit.metrics.intervals",
     "Mismatch": "agentkit.metrics.allowed_values",
     "MismatchKind": "agentkit.metrics.allowed_values",
+    "Observation": "agentkit.metrics.intervals",
     "Overlap": "agentkit.metrics.overlap",
+    "PairedComparison": "agentkit.metrics.paired",
+    "PairedOutcome": "agentkit.metrics.paired",
     "ToolDnaMetrics": "agentkit.metrics.tooldna",
     "UnmatchedCall": "agentkit.metrics.allowed_values",
+    "bootstrap_interval": "agentkit.metrics.intervals",
     "call_overlap": "agentkit.metrics.overlap",
     "call_similarity": "agentkit.metrics.overlap",
     "calls_equal": "agentkit.metrics.calls",
     "canonical_calls": "agentkit.metrics.calls",
     "comparable_calls": "agentkit.metrics.comparable",
+    "compare_paired": "agentkit.metrics.paired",
     "difficulty": "agentkit.metrics.overlap",
     "field_kind": "agentkit.metrics.fields",
     "gold_problems": "agentkit.metrics.allowed_values",
     "match_allowed_values": "agentkit.metrics.allowed_values",
+    "mcnemar_mid_p": "agentkit.metrics.paired",
     "optimal_assignment": "agentkit.metrics.assignment",
+    "pass_at_k": "agentkit.metrics.passing",
+    "pass_hat_k": "agentkit.metrics.passing",
     "reward_r1": "agentkit.metrics.rewards",
     "reward_r2": "agentkit.metrics.rewards",
     "reward_r3": "agentkit.metrics.rewards",
     "texts_agree": "agentkit.metrics.fields",
     "tooldna_metrics": "agentkit.metrics.tooldna",
+    "wilson_interval": "agentkit.metrics.intervals",
 }
 
 __getattr__ = lazy_door(__name__, _MODULES)

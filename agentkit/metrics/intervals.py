@@ -1,0 +1,208 @@
+"""Intervals: how far a measured share or mean may be from the true one.
+
+A Wilson interval for a share of independent tasks, and a bootstrap over tasks for any mean, where
+attempts at one task repeat (clusters) and categories have fixed sizes (strata).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, Literal
+
+from agentkit.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_CELLS = 2_000_000
+"""Values drawn at a time; more would only cost memory."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Interval:
+    """An estimate with its interval.
+
+    Attributes:
+        value: The estimate.
+        low: Lower end.
+        high: Upper end.
+        level: How often such intervals hold the true value.
+    """
+
+    value: float
+    low: float
+    high: float
+    level: float = 0.95
+
+    def to_json(self) -> dict[str, float]:
+        """The interval as a JSON object."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observation:
+    """One measured value.
+
+    Attributes:
+        value: The value; 1 or 0 for passed or not.
+        task: What was attempted. Values of one task are not independent, and are averaged first,
+            so that each task counts the same.
+        stratum: A part of the benchmark whose size is fixed, such as a category.
+    """
+
+    value: float
+    task: str
+    stratum: str = ""
+
+
+def wilson_interval(passed: int, total: int, *, level: float = 0.95) -> Interval:
+    """Wilson's score interval for a share (Wilson 1927), sound for few trials and extreme shares.
+
+    Without trials it reaches from 0 to 1 around .5: nothing is known.
+
+    Args:
+        passed: How many passed.
+        total: Of how many independent trials.
+        level: The level of confidence, between 0 and 1.
+
+    Raises:
+        UsageError: More passed than there were, or the level is no share.
+
+    Example:
+        >>> found = wilson_interval(8, 10)
+        >>> found.value, round(found.low, 3), round(found.high, 3)
+        (0.8, 0.49, 0.943)
+    """
+    if not 0 <= passed <= total:
+        raise UsageError(f"{passed} of {total} can not have passed")
+    _check_level(level)
+    if not total:
+        return Interval(value=0.5, low=0.0, high=1.0, level=level)
+    share = passed / total
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    center = share + z * z / (2 * total)
+    spread = z * math.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
+    scale = 1 + z * z / total
+    # At a share of 0 or 1 the end is exact, which rounding would spoil.
+    low = 0.0 if not passed else max(0.0, (center - spread) / scale)
+    high = 1.0 if passed == total else min(1.0, (center + spread) / scale)
+    return Interval(value=share, low=low, high=high, level=level)
+
+
+def bootstrap_interval(
+    observations: Iterable[Observation],
+    *,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+    method: Literal["percentile", "bca"] = "bca",
+) -> Interval:
+    """A bootstrap interval for the mean over tasks (Efron 1979, 1987).
+
+    Tasks are drawn with replacement, within each stratum as many as it has; the attempts at a task
+    stay together. The same observations, in whatever order, and the same seed give the same
+    interval.
+
+    Args:
+        observations: The measured values, at least one.
+        level: The level of confidence, between 0 and 1.
+        resamples: How often to draw.
+        seed: Of the random numbers.
+        method: ``bca`` corrects for bias and skewness (Efron 1987; with strata as in Davison and
+            Hinkley 1997, section 5.3), ``percentile`` does not. Where all resamples agree, both
+            give a point.
+
+    Raises:
+        UsageError: There are no observations, one is not finite, or a number is out of range.
+
+    Example:
+        >>> scores = [Observation(value=v, task=str(n)) for n, v in enumerate([1, 0, 1, 1, 0, 1])]
+        >>> found = bootstrap_interval(scores, seed=1)
+        >>> found.low < found.value < found.high
+        True
+    """
+    strata = _task_means(observations)
+    _check_level(level)
+    if resamples < 1:
+        raise UsageError(f"resamples must be 1 or more, got {resamples}")
+    drawn = _resampled_means(strata, resamples, seed)
+    tasks = sum(map(len, strata))
+    value = math.fsum(map(math.fsum, strata)) / tasks
+    tails = ((1 - level) / 2, (1 + level) / 2)
+    if method == "bca":
+        tails = _corrected(tails, drawn, value, strata)
+    import numpy as np
+
+    low, high = (float(end) for end in np.quantile(drawn, tails))
+    return Interval(value=value, low=low, high=high, level=level)
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise UsageError(f"a level of confidence lies between 0 and 1, got {level}")
+
+
+def _task_means(observations: Iterable[Observation]) -> list[list[float]]:
+    """The mean of each task, by stratum, in an order that does not depend on how they came."""
+    values: dict[tuple[str, str], list[float]] = {}
+    for one in observations:
+        if not math.isfinite(one.value):
+            raise UsageError(f"the value of task {one.task!r} is {one.value}; it must be finite")
+        values.setdefault((one.stratum, one.task), []).append(one.value)
+    if not values:
+        raise UsageError("an interval needs at least one observation, and there are none")
+    strata: dict[str, list[float]] = {}
+    for (stratum, _), several in sorted(values.items()):
+        strata.setdefault(stratum, []).append(math.fsum(several) / len(several))
+    return list(strata.values())
+
+
+def _resampled_means(
+    strata: Sequence[Sequence[float]], resamples: int, seed: int
+) -> NDArray[np.float64]:
+    import numpy as np
+
+    chance = np.random.default_rng(seed)
+    sums = np.zeros(resamples)
+    for stratum in strata:
+        means = np.asarray(stratum)
+        step = max(1, _CELLS // len(means))
+        for start in range(0, resamples, step):
+            count = min(step, resamples - start)
+            chosen = chance.integers(len(means), size=(count, len(means)))
+            sums[start : start + count] += means[chosen].sum(axis=1)
+    return sums / sum(map(len, strata))
+
+
+def _corrected(
+    tails: tuple[float, float],
+    drawn: Any,
+    value: float,
+    strata: Sequence[Sequence[float]],
+) -> tuple[float, float]:
+    """The percentiles that BCa takes instead (Efron 1987, Eq. 6.8)."""
+    below = (float((drawn < value).mean()) + float((drawn <= value).mean())) / 2
+    if not 0 < below < 1:  # all on one side: there is nothing to correct by
+        return tails
+    normal = NormalDist()
+    bias = normal.inv_cdf(below)
+    skew = _acceleration(strata)
+
+    def corrected(tail: float) -> float:
+        z = bias + normal.inv_cdf(tail)
+        return normal.cdf(bias + z / (1 - skew * z))
+
+    return corrected(tails[0]), corrected(tails[1])
+
+
+def _acceleration(strata: Sequence[Sequence[float]]) -> float:
+    """A sixth of the skewness of the tasks' influences on the mean."""
+    offsets = [one - math.fsum(stratum) / len(stratum) for stratum in strata for one in stratum]
+    variance = math.fsum(offset**2 for offset in offsets)
+    if not variance:
+        return 0.0
+    return math.fsum(offset**3 for offset in offsets) / (6 * variance * math.sqrt(variance))
