@@ -27,6 +27,7 @@ from agentkit.tools.references import resolve_local
 _MAX_DEPTH = 64
 _MAX_STEPS = 20_000
 _MAX_ROUNDS = 4
+_MAPPINGS = (dict, Mapping)  # nearly all are dicts, which is quick to see
 _MAX_EXACT_INTEGER = 2**53
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 
@@ -92,7 +93,9 @@ def canonical_arguments(arguments: JsonObject, parameters: JsonObject) -> dict[s
 
 
 def _canonical(value: Any) -> Any:
-    if isinstance(value, Mapping):
+    if isinstance(value, str):
+        return value
+    if isinstance(value, _MAPPINGS):
         return {key: _canonical(value[key]) for key in sorted(value)}
     if isinstance(value, list | tuple):
         return [_canonical(item) for item in value]
@@ -147,15 +150,17 @@ class _Coercion:
     steps: int = 0
 
     def apply(self, value: Any, schema: Any, place: _Place) -> Any:
-        if not isinstance(schema, Mapping) or place.depth > _MAX_DEPTH:
+        if not isinstance(schema, _MAPPINGS) or place.depth > _MAX_DEPTH:
             return value
         self.steps += 1
         if self.steps > _MAX_STEPS:
             raise _TooMuchWorkError
-        value = self._referenced(value, schema, place)
+        if "$ref" in schema:
+            value = self._referenced(value, schema, place)
         value = _typed(value, schema)
-        value = _member(value, schema)
-        if isinstance(value, Mapping):
+        if "enum" in schema or "const" in schema:
+            value = _member(value, schema)
+        if isinstance(value, _MAPPINGS):
             value = self._object(value, schema, place)
         elif isinstance(value, list | tuple):
             value = self._array(value, schema, place)
@@ -195,8 +200,9 @@ class _Coercion:
         properties = properties if isinstance(properties, Mapping) else {}
         others = None if "patternProperties" in schema else schema.get("additionalProperties")
         changed: dict[str, Any] = {}
+        below = _below(place)
         for name, item in value.items():
-            coerced = self.apply(item, properties.get(name, others), _below(place))
+            coerced = self.apply(item, properties.get(name, others), below)
             if coerced is not item:
                 changed[name] = coerced
         if self.fill != "none" and not place.recursive:
@@ -235,8 +241,9 @@ class _Coercion:
         prefix = schema.get("prefixItems")
         prefix = prefix if isinstance(prefix, list) else []
         rest = schema.get("items")
+        below = _below(place)
         coerced = [
-            self.apply(item, prefix[at] if at < len(prefix) else rest, _below(place))
+            self.apply(item, prefix[at] if at < len(prefix) else rest, below)
             for at, item in enumerate(value)
         ]
         changed = any(new is not old for new, old in zip(coerced, value, strict=True))
@@ -261,9 +268,10 @@ def _below(place: _Place) -> _Place:
 def _typed(value: Any, schema: JsonObject) -> Any:
     """The value as one of the declared types, the first that it clearly is."""
     declared = schema.get("type")
-    names = declared if isinstance(declared, list) else [declared]
-    if any(is_of_type(value, name) for name in names):
-        return _whole(value) if "integer" in names and "number" not in names else value
+    names = declared if isinstance(declared, list) else (declared,)
+    for name in names:
+        if is_of_type(value, name):
+            return _whole(value) if "integer" in names and "number" not in names else value
     if not isinstance(value, str):
         return value
     for name in names:
