@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from agentkit.evaluation.results.records import Estimate, PassAtK
 
 _LISTED_K = 8
-_RESAMPLES = 10_000
+_RESAMPLES = 2_000
 _Z = 1.959963984540054
 
 Outcome = tuple[int, int]
@@ -21,7 +21,7 @@ def accuracy(outcomes: Sequence[Outcome]) -> Estimate | None:
 
     Where each task was tried once the interval is Wilson's. Where tasks were tried again, attempts
     at one task are not independent, and tasks are drawn rather than attempts (bootstrap, clustered
-    by task, 10,000 draws with a fixed seed).
+    by task, 2,000 draws with a fixed seed).
 
     Args:
         outcomes: The outcome of each task.

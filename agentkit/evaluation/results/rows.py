@@ -172,12 +172,16 @@ def name_of(text: str) -> str:
 
 def number(value: Any) -> float:
     """A finite number; 0 for anything else, as a broken clock or a foreign verdict may hold."""
-    if isinstance(value, int | float):
-        try:
-            return float(value) if math.isfinite(value) else 0.0
-        except OverflowError:  # a whole number beyond all floats
-            return 0.0
-    return 0.0
+    return 0.0 if (finite := _finite(value)) is None else finite
+
+
+def _finite(value: Any) -> float | None:
+    if not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # a whole number beyond all floats
+        return None
 
 
 def _whole(text: str | None) -> int:
@@ -191,11 +195,8 @@ def _excluded(episode: Episode) -> Fault | None:
 
 
 def _metrics(items: Iterable[tuple[str, Any]]) -> tuple[tuple[str, float], ...]:
-    return tuple(
-        (intern(str(name)), float(value))
-        for name, value in sorted(items)
-        if isinstance(value, int | float) and math.isfinite(value)
-    )
+    numbers = ((intern(str(name)), _finite(value)) for name, value in sorted(items))
+    return tuple((name, value) for name, value in numbers if value is not None)
 
 
 def blames_of(turn: TurnDiagnosis) -> tuple[Blame, ...]:

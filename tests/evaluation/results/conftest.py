@@ -263,3 +263,9 @@ def maker():
 def make():
     """Makes makers, for tests about several runs."""
     return Maker
+
+
+@pytest.fixture(scope="session")
+def make_once():
+    """The same, for properties that are tried on many examples."""
+    return Maker

@@ -1,0 +1,205 @@
+"""The numbers of a report beside accuracy: metrics, tokens, time, refinement, labels."""
+
+from dataclasses import replace
+
+import pytest
+
+from agentkit.episodes import Attribution, Diagnosis, Recovery, TurnDiagnosis, Verdict
+from agentkit.evaluation.results import summarise
+from agentkit.evaluation.task import LeftOut
+from agentkit.messages import Usage
+
+
+def with_verdict(episode, **values):
+    """The episode with parts of its verdict changed."""
+    return replace(episode, verdict=replace(episode.verdict, **values))
+
+
+def test_metrics_are_means_over_the_attempts_that_have_them(maker):
+    """A metric that only some verdicts have is averaged over those, each attempt once."""
+    first = with_verdict(maker.episode("a"), metrics={"f1": 1.0, "order": 0.5})
+    second = with_verdict(maker.episode("b"), metrics={"f1": 0.5})
+    means = {one.name: (one.mean, one.attempts) for one in summarise([first, second]).total.metrics}
+    assert means == {"f1": (0.75, 2), "order": (0.5, 1)}
+
+
+def test_numbers_that_are_none_are_passed_over(maker):
+    """A score or a metric that is not finite, or not a number, spoils no mean."""
+    broken = with_verdict(
+        maker.episode("a"),
+        score=float("nan"),
+        metrics={"f1": float("inf"), "note": "good", "huge": 10**400, "order": 0.5},
+    )
+    total = summarise([replace(broken, seconds=float("nan"))]).total
+    assert total.score == 0.0
+    assert [one.name for one in total.metrics] == ["order"]
+    assert total.time.seconds == 0.0
+
+
+def test_tokens_and_cost_are_totals_of_the_counted_attempts(maker):
+    """The cost of an adapter that knows no price is None, not zero."""
+    usage = Usage(requests=2, prompt_tokens=10, cached_tokens=4, completion_tokens=5, cost_usd=0.25)
+    first = replace(maker.episode("a"), usage=usage)
+    second = replace(maker.episode("b"), usage=replace(usage, cost_usd=None))
+    total = summarise([first, second]).total
+    assert (total.usage.prompt_tokens, total.usage.cached_tokens) == (20, 8)
+    assert total.usage.cost_usd == 0.25
+    assert summarise([second]).total.usage.cost_usd is None
+
+
+def test_refinement_is_counted_by_turn(maker):
+    """Rounds after the direct answer, the share that converged, and what they cost in all."""
+    episodes = [maker.episode(f"t-{at}") for at in range(10)]
+    traces = [turn.refine for one in episodes for turn in one.turns]
+    refine = summarise(episodes).total.refine
+    assert refine.turns == 10
+    assert refine.iterations == sum(trace.iterations for trace in traces) / 10
+    assert refine.converged == sum(trace.converged for trace in traces) / 10
+    assert refine.usage.prompt_tokens == sum(trace.usage.prompt_tokens for trace in traces)
+
+
+def test_overhead_is_what_is_neither_model_nor_tools(maker):
+    """Time is split into the model's, the tools' and the rest."""
+    episode = maker.episode("t")
+    turn = replace(episode.turns[0], seconds=0.5, model_seconds=0.3)
+    result = replace(turn.results[0], seconds=0.1)
+    episode = replace(episode, seconds=0.5, turns=(replace(turn, results=(result,)),))
+    time = summarise([episode]).total.time
+    assert time.model_seconds == pytest.approx(0.3)
+    assert time.tool_seconds == pytest.approx(0.1)
+    assert time.overhead_seconds == pytest.approx(0.1)
+
+
+def test_model_errors_count_and_are_listed_by_type(maker):
+    """An attempt on which the model failed stays in the accuracy and is named."""
+    failed = [
+        replace(
+            maker.episode(f"t-{at}", passed=False),
+            stop_reason="error",
+            error=f"ModelStatusError: status 400, try {at}",
+        )
+        for at in range(3)
+    ]
+    report = summarise([*failed, maker.episode("good")])
+    assert (report.total.attempts, report.total.passed, report.total.errors) == (4, 1, 3)
+    assert [(one.what, one.count) for one in report.errors] == [("ModelStatusError", 3)]
+    assert report.total.stop_reasons == {"error": 3, "deferred": 1}
+
+
+def test_worst_tools_come_first_with_their_share(maker):
+    """Tools are ordered by the episodes that they spoilt; a good call of one is in its share."""
+    episodes = [
+        maker.episode("a", passed=False, tool="music.play"),
+        maker.episode("b", passed=False, tool="music.play"),
+        maker.episode("c", passed=True, tool="music.play"),
+        maker.episode("d", passed=False, tool="database.query"),
+    ]
+    tools = summarise(episodes).tools
+    assert [(one.tool, one.faulty, one.episodes) for one in tools] == [
+        ("music.play", 2, 3),
+        ("database.query", 1, 1),
+    ]
+    assert tools[0].labels == {"argument_mismatch": 2}
+    assert len(tools[0].examples) == 2
+
+
+def test_every_attribution_of_a_turn_blames_its_tool(maker):
+    """Two arguments wrong in one turn are two parameters at fault, each once."""
+    episode = maker.episode("t", passed=False)
+    blames = tuple(
+        Attribution(label="argument_mismatch", tool="music.play", parameter=name)
+        for name in ("track", "artist", "artist")
+    )
+    turn = replace(
+        episode.diagnosis.turns[0], tool="music.play", parameter="track", attributions=blames
+    )
+    report = summarise([replace(episode, diagnosis=replace(episode.diagnosis, turns=(turn,)))])
+    assert {(one.parameter, one.faults) for one in report.parameters} == {
+        ("track", 1),
+        ("artist", 1),
+    }
+    assert [(one.tool, one.faulty) for one in report.tools] == [("music.play", 1)]
+
+
+def test_mixed_up_tools_are_paired(maker):
+    """A finding tells which tool was called and which should have been."""
+    wrong = maker.episode("a", passed=False, failure=("missing_tool_call", "wrong_tool"))
+    expected = wrong.verdict.evidence[0].expected[0]
+    missing = maker.episode("b", passed=False, failure=("missing_tool_call", "missing_call"))
+    extra = maker.episode("c", passed=False, failure=("spurious_tool_call", "unexpected_call"))
+    pairs = {(one.expected, one.called) for one in summarise([wrong, missing, extra]).confusions}
+    assert pairs == {
+        (expected, "weather.forecast"),
+        ("weather.forecast", ""),
+        ("", "weather.forecast"),
+    }
+
+
+def test_a_call_settled_in_the_next_episode_counts_once(maker):
+    """A failed call is open at the end of one episode and recovered in the next: recovered."""
+    first = maker.episode("t", user_turn=0, user_turns=2, ends=False, session="s")
+    second = maker.episode("t", user_turn=1, user_turns=2, session="s")
+    call = Recovery(
+        turn=0, call_id="c1", tool="music.play", kind="invalid_arguments", outcome="open"
+    )
+    settled = replace(call, outcome="recovered", ended=0, episode=first.episode_id)
+    first = replace(first, diagnosis=replace(first.diagnosis, recoveries=(call,)))
+    second = replace(second, diagnosis=replace(second.diagnosis, recoveries=(settled,)))
+    for order in ([first, second], [second, first]):
+        report = summarise(order)
+        assert [(one.outcome, one.count) for one in report.recoveries] == [("recovered", 1)]
+
+
+def test_a_label_nobody_judged_blames_no_tool(maker):
+    """A turn labelled unjudged is counted and holds nothing against anybody."""
+    turn = TurnDiagnosis(turn=0, label="unjudged", tool="music.play")
+    episode = replace(maker.episode("t"), diagnosis=Diagnosis(label="unjudged", turns=(turn,)))
+    report = summarise([episode])
+    assert report.total.turn_labels == {"unjudged": 1}
+    assert report.tools == report.examples == ()
+
+
+def test_an_episode_without_a_diagnosis_is_told(maker):
+    """A verdict alone is enough for the accuracy; that labels are missing is said."""
+    report = summarise([replace(maker.episode("t"), diagnosis=None)])
+    assert (report.total.attempts, report.undiagnosed) == (1, 1)
+
+
+def test_a_verdict_of_an_older_episode_counts(maker):
+    """A verdict that is only a flag has an accuracy and a score."""
+    old = replace(maker.episode("t"), verdict=Verdict.from_json({"passed": True}))
+    report = summarise([old])
+    assert (report.total.passed, report.total.score) == (1, 1.0)
+
+
+def test_what_was_left_out_is_grouped_by_reason():
+    """Ten rows left out for one reason are one line with a few places."""
+    left_out = [LeftOut(where=f"file, line {at:02d}", reason="no gold") for at in range(10)]
+    left_out.append(LeftOut(where="other, line 1", reason="not JSON"))
+    first, second = summarise([], left_out=left_out).left_out
+    assert (first.reason, first.count, len(first.where)) == ("no gold", 10, 5)
+    assert second.count == 1
+
+
+def test_labels_that_are_no_numbers_stand_for_the_first(maker):
+    """Metadata is foreign text: an attempt named ``x`` is attempt 0 rather than an exception."""
+    episode = maker.episode("t", attempt="x", user_turn="²", user_turns="")
+    assert summarise([episode]).total.passed == 1
+
+
+def test_settings_that_differ_within_a_run_are_named(make):
+    """Episodes that were asked otherwise than the rest do not go unseen."""
+    episodes = [
+        make(settings={"refine": mode}).episode(f"t-{mode}") for mode in ("none", "adaptive")
+    ]
+    episodes[1] = replace(episodes[1], episode_id="another")
+    report = summarise(episodes)
+    assert report.mixed == ("refine",)
+    broken = maker_with_settings(make, "not JSON")
+    assert summarise([broken]).settings == {"settings": "not JSON"}
+
+
+def maker_with_settings(make, text):
+    """An episode whose settings are this text."""
+    episode = make().episode("t")
+    return replace(episode, metadata={**episode.metadata, "settings": text})

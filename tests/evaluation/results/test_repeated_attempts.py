@@ -1,0 +1,88 @@
+"""pass@k, pass^k and intervals where tasks are tried several times."""
+
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit.evaluation.results import summarise
+from agentkit.evaluation.results.estimating import accuracy, macro_mean, pass_table
+from agentkit.evaluation.results.records import Estimate
+
+OUTCOMES = st.integers(1, 6).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
+
+
+def test_pass_at_k_needs_repeated_attempts(maker):
+    """Where every task was tried once there is nothing to tell."""
+    assert summarise([maker.episode("a"), maker.episode("b")]).pass_at == ()
+
+
+def test_pass_at_k_counts_tasks_with_enough_attempts(maker):
+    """A task tried twice says nothing about three attempts."""
+    episodes = [maker.episode("a", passed=at == 0, attempt=at) for at in range(3)] + [
+        maker.episode("b", passed=True, attempt=at) for at in range(2)
+    ]
+    table = summarise(episodes).pass_at
+    assert [(one.k, one.tasks) for one in table] == [(1, 2), (2, 2), (3, 1)]
+    assert table[0].any_passes == pytest.approx((1 / 3 + 1) / 2)
+    assert table[0].all_pass == pytest.approx((1 / 3 + 1) / 2)
+    assert (table[2].any_passes, table[2].all_pass) == (1.0, 0.0)
+
+
+@given(st.lists(OUTCOMES, min_size=1, max_size=8))
+def test_pass_at_k_is_the_share_of_all_choices_of_k_attempts(outcomes):
+    """The closed form is what drawing every k of the attempts gives (Chen et al. 2021, Eq. 1)."""
+    for one in pass_table(outcomes):
+        tried = [(n, c) for n, c in outcomes if n >= one.k]
+        draws = [list(combinations([1] * c + [0] * (n - c), one.k)) for n, c in tried]
+        any_passes = [sum(map(any, own)) / len(own) for own in draws]
+        all_pass = [sum(map(all, own)) / len(own) for own in draws]
+        assert one.any_passes == pytest.approx(sum(any_passes) / len(tried))
+        assert one.all_pass == pytest.approx(sum(all_pass) / len(tried))
+
+
+@given(st.lists(OUTCOMES, min_size=1, max_size=8))
+def test_more_attempts_help_any_and_harm_all(outcomes):
+    """pass@k never falls with k and pass^k never rises, where every task has enough attempts."""
+    table = [one for one in pass_table(outcomes) if one.tasks == len(outcomes)]
+    for one, next_one in pairwise(table):
+        assert one.any_passes <= next_one.any_passes + 1e-12
+        assert one.all_pass >= next_one.all_pass - 1e-12
+
+
+@given(st.lists(OUTCOMES, min_size=1, max_size=8))
+def test_an_interval_holds_its_value(outcomes):
+    """However the attempts are spread, 0 <= low <= accuracy <= high <= 1."""
+    estimate = accuracy(outcomes)
+    assert 0.0 <= estimate.low <= estimate.value + 1e-12
+    assert estimate.value <= estimate.high + 1e-12 <= 1.0 + 1e-12
+
+
+def test_attempts_at_one_task_are_not_taken_for_independent():
+    """Ten attempts at each of four tasks that always or never pass tell no more than four tasks."""
+    clustered = accuracy([(10, 10), (10, 0), (10, 10), (10, 0)])
+    independent = accuracy([(1, 1)] * 20 + [(1, 0)] * 20)
+    assert clustered.high - clustered.low > 2 * (independent.high - independent.low)
+
+
+def test_many_attempts_are_listed_by_powers_of_two():
+    """The table of a hundred attempts stays short."""
+    assert [one.k for one in pass_table([(100, 40)])] == [1, 2, 4, 8, 16, 32, 64, 100]
+
+
+ESTIMATES = (
+    st.lists(st.floats(0, 1), min_size=3, max_size=3)
+    .map(sorted)
+    .map(lambda ends: Estimate(low=ends[0], value=ends[1], high=ends[2]))
+)
+
+
+@given(st.lists(ESTIMATES, min_size=1, max_size=8))
+def test_the_mean_over_categories_is_narrower_than_they_are(estimates):
+    """The interval of a mean holds the mean, and is no wider than the widest of its parts."""
+    mean = macro_mean(estimates)
+    assert mean.low <= mean.value <= mean.high
+    assert mean.high - mean.low <= max(one.high - one.low for one in estimates) + 1e-9
+    if len(estimates) == 1:
+        assert mean.value == estimates[0].value
