@@ -1,0 +1,160 @@
+"""Two runs side by side."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit.errors import UsageError
+from agentkit.evaluation.results import compare, comparison_html, comparison_markdown, summarise
+from agentkit.evaluation.results.comparison import holm
+from agentkit.evaluation.results.estimating import sign_test
+
+
+def report_of(make, run, passed, *, settings=None, **options):
+    """The report of a run with one attempt at each task; ``passed`` by task."""
+    maker = make(run=run, settings=settings or {"refine": "none"}, **options)
+    return summarise(
+        maker.episode(task, "one" if at % 2 else "two", passed=one)
+        for at, (task, one) in enumerate(passed.items())
+    )
+
+
+def test_tasks_gained_and_lost_are_named(make):
+    """What only the second run passes is gained, what only the first does is lost."""
+    a = report_of(make, "a", {"t1": True, "t2": False, "t3": False, "t4": True})
+    b = report_of(make, "b", {"t1": False, "t2": True, "t3": True, "t4": True})
+    comparison = compare(a, b)
+    assert comparison.total.gained == ("t2", "t3")
+    assert comparison.total.lost == ("t1",)
+    assert (comparison.total.a, comparison.total.b) == (0.5, 0.75)
+    assert comparison.total.difference.value == pytest.approx(0.25)
+
+
+def test_only_tasks_of_both_are_compared(make):
+    """A task that one run lacks is counted and compared with nothing."""
+    a = report_of(make, "a", {"t1": True, "t2": True})
+    b = report_of(make, "b", {"t2": False, "t3": True})
+    comparison = compare(a, b)
+    assert (comparison.total.tasks, comparison.total.lost) == (1, ("t2",))
+    assert (comparison.only_a, comparison.only_b) == (("t1",), ("t3",))
+    assert any("2 tasks" in warning for warning in comparison.warnings)
+
+
+def test_different_benchmarks_are_refused(make):
+    """Tasks of another release are other tasks, whatever their ids."""
+    a = report_of(make, "a", {"t": True}, benchmark="BFCL v3")
+    b = report_of(make, "b", {"t": True}, benchmark="BFCL v4")
+    with pytest.raises(UsageError, match=r"'BFCL v3'.*'BFCL v4'"):
+        compare(a, b)
+
+
+def test_runs_without_a_common_task_are_refused(make):
+    """There is nothing to compare, and the message says what to do."""
+    with pytest.raises(UsageError, match="no task in common"):
+        compare(report_of(make, "a", {"t1": True}), report_of(make, "b", {"t2": True}))
+
+
+def test_one_changed_setting_is_what_is_compared(make):
+    """A change in refinement alone, its limit included, needs no warning."""
+    a = report_of(make, "a", {"t": True}, settings={"refine": "none"})
+    b = report_of(make, "b", {"t": True}, settings={"refine": "adaptive", "max_refinements": 5})
+    comparison = compare(a, b)
+    assert [one.name for one in comparison.differences] == ["max_refinements", "refine"]
+    assert comparison.warnings == ()
+
+
+def test_two_changed_settings_are_warned_of(make):
+    """With another model and another refinement nobody knows what made the difference."""
+    a = report_of(make, "a", {"t": True}, settings={"refine": "none"})
+    b = report_of(make, "b", {"t": True}, settings={"refine": "adaptive"}, model="other")
+    (warning,) = compare(a, b).warnings
+    assert "model, refine" in warning
+
+
+def test_equal_settings_are_a_repetition(make):
+    """The same settings under two names tell what repetition alone gives."""
+    a, b = (report_of(make, run, {"t": True}) for run in "ab")
+    assert "repetition" in compare(a, b).warnings[0]
+
+
+def test_another_sample_is_no_confounder(make):
+    """Runs on different samples are compared on what they share."""
+    a = report_of(make, "a", {"t": True}, settings={"refine": "none", "seed": 1, "sample": 10})
+    b = report_of(make, "b", {"t": True}, settings={"refine": "vanilla", "seed": 2})
+    assert compare(a, b).warnings == ()
+
+
+def test_repeated_attempts_are_compared_by_their_share(make):
+    """Two of three passes against one of three is a gain, not a tie."""
+    reports = [
+        summarise(
+            maker.episode("t", passed=at < passes, attempt=at)
+            for maker in [make(run=run)]
+            for at in range(3)
+        )
+        for run, passes in (("a", 1), ("b", 2))
+    ]
+    comparison = compare(*reports)
+    assert comparison.total.gained == ("t",)
+    assert comparison.total.difference.value == pytest.approx(1 / 3)
+
+
+OUTCOMES = st.dictionaries(
+    st.sampled_from([f"t{n}" for n in range(8)]),
+    st.tuples(st.booleans(), st.booleans()),
+    min_size=1,
+)
+
+
+@settings(deadline=None, max_examples=30)
+@given(outcomes=OUTCOMES)
+def test_turning_a_comparison_round_turns_its_signs(make_once, outcomes):
+    """Comparing b with a is comparing a with b, seen from the other side."""
+    a = report_of(make_once, "a", {task: pair[0] for task, pair in outcomes.items()})
+    b = report_of(make_once, "b", {task: pair[1] for task, pair in outcomes.items()})
+    there, back = compare(a, b).total, compare(b, a).total
+    assert (there.gained, there.lost) == (back.lost, back.gained)
+    assert there.p_value == back.p_value
+    assert there.difference.value == pytest.approx(-back.difference.value)
+    assert there.difference.low <= there.difference.value + 1e-12
+    assert there.difference.value <= there.difference.high + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("gained", "lost", "p_value"),
+    [(0, 0, 1.0), (5, 5, 1.0), (0, 5, 0.03125), (8, 2, 0.0654296875), (1, 0, 0.5)],
+)
+def test_mid_p_of_mcnemar(gained, lost, p_value):
+    """The values of the exact binomial formula (Fagerland et al. 2013), worked out by hand."""
+    assert sign_test(gained, lost) == pytest.approx(p_value)
+    assert sign_test(lost, gained) == sign_test(gained, lost)
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_adjusted_p_values_keep_their_order(values):
+    """Holm's adjustment lowers none, keeps the order and stays within 1."""
+    adjusted = holm(values)
+    assert all(one <= other <= 1 for one, other in zip(values, adjusted, strict=True))
+    ranked = [other for _, other in sorted(zip(values, adjusted, strict=True))]
+    assert ranked == sorted(ranked)
+
+
+def test_a_comparison_is_json(make):
+    """The record for machines holds the numbers of the tables."""
+    comparison = compare(report_of(make, "a", {"t": True}), report_of(make, "b", {"t": False}))
+    record = json.loads(json.dumps(comparison.to_json()))
+    assert record["total"]["lost"] == ["t"]
+
+
+def test_a_comparison_can_be_read(make):
+    """The Markdown and the page name both runs, the difference and the setting that changed."""
+    a = report_of(make, "plain", {"t1": False, "t2": False}, settings={"refine": "none"})
+    b = report_of(make, "refined", {"t1": True, "t2": False}, settings={"refine": "adaptive"})
+    comparison = compare(a, b)
+    for page in (comparison_markdown(comparison), comparison_html(comparison)):
+        assert "plain" in page
+        assert "refined" in page
+        assert "+50.0" in page
+        assert "refine" in page

@@ -1,0 +1,220 @@
+"""Reports as Markdown and as HTML: whole, safe, readable without a network."""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit.evaluation.results import report_html, report_markdown, summarise
+from agentkit.evaluation.results.markup import Markup, element
+from agentkit.evaluation.task import LeftOut
+from agentkit.messages import AssistantMessage, ToolCall
+
+HOSTILE = (
+    '</code></details><script>alert("1")</script><img src=x onerror=alert(1)> | `a` [l](http://x)'
+)
+VOID = {"meta", "br"}
+
+
+class Page(HTMLParser):
+    """What a page is made of; fails on an element that is not closed where it should be."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.ids, self.links, self.attributes = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        """Note an element."""
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        values = dict(attrs)
+        self.attributes += values
+        self.ids += [values["id"]] if "id" in values else []
+        self.links += [values["href"]] if "href" in values else []
+
+    def handle_endtag(self, tag):
+        """Check that the innermost open element is closed."""
+        assert self.open.pop() == tag
+
+    def all(self, name):
+        """Attributes of each element of a name."""
+        return [attributes for tag, attributes in self.tags if tag == name]
+
+
+@pytest.fixture
+def report(maker):
+    """A report about some hundred realistic episodes."""
+    left_out = [LeftOut(where=f"java, line {at}", reason="no checker") for at in range(9)]
+    return summarise(
+        maker.run_of(tasks=20, attempts=2, faulty=0.05),
+        planned=300,
+        left_out=left_out,
+        command="agentkit eval bfcl --run 'a run'",
+    )
+
+
+@pytest.fixture
+def hostile(maker):
+    """A report in which every text from outside attacks the page."""
+    call = ToolCall(call_id="1", name=HOSTILE, arguments={HOSTILE: HOSTILE})
+    episode = maker.episode(
+        HOSTILE, HOSTILE, passed=False, request=HOSTILE, tool=HOSTILE, session="s"
+    )
+    turn = replace(episode.turns[0], message=AssistantMessage(text=HOSTILE, tool_calls=(call,)))
+    labels = {**episode.metadata, "run": HOSTILE, "benchmark": HOSTILE}
+    labels["settings"] = json.dumps({HOSTILE: HOSTILE})
+    failed = replace(
+        episode,
+        turns=(turn,),
+        model=HOSTILE,
+        metadata=labels,
+        error=HOSTILE,
+        stop_reason="error",
+        verdict=replace(episode.verdict, metrics={HOSTILE: 1.0}),
+    )
+    left_out = [LeftOut(where=HOSTILE, reason=HOSTILE)]
+    return summarise([failed], left_out=left_out, command=HOSTILE)
+
+
+def test_the_page_is_well_formed(report):
+    """Every element is closed, every link leads somewhere, no id occurs twice."""
+    page = Page(report_html(report))
+    assert len(page.ids) == len(set(page.ids))
+    assert {link.removeprefix("#") for link in page.links} <= set(page.ids)
+
+
+def test_the_page_needs_no_network_and_no_script(report):
+    """Nothing is loaded: no script, no image, no address of another place, and a policy says so."""
+    text = report_html(report)
+    page = Page(text)
+    assert not {"script", "link", "img", "iframe", "object"} & {tag for tag, _ in page.tags}
+    assert not re.search(r"https?://|url\(|@import", text)
+    (policy,) = [one for one in page.all("meta") if "http-equiv" in one]
+    assert policy["content"].startswith("default-src 'none'")
+
+
+def test_hostile_text_shows_as_text(hostile):
+    """A request that is a script is shown, not run, wherever texts of others stand."""
+    page = Page(report_html(hostile))
+    assert not {"script", "img"} & {tag for tag, _ in page.tags}
+    assert not [name for name in page.attributes if name.startswith("on")]
+    assert not [link for link in page.links if not link.startswith("#")]
+
+
+def test_hostile_text_makes_no_markup_in_markdown(hostile):
+    """Tags, links, code and table cells of others stay text."""
+    text = report_markdown(hostile)
+    outside = re.sub(r"(?s)(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
+    assert "<script" not in outside
+    assert "<img" not in outside
+    assert not re.search(r"(?<!\\)\]\(", outside)
+    for row in (line for line in text.splitlines() if line.startswith("|")):
+        assert row.endswith(" |")
+
+
+def test_every_table_of_markdown_is_rectangular(report, hostile):
+    """Each row of a table has as many cells as its heading."""
+    for text in (report_markdown(report), report_markdown(hostile)):
+        for table in re.findall(r"(?m)(?:^\|.*\n)+", text):
+            widths = {len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}
+            assert len(widths) == 1
+
+
+def test_pictures_are_told_in_words(report):
+    """Each picture has a label for readers that do not see it, and tables have headings."""
+    page = Page(report_html(report))
+    pictures = page.all("svg")
+    assert len(pictures) > 10
+    assert all(one["role"] == "img" and one["aria-label"] for one in pictures)
+    assert all(one["scope"] in {"col", "row"} for one in page.all("th"))
+    assert page.all("html")[0]["lang"] == "en"
+
+
+def test_pages_hold_the_numbers(report):
+    """Accuracy with its interval, categories, worst tools, examples, settings and command."""
+    for text in (report_html(report), report_markdown(report).replace("\\", "")):
+        assert f"{report.total.accuracy.value:.1%}" in text
+        assert "parallel_multiple" in text
+        assert report.tools[0].tool in text
+        assert report.examples[0].task in text
+        assert "agentkit eval bfcl --run" in text
+        assert "no checker" in text
+        assert "pass^k" in text
+
+
+def test_pages_of_nothing_are_short_and_whole():
+    """A report without episodes is a page that says so."""
+    report = summarise([])
+    assert Page(report_html(report)).tags
+    assert "no attempt counts" in report_markdown(report)
+
+
+def test_pages_of_faults_alone_say_so(maker):
+    """Where every reference is broken there is no accuracy, and each fault is listed."""
+    report = summarise(
+        maker.episode(f"t-{at}", passed=False, fault="gold_error") for at in range(3)
+    )
+    text = report_markdown(report)
+    assert "3 attempts count nowhere: 3 gold errors" in text
+    assert "gold error | 1 | t-0" in text
+    Page(report_html(report))
+
+
+def test_one_category_is_one_row(maker):
+    """With one category there is no second row that says the same."""
+    text = report_markdown(summarise([maker.episode("t", "only")]))
+    assert "| only |" in text
+    assert "| all |" not in text
+
+
+def test_five_hundred_categories_make_a_page(maker):
+    """Every category has its row, and the page stays below two megabytes."""
+    report = summarise(
+        maker.episode(f"t-{at}", f"category {at}", passed=at % 3 > 0) for at in range(500)
+    )
+    text = report_html(report)
+    assert "category 499" in text
+    assert len(text) < 2_000_000
+    Page(text)
+
+
+def test_a_report_is_json(report, hostile):
+    """The record for machines can be written, and holds what the tables show."""
+    for one in (report, hostile, summarise([])):
+        record = json.loads(json.dumps(one.to_json()))
+        assert record["format"] == 1
+        assert record["total"]["attempts"] == one.total.attempts
+        assert len(record["examples"]) == len(one.examples)
+
+
+TEXTS = st.text(st.characters(), max_size=40)
+
+
+@settings(deadline=None, max_examples=40)
+@given(request=TEXTS, tool=TEXTS, task=TEXTS, category=TEXTS)
+def test_any_text_makes_a_page(make_once, request, tool, task, category):
+    """Whatever characters the texts hold, the page is well-formed and can be written."""
+    episode = make_once().episode(
+        task, category, passed=False, request=request, tool=tool, session="s"
+    )
+    report = summarise([episode])
+    text = report_html(report)
+    text.encode("utf-8")
+    Page(text)
+    report_markdown(report).encode("utf-8")
+
+
+def test_only_markup_is_left_as_it_is():
+    """Text in an element is escaped; an element in an element is not escaped again."""
+    inner = element("b", "<&>")
+    assert inner == "<b>&lt;&amp;&gt;</b>"
+    assert element("p", inner, title='"') == f'<p title="&quot;">{inner}</p>'
+    assert element("p", str.__str__(inner), Markup("")).startswith("<p>&lt;b&gt;")
