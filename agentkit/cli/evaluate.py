@@ -1,0 +1,420 @@
+"""``agentkit eval``: how good is an agent on a benchmark, or on tasks of your own."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import sys
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from agentkit._waiting import wait_for
+from agentkit.cli.evaluate_report import print_comparison, print_evaluation
+from agentkit.cli.options import data_directory, json_option, model_option
+from agentkit.cli.output import plural, print_json, say, say_some
+from agentkit.cli.progress import Progress, progress
+from agentkit.cli.stores import opened, opened_to_read
+from agentkit.episodes import RefineMode
+from agentkit.errors import UsageError
+from agentkit.evaluation.benchmarks.loading import BENCHMARKS, load_benchmark
+from agentkit.evaluation.results.comparison import compare
+from agentkit.evaluation.results.markdown import report_markdown
+from agentkit.evaluation.results.page import report_html
+from agentkit.evaluation.results.records import EvaluationReport
+from agentkit.evaluation.results.summary import summarise
+from agentkit.evaluation.running.evaluate import RunOutcome, evaluate
+from agentkit.evaluation.running.replaying import RecordedAnswers
+from agentkit.evaluation.running.resuming import episodes_of_run
+from agentkit.evaluation.running.settings import (
+    EvaluationProgress,
+    EvaluationSettings,
+    Listener,
+    ToolSource,
+    settings_text,
+)
+from agentkit.evaluation.sampling import stratified
+from agentkit.evaluation.task import Benchmark
+from agentkit.library import Library, Store
+from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
+from agentkit.models.resolve import resolve_model
+
+_WRITERS = {".html": report_html, ".md": report_markdown}
+
+
+def evaluation_store_url() -> str:
+    """A store of its own, so that benchmark episodes stay out of the user's library."""
+    return f"sqlite:///{data_directory() / 'evaluations.db'}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evaluation:
+    """What a command line asks for.
+
+    Attributes:
+        benchmark: The questions, the sample drawn.
+        library: Tools and their texts; None for the benchmark's own.
+        settings: How to ask.
+        run: Name of the run; empty for one that the settings give.
+        concurrency: Attempts at the same time; None for one with a model in this process, else 8.
+        judge: Name of the model that judges by rubrics.
+        answers: The earlier run whose answers are judged again; None to ask the model.
+    """
+
+    benchmark: Benchmark
+    library: Library | None
+    settings: EvaluationSettings
+    run: str
+    concurrency: int | None
+    judge: str | None
+    answers: str | None
+
+
+@click.command(
+    name="eval",
+    epilog="""\b
+Examples:
+  agentkit eval bfcl --category simple_python --sample 100
+  agentkit eval tasks.jsonl --environment shop.py --model openai:gpt-4o-mini --attempts 4
+  agentkit eval bfcl --library sqlite:///evolved.db --run after --report after.html
+  agentkit eval --compare before after
+
+\b
+Benchmarks:
+"""
+    + "\n".join(f"  {name:<18} {entry.summary}" for name, entry in BENCHMARKS.items()),
+)
+@click.argument("benchmark", required=False)
+@click.option(
+    "--compare",
+    "compared",
+    nargs=2,
+    metavar="RUN RUN",
+    help="Compare two runs on the tasks that both have finished, and ask nothing.",
+)
+@click.option("--data", type=click.Path(path_type=Path), help="Where the benchmark's files are.")
+@click.option(
+    "--environment",
+    metavar="FILE.py",
+    help="The world that the tools of FILE's tasks act on, as FILE.py or FILE.py:NAME.",
+)
+@model_option
+@click.option(
+    "--library",
+    "library_url",
+    metavar="URL",
+    help="A store whose newest library describes the tools, such as one that has evolved.",
+)
+@click.option(
+    "--tools",
+    type=click.Choice(get_args(ToolSource)),
+    default="given",
+    show_default=True,
+    help="Offer the tools that the benchmark names for each question, or retrieve them.",
+)
+@click.option(
+    "--category", "categories", multiple=True, metavar="NAME", help="Only these categories."
+)
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Ask a random sample of this many tasks, spread evenly over the categories.",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, metavar="N", help="Chooses the sample."
+)
+@click.option(
+    "--refine",
+    type=click.Choice(get_args(RefineMode)),
+    default="none",
+    show_default=True,
+    help="How the model looks over its calls.",
+)
+@click.option("--max-refinements", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option(
+    "--attempts",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How often each task is tried, for pass@k and pass^k.",
+)
+@click.option(
+    "--tool-choice",
+    type=click.Choice(("auto", "required")),
+    default="auto",
+    show_default=True,
+    help="Whether the model may or must call a tool.",
+)
+@click.option("--temperature", type=float, default=0.0, show_default=True)
+@click.option("--max-tokens", type=click.IntRange(min=1), help="Longest answer.")
+@click.option("--max-steps", type=click.IntRange(min=1), help="Model turns per request.")
+@click.option("--judge", metavar="NAME", help="The model that judges tasks with a rubric.")
+@click.option(
+    "--answers",
+    metavar="RUN",
+    help="Ask nothing: judge the answers of this earlier run again, as a run of its own.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(min=1),
+    help="Attempts at the same time. [default: 1 for local models, 8 for others]",
+)
+@click.option(
+    "--run",
+    metavar="NAME",
+    help="Name of the run. [default: made of benchmark, model and settings, so that the same "
+    "command goes on where it stopped]",
+)
+@click.option(
+    "--store",
+    "store_url",
+    metavar="URL",
+    envvar="AGENTKIT_STORE",
+    show_envvar=True,
+    default=evaluation_store_url,
+    show_default="evaluations.db in your data folder",
+    help="Where the episodes are kept.",
+)
+@click.option(
+    "--report",
+    "reports",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also write the report here, as .html or .md. May be given several times.",
+)
+@json_option
+def evaluation(
+    *,
+    benchmark: str | None,
+    compared: tuple[str, str] | None,
+    model: str,
+    store_url: str,
+    reports: tuple[Path, ...],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Ask an agent the questions of BENCHMARK, judge the answers, and show how good it is.
+
+    BENCHMARK is a name below or a file of tasks (JSON lines). Every answer is kept as an episode
+    with its verdict and diagnosis. The same command again goes on where an interrupted run
+    stopped; finished tasks are never asked twice.
+    """
+    _check_reports(reports)
+    if compared:
+        if benchmark:
+            raise click.UsageError("give either a BENCHMARK or --compare, not both")
+        _compare(compared, store_url, as_json=as_json)
+        return
+    if not benchmark:
+        raise click.UsageError("give a BENCHMARK, see 'agentkit eval --help', or --compare RUN RUN")
+    asked = _asked(benchmark, **options)
+    with opened(store_url) as store:
+        chosen = _who(model, asked, store)
+        outcome, report = wait_for(_run(chosen, store, asked))
+    _write(report, reports)
+    if as_json:
+        print_json(report.to_json())
+        return
+    print_evaluation(report)
+    _tell_next(outcome, store_url)
+
+
+def _asked(
+    name: str,
+    *,
+    data: Path | None,
+    environment: str | None,
+    library_url: str | None,
+    tools: ToolSource,
+    categories: tuple[str, ...],
+    sample: int | None,
+    seed: int,
+    refine: RefineMode,
+    max_refinements: int,
+    attempts: int,
+    tool_choice: ToolChoice,
+    temperature: float,
+    max_tokens: int | None,
+    max_steps: int | None,
+    judge: str | None,
+    answers: str | None,
+    concurrency: int | None,
+    run: str | None,
+) -> Evaluation:
+    with progress() as begin:
+        fetched = begin("Reading the questions")
+        library = None if library_url is None else _library(library_url)
+        benchmark = load_benchmark(
+            name,
+            data=data,
+            tools=() if library is None else library.tools.values(),
+            environment=environment,
+            progress=fetched,
+        )
+        fetched(1, 1)
+    say_some(
+        (f"left out: {row}" for row in benchmark.left_out),
+        rest=f" ({len(benchmark.left_out)} in all)",
+    )
+    return Evaluation(
+        benchmark=_drawn(benchmark, categories, sample, seed),
+        library=library,
+        settings=EvaluationSettings(
+            tools=tools,
+            refine=refine,
+            max_refinements=max_refinements,
+            attempts=attempts,
+            max_steps=max_steps,
+            tool_choice=tool_choice,
+            settings=ModelSettings(temperature=temperature, max_tokens=max_tokens),
+            seed=seed if sample is not None else 0,
+            sample=sample,
+            categories=categories,
+        ),
+        run=run or "",
+        concurrency=concurrency,
+        judge=judge,
+        answers=answers,
+    )
+
+
+def _drawn(
+    benchmark: Benchmark, categories: tuple[str, ...], sample: int | None, seed: int
+) -> Benchmark:
+    """The benchmark with the tasks that were asked for."""
+    known = sorted({task.category for task in benchmark.tasks})
+    absent = [category for category in categories if category not in known]
+    if absent:
+        raise UsageError(
+            f"{benchmark.name} has no category {', '.join(map(repr, absent))}; "
+            f"it has {', '.join(known)}"
+        )
+    tasks = tuple(t for t in benchmark.tasks if not categories or t.category in categories)
+    if sample is not None:
+        tasks = stratified(tasks, sample, seed=seed)
+    return replace(benchmark, tasks=tasks)
+
+
+def _library(url: str) -> Library:
+    with opened_to_read(url) as store:
+        return store.load()
+
+
+def _who(model: str, asked: Evaluation, store: Store) -> ChatModel | RecordedAnswers:
+    if asked.answers is None:
+        return resolve_model(model)
+    recorded = RecordedAnswers.of(episodes_of_run(store, asked.answers))
+    if not recorded.episodes:
+        raise UsageError(f"there are no finished answers of a run {asked.answers!r} to judge again")
+    return recorded
+
+
+async def _run(
+    model: ChatModel | RecordedAnswers, store: Store, asked: Evaluation
+) -> tuple[RunOutcome, EvaluationReport]:
+    run = asked.run or _name(model, asked)
+    is_local = type(model).__module__.partition(".")[0] == "agentkit_local"
+    with progress() as begin:
+        outcome = await evaluate(
+            asked.benchmark,
+            model=model,
+            store=store,
+            run=run,
+            library=asked.library,
+            judge=None if asked.judge is None else resolve_model(asked.judge),
+            settings=asked.settings,
+            concurrency=asked.concurrency or (1 if is_local else 8),
+            listen=_listener(begin("Asking the model")),
+        )
+    report = summarise(
+        episodes_of_run(store, run),
+        planned=Counter(
+            task.category for task in asked.benchmark.tasks for _ in range(asked.settings.attempts)
+        ),
+        left_out=asked.benchmark.left_out,
+        command=shlex.join(["agentkit", *sys.argv[1:]]),
+    )
+    return outcome, report
+
+
+def _name(model: ChatModel | RecordedAnswers, asked: Evaluation) -> str:
+    """A name that is the same for the same benchmark, model and settings."""
+    if asked.answers is not None:
+        return f"{asked.answers}-again"
+    library = asked.library
+    text = settings_text(
+        asked.settings,
+        benchmark=asked.benchmark.name,
+        model=model.name,
+        library="" if library is None else library.digest,
+    )
+    short = hashlib.sha256(text.encode()).hexdigest()[:6]
+    words = (asked.benchmark.name.split()[0].lower(), model.name.rpartition(":")[2], short)
+    return "-".join(word.rpartition("/")[2] for word in words)
+
+
+def _listener(told: Progress) -> Listener:
+    def listen(news: EvaluationProgress) -> None:
+        note = f"{news.passed} of {news.passed + news.failed} passed"
+        if news.resumed:
+            note += f", {news.resumed} were done before"
+        if news.error:
+            note += f"; {news.task_id}: {news.error[:80]}"
+        told(news.done, news.total, note)
+
+    return listen
+
+
+def _compare(runs: tuple[str, str], store_url: str, *, as_json: bool) -> None:
+    with opened_to_read(store_url) as store:
+        one, other = (_finished(store, run, store_url) for run in runs)
+    comparison = compare(one, other)
+    if as_json:
+        print_json(comparison.to_json())
+    else:
+        print_comparison(comparison)
+
+
+def _finished(store: Store, run: str, store_url: str) -> EvaluationReport:
+    report = summarise(episodes_of_run(store, run))
+    if not report.results:
+        raise UsageError(
+            f"{store_url} holds no finished task of a run {run!r}; runs are the labels 'run' of "
+            "'agentkit episodes list --json'"
+        )
+    return report
+
+
+def _check_reports(reports: tuple[Path, ...]) -> None:
+    wrong = [str(path) for path in reports if path.suffix not in _WRITERS]
+    if wrong:
+        raise click.UsageError(
+            f"--report writes .html and .md files, and {', '.join(wrong)} is neither"
+        )
+
+
+def _write(report: EvaluationReport, reports: tuple[Path, ...]) -> None:
+    for path in reports:
+        path.write_text(_WRITERS[path.suffix](report), encoding="utf-8")
+        say(f"written: {path}")
+
+
+def _tell_next(outcome: RunOutcome, store_url: str) -> None:
+    run, store = shlex.quote(outcome.run), f"--store {shlex.quote(store_url)}"
+    lines = [
+        "Where to look next:",
+        f"  agentkit episodes list --verdict failed --label run={run} {store}",
+        f"  agentkit eval --compare {run} OTHER {store}",
+    ]
+    if outcome.unfinished:
+        lines.insert(
+            0,
+            f"{plural(outcome.unfinished, 'attempt')} could not be finished, since the model "
+            "failed; the same command tries them again.",
+        )
+    say("\n".join(lines))

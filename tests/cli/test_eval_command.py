@@ -1,0 +1,152 @@
+"""``agentkit eval``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+TASKS = [
+    {"id": "sum", "category": "easy", "request": "2 + 2?", "expects": {"number": "4"}},
+    {"id": "product", "category": "easy", "request": "3 * 5?", "expects": {"number": "15"}},
+    {"id": "power", "category": "hard", "request": "2 ** 10?", "expects": {"number": "1024"}},
+]
+DESK = '''
+from agentkit import tool
+
+@tool
+def power(base: int, exponent: int) -> int:
+    """One number to the power of another."""
+    return base**exponent
+'''
+
+
+@pytest.fixture(autouse=True)
+def tasks(tmp_path):
+    """Three tasks in a file, one row that is none, and a tool in another file."""
+    rows = [json.dumps(task) for task in TASKS] + ['{"id": "sum"}']
+    (tmp_path / "tasks.jsonl").write_text("\n".join(rows) + "\n")
+    (tmp_path / "desk.py").write_text(DESK)
+
+
+@pytest.fixture
+def evaluate(invoke):
+    """Evaluates the scripted model on the tasks, one at a time."""
+
+    def run(*arguments):
+        common = ("--model", "script:a", "--concurrency", "1")
+        return invoke("eval", "tasks.jsonl", *common, *arguments)
+
+    return run
+
+
+def test_a_file_of_tasks_is_asked_and_counted(evaluate, script):
+    """The table shows the accuracy, and the row that is no task is told with its line."""
+    script("It is 4.", "16", "1024")
+    result = evaluate()
+    assert result.exit_code == 0, result.stderr
+    assert "66.7%" in result.stdout
+    assert "2 of 3" in result.stdout
+    assert "response mismatch" in result.stdout
+    assert "left out: tasks.jsonl, line 4" in result.stderr.replace("\n", " ")
+
+
+def test_the_same_command_asks_nothing_again(evaluate, script):
+    """A second time the finished run is only shown; the script is empty by then."""
+    script("4", "15", "1024")
+    first = evaluate("--json")
+    script()
+    second = evaluate("--json")
+    assert second.exit_code == 0, second.stderr
+    assert json.loads(second.stdout)["total"] == json.loads(first.stdout)["total"]
+
+
+def test_other_settings_are_another_run(evaluate, script):
+    """Without a name of its own a run with other settings begins anew."""
+    script("4", "15", "1024")
+    one = json.loads(evaluate("--json").stdout)["run"]
+    script("4", "15", "1024")
+    other = json.loads(evaluate("--json", "--temperature", "0.5").stdout)["run"]
+    assert one != other
+
+
+def test_two_runs_are_compared(evaluate, invoke, script):
+    """The comparison pairs the tasks, and says which were gained and lost."""
+    script("4", "16", "0")
+    evaluate("--run", "before")
+    script("4", "15", "1024")
+    evaluate("--run", "after")
+    result = invoke("eval", "--compare", "before", "after")
+    assert result.exit_code == 0, result.stderr
+    assert "before" in result.stdout
+    assert "+66.7 points" in result.stdout
+    told = json.loads(invoke("eval", "--compare", "before", "after", "--json").stdout)
+    assert told["total"]["gained"] == ["power", "product"]
+
+
+def test_answers_can_be_judged_again(evaluate, invoke, script, tmp_path):
+    """After the gold was corrected, the old answers get new verdicts and nobody is asked."""
+    script("5", "15", "1024")
+    evaluate("--run", "first")
+    rows = (tmp_path / "tasks.jsonl").read_text().replace('"number": "4"', '"number": "5"')
+    (tmp_path / "tasks.jsonl").write_text(rows)
+    result = invoke("eval", "tasks.jsonl", "--answers", "first", "--json")
+    assert result.exit_code == 0, result.stderr
+    report = json.loads(result.stdout)
+    assert report["run"] == "first-again"
+    assert report["total"]["passed"] == 3
+
+
+def test_tools_of_a_file_are_run(evaluate, script):
+    """With an environment the model's calls run, and it answers from their results."""
+    script("4", "15", ["power", {"base": 2, "exponent": 10}], "It is 1024.")
+    result = evaluate("--environment", "desk.py", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["total"]["passed"] == 3
+
+
+def test_reports_are_written_as_html_and_markdown(evaluate, script, tmp_path):
+    """Both files hold the numbers, and the page needs nothing from elsewhere."""
+    script("4", "15", "1024")
+    result = evaluate("--report", "r.html", "--report", "r.md")
+    assert result.exit_code == 0, result.stderr
+    assert "100" in (tmp_path / "r.md").read_text()
+    page = (tmp_path / "r.html").read_text()
+    assert page.lower().startswith("<!doctype html>")
+    assert 'src="http' not in page
+
+
+def test_a_category_and_a_sample_can_be_chosen(evaluate, script):
+    """Only the tasks that were asked for are asked."""
+    script("1024")
+    report = json.loads(evaluate("--category", "hard", "--json").stdout)
+    assert [category["name"] for category in report["categories"]] == ["hard"]
+    script("4")
+    assert json.loads(evaluate("--sample", "1", "--json").stdout)["total"]["planned"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("eval",), "give a BENCHMARK"),
+        (("eval", "no-such-benchmark"), "there is no benchmark 'no-such-benchmark'"),
+        (("eval", "tasks.jsonl", "--category", "odd"), "has no category 'odd'; it has easy, hard"),
+        (("eval", "tasks.jsonl", "--report", "r.pdf"), "r.pdf is neither"),
+        (("eval", "tasks.jsonl", "--compare", "a", "b"), "not both"),
+        (("eval", "tasks.jsonl", "--answers", "nobody"), "no finished answers of a run 'nobody'"),
+    ],
+)
+def test_misuse_is_told_before_anything_is_asked(invoke, arguments, message):
+    """What can not work ends with status 2 and says what to do."""
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_a_run_that_is_not_there_can_not_be_compared(evaluate, invoke, script):
+    """The message names the run that has no finished task."""
+    script("4", "15", "1024")
+    evaluate("--run", "one")
+    result = invoke("eval", "--compare", "one", "two")
+    assert result.exit_code == 2
+    assert "no finished task of a run 'two'" in " ".join(result.stderr.split())
