@@ -318,7 +318,7 @@ async def _run(
     model: ChatModel | RecordedAnswers, store: Store, asked: Evaluation
 ) -> tuple[RunOutcome, EvaluationReport]:
     run = asked.run or _name(model, asked)
-    is_local = type(model).__module__.partition(".")[0] == "agentkit_local"
+    is_local = model.name.startswith("local:")  # one at a time is all that it can do
     with progress() as begin:
         outcome = await evaluate(
             asked.benchmark,
