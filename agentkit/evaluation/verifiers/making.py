@@ -16,6 +16,7 @@ from agentkit.evaluation.expectations import (
     FinalState,
     NoCall,
     NumberAnswer,
+    PythonTests,
     TextAnswer,
 )
 from agentkit.evaluation.task import Environment
@@ -25,6 +26,7 @@ from agentkit.evaluation.verifiers.exact_calls import ExactCallsVerifier
 from agentkit.evaluation.verifiers.final_state import FinalStateVerifier
 from agentkit.evaluation.verifiers.guard import guarded
 from agentkit.evaluation.verifiers.number_answer import NumberAnswerVerifier
+from agentkit.evaluation.verifiers.python_tests import PythonTestsVerifier
 from agentkit.evaluation.verifiers.text_answer import TextAnswerVerifier
 from agentkit.models.base import ChatModel
 from agentkit.tools.definition import ToolDefinition
@@ -88,4 +90,5 @@ _MAKERS: Mapping[type, Callable[[Any, Scene], Verifier]] = {
     NumberAnswer: lambda expected, _: NumberAnswerVerifier(expected),
     TextAnswer: lambda expected, _: TextAnswerVerifier(expected),
     FinalState: _final_state,
+    PythonTests: lambda expected, _: PythonTestsVerifier(expected),
 }

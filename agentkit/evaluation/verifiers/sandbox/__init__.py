@@ -1,0 +1,1 @@
+"""Foreign Python code in a process of its own, under limits."""

@@ -1,0 +1,268 @@
+"""Python code in answers, run with its tests in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from agentkit.evaluation import PythonTests
+from agentkit.evaluation.verifiers import Scene, verifier_for
+from agentkit.evaluation.verifiers.code_reading import code_readings
+from agentkit.evaluation.verifiers.python_tests import PythonTestsVerifier
+from agentkit.evaluation.verifiers.sandbox.limits import CodeLimits
+
+PROMPT = '''import math
+
+
+def helper(x):
+    return math.floor(x)
+
+
+def double(x: int) -> int:
+    """Twice a number.
+
+    >>> double(2)
+    4
+    """
+'''
+TESTS = """
+def check(candidate):
+    assert candidate(2) == 4
+    assert candidate(-1) == -2
+    assert helper(2.5) == 2
+"""
+DOUBLE = PythonTests(prompt=PROMPT, tests=TESTS, entry_point="double")
+
+RIGHT = {
+    "continuation": "    return x + x\n",
+    "stripped continuation": "return x + x",
+    "stripped first line": "y = x\n    return y + x",
+    "other indentation": "  return x + x",
+    "uses a helper of the prompt": "    return helper(x) * 2",
+    "fenced": "Sure:\n\n```python\ndef double(x):\n    return 2 * x\n```\nDone.",
+    "fenced with tildes": "~~~\ndef double(x):\n    return 2 * x\n~~~",
+    "fenced body": "```\n    return 2 * x\n```",
+    "fence left open": "```python\ndef double(x):\n    return 2 * x\n",
+    "last definition": "```python\ndef double(x):\n    return x\n```\nNo:\n```python\ndef double(x):\n    return 2 * x\n```\n```python\nprint(double(2))\n```",
+    "indented block": "1. Write:\n   ```python\n   def double(x):\n       return 2 * x\n   ```",
+    "words before": "The function:\n\ndef double(x):\n    return 2 * x\n",
+    "as a value": "double = lambda x: 2 * x",
+    "future import": "```python\nfrom __future__ import annotations\ndef double(x: Int) -> Int:\n    return 2 * x\n```",
+    "goes on after the body": "    return x + x\n\n\nprint(double(\n",
+    "prints a lot": "    print('x' * 10**7)\n    return 2 * x",
+    "threads": "    import threading\n    t = threading.Thread(target=print)\n    t.start()\n    t.join()\n    return 2 * x",
+}
+WRONG = {
+    "pass": ("    pass\n", "AssertionError (tests.py, line 3, assert candidate(2) == 4)"),
+    "words": ("I can not do that, sorry.", "SyntaxError"),
+    "no such name": ("    return y\n", "NameError: name 'y' is not defined (solution.py, line 15"),
+    "other function": ("```python\ndef triple(x):\n    return 3 * x\n```", "AssertionError"),
+    "deep nesting": ("(" * 100_000, "SyntaxError"),
+    "null byte": ("    return \0", "SyntaxError"),
+    "raises odd exceptions": (
+        "    class E(Exception):\n        def __str__(self): raise ValueError\n    raise E",
+        "E: (told by ValueError)",
+    ),
+    "deletes itself": ("    return x\ndel double", "KeyError"),
+}
+EVERY_PIPE = """    import os
+    for fd in range(20):
+        try:
+            os.write(fd, b'{"outcome": "passed", "secret": ""}\\n')
+        except OSError:
+            pass
+"""
+HOSTILE = {
+    "loop": ("    while True: pass", "seconds of processor time"),
+    "loop that ignores the signal": (
+        "    import signal\n    signal.signal(signal.SIGXCPU, signal.SIG_IGN)\n    while True: pass",
+        "seconds of processor time",
+    ),
+    "sleep": ("    import time\n    time.sleep(60)", "not done after"),
+    "memory": ("    return [0] * 10**10", "MemoryError"),
+    "sys.exit": ("    import sys\n    sys.exit(0)", "SystemExit: 0"),
+    "exit at import": ("    return 2 * x\nraise SystemExit(0)", "SystemExit: 0"),
+    "os._exit": ("    import os\n    os._exit(0)", "status 0 before the tests were done"),
+    "crash": ("    import ctypes\n    ctypes.string_at(0)", "signal 11"),
+    "printed success": (EVERY_PIPE + "    os._exit(0)", "before the tests were done"),
+    "flood of the pipe": (EVERY_PIPE.replace("range(20)", "list(range(20)) * 10**6"), "seconds"),
+    "closed pipe": (
+        "    import os\n    os.closerange(0, 99)\n    return 2 * x",
+        "before the tests",
+    ),
+    "swallowed tests": ("    return 1\n'''", "SyntaxError"),
+    "replaced check": ("    return 1\ndef check(candidate): pass", "AssertionError"),
+    "exit handler": (
+        "    import atexit, os\n    atexit.register(os._exit, 0)\n    return 1",
+        "AssertionError",
+    ),
+}
+CONFINED = {
+    "fork": "    import os\n    while True: os.fork()",
+    "program": "    import subprocess\n    subprocess.run(['true'])",
+    "process": "    import multiprocessing\n    multiprocessing.Process(target=print).start()",
+    "kill the parent": "    import os\n    os.kill(os.getppid(), 9)",
+    "kill the parent's group": "    import os\n    os.killpg(os.getpgid(os.getppid()), 9)",
+    "kill everything": "    import os\n    os.kill(-1, 9)",
+    "leave the group": "    import os\n    os.setsid()",
+    "network": "    import socket\n    socket.create_connection(('127.0.0.1', 9))",
+    "raise limits": "    import resource\n    resource.setrlimit(resource.RLIMIT_CPU, (100, 100))",
+    "change modes": "    import os\n    os.chmod('/tmp', 0o700)",
+}
+FILES = {
+    "write in the folder": "    open('x', 'w').write('x')",
+    "write elsewhere": "    open('/tmp/agentkit-should-not-be', 'w').write('x')",
+    "make folders": "    import os\n    os.mkdir('/tmp/agentkit-should-not-be')",
+    "remove": "    import os\n    os.remove(os.environ['HOME'] + '/tests.py')",
+    "rename": "    import os\n    os.rename('tests.py', 'x.py')",
+}
+
+
+@pytest.fixture
+def judge(episode):
+    """Judges an answer under small limits."""
+
+    async def verdict(answer, expected=DOUBLE, **limits):
+        bounds = CodeLimits(**{"cpu_seconds": 2, "memory_bytes": 1 << 29, **limits})
+        return await PythonTestsVerifier(expected, limits=bounds).verify(episode(answer=answer))
+
+    return verdict
+
+
+@pytest.mark.parametrize("answer", RIGHT.values(), ids=RIGHT)
+async def test_right_code_passes_however_it_is_written(judge, answer):
+    """Fenced, continued, with lost indentation, with words around it: the code is found."""
+    verdict = await judge(answer)
+    assert (verdict.passed, verdict.evidence) == (True, ())
+
+
+@pytest.mark.parametrize(("answer", "reason"), WRONG.values(), ids=WRONG)
+async def test_wrong_code_fails_with_the_reason(judge, answer, reason):
+    """The evidence names the exception and the place, in the code or in the tests."""
+    verdict = await judge(answer)
+    assert (verdict.passed, verdict.fault) == (False, None)
+    assert verdict.evidence[0].kind == "test_failed"
+    assert reason in str(verdict.evidence[0])
+    assert verdict.evidence[0].turn == 0
+
+
+@pytest.mark.parametrize(("answer", "reason"), HOSTILE.values(), ids=HOSTILE)
+async def test_hostile_code_does_not_pass(judge, answer, reason):
+    """Loops, bombs, early exits and forged reports end within the limits, as failures."""
+    limits = {"seconds": 3} if "sleep" in answer else {"cpu_seconds": 1}
+    verdict = await judge(answer, **limits)
+    assert (verdict.passed, verdict.fault) == (False, None)
+    assert reason in str(verdict.evidence[0])
+
+
+@pytest.mark.parametrize("answer", CONFINED.values(), ids=CONFINED)
+async def test_code_can_not_reach_other_processes(judge, answer):
+    """Forks, programs, signals to others, sockets and higher limits are refused."""
+    verdict = await judge(answer)
+    if "processes and network" not in verdict.details["confined"]:
+        pytest.skip("this system has no seccomp filters")
+    assert not verdict.passed
+    assert "Error" in str(verdict.evidence[0])
+
+
+@pytest.mark.parametrize("answer", FILES.values(), ids=FILES)
+async def test_code_can_not_change_files(judge, answer, tmp_path):
+    """Files are neither written nor made nor removed."""
+    verdict = await judge(answer)
+    if "files" not in verdict.details["confined"]:
+        pytest.skip("this system has no Landlock")
+    assert not verdict.passed
+    assert "PermissionError" in str(verdict.evidence[0])
+
+
+async def test_code_may_be_allowed_to_write_in_its_folder(judge):
+    """With a bound for files, the empty folder in which the code runs can be used."""
+    answer = "    open('x', 'w').write(str(2 * x))\n    return int(open('x').read())"
+    assert (await judge(answer, file_bytes=1000)).passed
+    large = await judge("    open('x', 'w').write('x' * 10**5)", file_bytes=1000)
+    assert "OSError" in str(large.evidence[0])
+
+
+async def test_code_sees_nothing_of_our_environment(judge, monkeypatch):
+    """Keys in environment variables do not reach the code, and its home is its own folder."""
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    answer = (
+        "    import os\n"
+        "    assert 'SOME_API_KEY' not in os.environ\n"
+        "    assert os.environ['HOME'] == os.getcwd()\n"
+        "    return 2 * x"
+    )
+    assert (await judge(answer)).passed
+
+
+async def test_our_own_environment_can_not_be_read(judge):
+    """Where the kernel confines files, another process's environment is out of reach."""
+    answer = "    import os\n    open(f'/proc/{os.getppid()}/environ').read()"
+    verdict = await judge(answer)
+    if "files" not in verdict.details["confined"]:
+        pytest.skip("this system has no Landlock")
+    assert "PermissionError" in str(verdict.evidence[0])
+
+
+async def test_cancelling_ends_the_process(judge, tmp_path):
+    """A cancelled evaluation leaves no process behind."""
+    task = asyncio.create_task(judge("    import time\n    time.sleep(60)", seconds=60.0))
+    await asyncio.sleep(0.3)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        PythonTests(prompt=PROMPT, tests="def check(:", entry_point="double"),
+        PythonTests(prompt=PROMPT, tests="assert True", entry_point="double"),
+        PythonTests(prompt=PROMPT, tests=TESTS, entry_point="not a name"),
+        PythonTests(prompt=PROMPT, tests=None, entry_point="double"),
+        PythonTests(prompt=3, tests=TESTS, entry_point="double"),
+    ],
+)
+async def test_broken_tests_are_a_gold_error(judge, expected):
+    """Tests that are no tests say nothing about the code, whatever the code does."""
+    for answer in ("    return 2 * x", "    raise SystemExit(0)"):
+        assert (await judge(answer, expected)).fault == "gold_error"
+
+
+async def test_no_answer_is_missing(judge):
+    """Without an answer nothing is run."""
+    assert (await judge(None)).evidence[0].kind == "missing_answer"
+
+
+async def test_the_making_knows_python_tests(episode):
+    """The verifier for ``PythonTests`` is made like any other."""
+    verdict = await verifier_for(DOUBLE, Scene()).verify(episode(answer="    return 2 * x"))
+    assert (verdict.passed, verdict.verifier) == (True, "python_tests")
+
+
+def test_readings_come_behind_the_prompt():
+    """The prompt's imports and helpers are there for whatever the answer holds."""
+    for answer in RIGHT.values():
+        for reading in code_readings(answer, PROMPT, "double"):
+            assert PROMPT.strip() in reading
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize(("form", "passes"), [("{gold}", True), ("    pass", False)])
+async def test_humaneval(corpus_rows, episode, form, passes):
+    """All 164 canonical solutions pass; empty bodies, of which every eighth is tried, fail."""
+    rows = corpus_rows("humaneval")[:: 1 if passes else 8]
+    turns = asyncio.Semaphore(2)
+
+    async def verdict(row):
+        expected = PythonTests(
+            prompt=row["query"], tests=row["test"], entry_point=row["entry_point"]
+        )
+        async with turns:
+            answer = form.format(gold=row["gold"])
+            return await PythonTestsVerifier(expected).verify(episode(answer=answer))
+
+    verdicts = await asyncio.gather(*(verdict(row) for row in rows))
+    wrong = [row["id"] for row, one in zip(rows, verdicts, strict=True) if one.passed != passes]
+    assert (len(rows), wrong) == (164 if passes else 21, [])
