@@ -25,7 +25,11 @@ from typing import Literal, Protocol, TypeAlias
 
 from agentkit.evaluation.benchmarks.planning import INSTRUCTIONS, plannable
 from agentkit.evaluation.benchmarks.recorded_world import RecordedWorld
-from agentkit.evaluation.benchmarks.task_checks import refers, task_problems
+from agentkit.evaluation.benchmarks.task_checks import (
+    gold_call_problems,
+    refers,
+    task_problems,
+)
 from agentkit.evaluation.expectations import DataFlow, Expectation, FinalState, GoldCall
 from agentkit.evaluation.nestful import (
     RELEASE,
@@ -35,7 +39,9 @@ from agentkit.evaluation.nestful import (
     load_nestful,
 )
 from agentkit.evaluation.task import Benchmark, Environment, LeftOut, Task
+from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.validation import validate_arguments
 
 OFFERED = 8
 """Tools that a question offers, unless its gold answer needs more."""
@@ -68,6 +74,7 @@ def nestful_benchmark(
     names = _names_by_source(nestful)
     tasks: list[Task] = []
     left_out: list[LeftOut] = []
+    known = {definition.name: definition for definition in nestful.definitions}
     for question in nestful.questions:
         task_id = question.trajectory.trajectory_id
         reason = way.why_not(question)
@@ -79,7 +86,7 @@ def nestful_benchmark(
             expects=() if reason else (way.expectation(question),),
             instructions=way.instructions,
         )
-        reason = reason or next(task_problems(task, way.definitions), "")
+        reason = reason or next(task_problems(task, known), "")
         if reason:
             left_out.append(LeftOut(where=task_id, reason=reason))
         else:
@@ -120,12 +127,19 @@ class _Planned:
     world = None
 
     def __init__(self, nestful: Nestful) -> None:
+        self._plain = {definition.name: definition for definition in nestful.definitions}
         self.definitions: Mapping[str, ToolDefinition] = {
             definition.name: plannable(definition, nestful.fields.get(definition.name, ()))
             for definition in nestful.definitions
         }
 
     def why_not(self, question: NestfulQuestion) -> str:
+        for call in question.calls:
+            definition = self.definitions[call.name]
+            arguments = coerce(dict(call.arguments), definition.signature.parameters, fill="none")
+            if problems := validate_arguments(definition, arguments):
+                plain = gold_call_problems(call, self._plain[call.name])  # says it more simply
+                return f"the gold call {call.name}: {next(plain, problems[0].rule)}"
         return ""
 
     def expectation(self, question: NestfulQuestion) -> Expectation:

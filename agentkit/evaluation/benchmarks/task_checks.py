@@ -80,7 +80,9 @@ def _gold_problems(
         elif call.name not in callable_here:
             yield f"the gold call {call.name}: the task does not offer this tool"
         elif isinstance(call, GoldCall):
-            yield from (f"the gold call {call.name}: {why}" for why in _broken(call, definition))
+            yield from (
+                f"the gold call {call.name}: {why}" for why in gold_call_problems(call, definition)
+            )
         else:
             yield from (f"the gold call {call.name}: {why}" for why in _never(call, definition))
 
@@ -91,8 +93,13 @@ def _gold_calls(expectation: Expectation) -> tuple[GoldCall | AllowedCall, ...]:
     return ()
 
 
-def _broken(call: GoldCall, definition: ToolDefinition) -> Iterator[str]:
-    """What the tool's schema has against a gold call; references stand for any value."""
+def gold_call_problems(call: GoldCall, definition: ToolDefinition) -> Iterator[str]:
+    """What the tool's schema has against a gold call; references stand for any value.
+
+    Args:
+        call: The gold call.
+        definition: Its tool.
+    """
     yield from _undeclared(call.arguments, definition)
     flowing = {name for name, value in call.arguments.items() if refers(value)}
     arguments = coerce(dict(call.arguments), definition.signature.parameters, fill="none")

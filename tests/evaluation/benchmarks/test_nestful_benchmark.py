@@ -1,0 +1,162 @@
+"""NESTFUL's questions as plans, and call by call on recorded responses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agentkit import open_store
+from agentkit.evaluation import DataFlow, FinalState
+from agentkit.evaluation.benchmarks import nestful_benchmark
+from agentkit.evaluation.running.evaluate import evaluate
+from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.testing import FunctionModel
+from agentkit.tools.validation import validate_arguments
+
+SAMPLE = Path(__file__).parents[1] / "sample_nestful"
+
+
+def by_id(benchmark, task_id):
+    """One task."""
+    return next(task for task in benchmark.tasks if task.task_id == task_id)
+
+
+def test_a_plan_is_judged_by_its_flow_of_data():
+    """The gold calls keep upstream's references; the tools that are offered take them."""
+    benchmark = nestful_benchmark(SAMPLE)
+    task = by_id(benchmark, "nestful:complexfuncbench:0")
+    (gold,) = task.expects
+    assert isinstance(gold, DataFlow)
+    assert gold.calls[2].arguments["from_id"] == "$var1.id$"
+    assert "$var1.name$" in task.instructions
+    assert benchmark.environment is None
+    tools = {definition.name: definition for definition in benchmark.definitions}
+    for task in benchmark.tasks:
+        for call in task.expects[0].calls:
+            assert validate_arguments(tools[call.name], call.arguments) == ()
+
+
+def test_a_plan_is_told_what_tools_return():
+    """Fields that a reference may name are in the tool's text."""
+    benchmark = nestful_benchmark(SAMPLE)
+    texts = {definition.name: definition.text for definition in benchmark.definitions}
+    assert all("Returns: " in text for text in texts.values())
+    assert "where.lat" in texts["Find_Place"]
+
+
+def test_executed_questions_have_recorded_responses():
+    """Only ComplexFuncBench recorded any; its gold has the values that the records hold."""
+    benchmark = nestful_benchmark(SAMPLE, asking="executed")
+    assert {task.category for task in benchmark.tasks} == {"complexfuncbench"}
+    (gold,) = by_id(benchmark, "nestful:complexfuncbench:0").expects
+    assert isinstance(gold, FinalState)
+    assert gold.calls[2].arguments == {"from_id": "AK01", "to_id": "MO02", "day": "2026-05-01"}
+    left = {one.where: one.reason for one in benchmark.left_out}
+    assert left["nestful:glaive:0"] == "what its calls return was not recorded"
+
+
+def test_other_tools_are_offered_beside_those_of_the_gold():
+    """Questions offer as many tools as are asked for, and the order tells nothing."""
+    few, many = nestful_benchmark(SAMPLE, offered=1), nestful_benchmark(SAMPLE, offered=8)
+    for task in few.tasks:
+        assert set(task.offered) == {call.name for call in task.expects[0].calls}
+    for task in many.tasks:
+        assert {call.name for call in task.expects[0].calls} <= set(task.offered)
+    assert [task.offered for task in many.tasks] == [
+        task.offered for task in nestful_benchmark(SAMPLE, offered=8).tasks
+    ]
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """A copy of the sample in which one question was changed."""
+
+    def folder(change):
+        copy = tmp_path / "nestful"
+        shutil.copytree(SAMPLE, copy)
+        path = copy / "complexfuncbench" / "complexfuncbench-data.json"
+        rows = json.loads(path.read_text())
+        change(rows[0]["output"])
+        path.write_text(json.dumps(rows))
+        return copy
+
+    return folder
+
+
+def test_a_record_that_is_cut_short_is_left_out_where_it_matters(changed):
+    """A question whose later call needs what is missing can be planned, and not executed."""
+
+    def clip(calls):
+        calls[0]["response"] = {"_clipped_chars": 9000, "_head": '[{"na'}
+
+    folder = changed(clip)
+    executed = nestful_benchmark(folder, asking="executed")
+    left = {one.where: one.reason for one in executed.left_out}
+    assert "cut short, and a later call needs" in left["nestful:complexfuncbench:0"]
+    assert by_id(nestful_benchmark(folder), "nestful:complexfuncbench:0")
+
+
+def test_gold_that_breaks_a_schema_is_left_out(changed):
+    """A gold call that its tool refuses can not be made, so nobody is asked for it."""
+
+    def spoil(calls):
+        calls[2]["arguments"]["class"] = "balloon"
+
+    benchmark = nestful_benchmark(changed(spoil))
+    left = {one.where: one.reason for one in benchmark.left_out}
+    assert "`class` must be one of 'deck', 'cabin'" in left["nestful:complexfuncbench:0"]
+
+
+def knowing(request):
+    """A model that looks both places up, makes a mistake, corrects it and answers."""
+    text = request.messages[-1].text
+    done = [one for one in request.messages if isinstance(one, AssistantMessage)]
+    if "Aker to Moss" not in request.messages[0].text:
+        return "I do not know."
+    right = {"from_id": "AK01", "to_id": "MO02", "day": "2026-05-01"}
+    if not done:
+        return [
+            ToolCall(call_id=place, name="Find_Place", arguments={"query": place})
+            for place in ("Aker", "Moss")
+        ]
+    if len(done) == 1:
+        assert "MO02" in text
+        wrong = {**right, "to_id": "MO03"}
+        return [ToolCall(call_id="a", name="Find_Boats(Day)", arguments=wrong)]
+    if len(done) == 2:
+        assert "there is no answer to these arguments" in text
+        assert "MO02" not in text
+        return [ToolCall(call_id="b", name="Find_Boats(Day)", arguments=right)]
+    return "B-0 goes from Aker to Moss."
+
+
+async def test_a_model_that_recovers_passes():
+    """Every gold call made is a pass, calls beside them do not matter; no call is a failure."""
+    benchmark = nestful_benchmark(SAMPLE, asking="executed")
+    store = open_store("memory:")
+    await evaluate(benchmark, model=FunctionModel(knowing), store=store, run="r")
+    verdicts = {one.metadata["task"]: one.verdict for one in store.select()}
+    assert verdicts.pop("nestful:complexfuncbench:0").passed
+    assert not any(verdict.passed for verdict in verdicts.values())
+    (missing, *_) = next(iter(verdicts.values())).evidence
+    assert "made.1 Find_Place is not there" in missing.message
+
+
+@pytest.mark.corpora
+def test_the_whole_of_nestful_loads(corpus):
+    """What can be asked of each source, in either way, is as in the documents."""
+    planned = nestful_benchmark(corpus("nestful"))
+    assert Counter(task.category for task in planned.tasks) == {
+        "complexfuncbench": 998,
+        "glaive": 140,
+        "executable": 82,
+        "sgd": 43,
+    }
+    assert len(planned.left_out) == 37
+    executed = nestful_benchmark(corpus("nestful"), asking="executed")
+    assert Counter(task.category for task in executed.tasks) == {"complexfuncbench": 803}
+    assert len(executed.left_out) == 497
