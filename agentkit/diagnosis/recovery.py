@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from agentkit.diagnosis.findings import Finding, Step
 from agentkit.episodes import Episode, Evidence, Recovery, RecoveryOutcome
+from agentkit.episodes.diagnosis import PENDING
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall, ToolFailure
 from agentkit.metrics.calls import canonical_calls
@@ -27,7 +28,11 @@ def recoveries(
         library: The tools that it ran with.
         pending: Failed calls of earlier episodes of the conversation that are still open.
     """
-    carried = [_carried(recovery, steps, library) for recovery in pending]
+    carried = [
+        _carried(recovery, steps, library)
+        for recovery in pending
+        if recovery.outcome in PENDING and recovery.episode != episode.episode_id
+    ]
     own = [
         _recovery(episode, step, step.failure, steps, library)
         for turn in steps

@@ -35,6 +35,9 @@ RecoveryOutcome = Literal[
     "open",  # the run ended before the model could react
 ]
 
+PENDING: frozenset[RecoveryOutcome] = frozenset({"abandoned", "open"})
+"""Outcomes that may change when the conversation goes on."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attribution:
@@ -187,7 +190,7 @@ class Diagnosis:
     @property
     def pending(self) -> tuple[Recovery, ...]:
         """Failed calls that the next episode of the conversation may still make good."""
-        return tuple(one for one in self.recoveries if one.outcome in {"abandoned", "open"})
+        return tuple(one for one in self.recoveries if one.outcome in PENDING)
 
     def to_json(self) -> dict[str, Any]:
         """The diagnosis as a JSON object."""

@@ -1,0 +1,312 @@
+"""Every row of the tables of decisions in docs/diagnosis.md, decided by real runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentkit import Library
+from agentkit.agent.limits import Limits
+from agentkit.diagnosis.diagnose import diagnose
+from agentkit.episodes import Diagnosis, Episode, Evidence, Turn, Verdict
+from agentkit.messages import AssistantMessage, ToolCall
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "diagnosis.md"
+PASSED = Verdict(passed=True, score=1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class House:
+    """What the cases are made with.
+
+    Attributes:
+        run: Runs a script.
+        call: Makes a call.
+        failed: Makes a verdict.
+        library: The tools.
+    """
+
+    run: Callable[..., Episode]
+    call: Callable[..., ToolCall]
+    failed: Callable[..., Verdict]
+    library: Library
+
+    def said(self, episode: Episode, verdict: Verdict | None = None, **more: Any) -> Diagnosis:
+        """The diagnosis of an episode."""
+        return diagnose(episode, self.library, verdict, **more)
+
+    def judged(self, *answers: Any, kind: str = "", **parts: Any) -> Diagnosis:
+        """The diagnosis of a run that failed with one finding."""
+        return self.said(self.run(*answers), self.failed(kind, **parts))
+
+    def looked(self) -> list[ToolCall]:
+        """A turn that looks at a lamp."""
+        return [self.call("lamp_state", "c1", room="kitchen")]
+
+    def switched(self) -> list[ToolCall]:
+        """A turn that switches a lamp."""
+        return [self.call("set_lamp", "c2", room="kitchen", state="on")]
+
+
+@pytest.fixture
+def house(run, call, failed, library) -> House:
+    return House(run=run, call=call, failed=failed, library=library)
+
+
+def executable(house: House, name: str, **arguments: Any) -> Diagnosis:
+    """A call, an answer, and a verifier that is content."""
+    return house.said(
+        house.run([house.call(name, **arguments)], "done", contracts="always"), PASSED
+    )
+
+
+def without_result(house: House) -> Diagnosis:
+    turn = Turn(message=AssistantMessage(tool_calls=(house.call("set_lamp", room="hall"),)))
+    return house.said(Episode(episode_id="e", request="?", turns=(turn,)))
+
+
+def broken_off(house: House, reason: str, kind: str) -> Diagnosis:
+    episode = replace(house.run(house.looked(), "done"), stop_reason=reason)
+    return house.said(episode, house.failed(kind))
+
+
+def unfit(house: House, *answers: str) -> Diagnosis:
+    schema = {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"]}
+    return house.said(house.run(*answers, output_type=schema), PASSED)
+
+
+Case = Callable[[House], tuple[Diagnosis, int]]
+
+TURNS: dict[str, Case] = {
+    "the arguments are not a JSON object": lambda h: (
+        h.said(
+            h.run([ToolCall(call_id="c1", name="set_lamp", malformed="{room: kitchen")], "done"),
+            PASSED,
+        ),
+        0,
+    ),
+    "the tool is not offered": lambda h: (executable(h, "switch_lamp"), 0),
+    "a call stayed text, since no parser read it": lambda h: (
+        h.judged(h.looked(), '<tool_call>{"name": "set_lamp", "arguments": {"room"</tool_call>'),
+        1,
+    ),
+    "the arguments break the schema": lambda h: (executable(h, "set_lamp", room="kitchen"), 0),
+    "the arguments of a call without a result break the schema": lambda h: (without_result(h), 0),
+    "a precondition does not hold": lambda h: (executable(h, "offer_credit", months=12), 0),
+    "the tool asks for another try (`ModelRetry`)": lambda h: (
+        executable(h, "lamp_state", room="attic"),
+        0,
+    ),
+    "the tool raises `ValueError`": lambda h: (executable(h, "raising", kind="value"), 0),
+    "the error of the tool quotes a text of the call": lambda h: (
+        executable(h, "raising", kind="key", text="Bergen"),
+        0,
+    ),
+    "the tool returns an object that holds only an `error`, which quotes a text of the call": (
+        lambda h: (executable(h, "reporting", path="notes.txt"), 0)
+    ),
+    "the tool raises anything else": lambda h: (executable(h, "raising", kind="runtime"), 0),
+    "a postcondition does not hold": lambda h: (executable(h, "count_rooms"), 0),
+    "the tool gives up (`ToolFailed`)": lambda h: (executable(h, "raising", kind="final"), 0),
+    "the tool does not finish in time": lambda h: (executable(h, "hanging"), 0),
+    "the result can not be shown": lambda h: (executable(h, "unshowable"), 0),
+    "a person refuses the call": lambda h: (
+        h.said(h.run([h.call("sell_house")], "done", approve=lambda *_: False), PASSED),
+        0,
+    ),
+    "the run may make no further call": lambda h: (
+        h.said(h.run(h.looked(), h.switched(), "done", limits=Limits(max_calls=1)), PASSED),
+        1,
+    ),
+    "the answer breaks the output schema and is sent back": lambda h: (
+        unfit(h, "on", '{"on": true}'),
+        0,
+    ),
+    "the answer never matches the output schema": lambda h: (unfit(h, "on", "yes", "it is"), 2),
+    "the verifier finds an argument missing": lambda h: (
+        h.judged(h.looked(), h.switched(), "done", kind="missing_argument", call_id="c2"),
+        1,
+    ),
+    "the verifier finds an argument too many": lambda h: (
+        h.judged(h.looked(), h.switched(), "done", kind="unexpected_argument", call_id="c2"),
+        1,
+    ),
+    "the verifier finds a value of a wrong type": lambda h: (
+        h.judged(h.looked(), h.switched(), "done", kind="wrong_type", call_id="c2"),
+        1,
+    ),
+    "the verifier finds a wrong value": lambda h: (
+        h.judged(h.looked(), h.switched(), "done", kind="wrong_value", call_id="c2"),
+        1,
+    ),
+    "the verifier finds a call of a wrong tool": lambda h: (
+        h.judged(h.looked(), h.switched(), "done", kind="wrong_tool", call_id="c1"),
+        0,
+    ),
+    "the verifier finds a call that should not be there": lambda h: (
+        h.judged(h.looked(), h.switched(), "done", kind="unexpected_call", call_id="c1"),
+        0,
+    ),
+    "the verifier finds that a call was not made": lambda h: (
+        h.judged(h.looked(), "done", kind="missing_call", tool="set_lamp"),
+        1,
+    ),
+    "the state differs": lambda h: (
+        h.judged(h.switched(), h.looked(), "done", kind="state_differs"),
+        1,
+    ),
+    "the state differs, and a writing call changed nothing (`states`)": lambda h: (
+        h.said(
+            h.run(h.switched(), h.looked(), "done"),
+            h.failed("state_differs"),
+            states=({}, {}, {"x": 1}, {"x": 1}),
+        ),
+        0,
+    ),
+    "the state differs, and it is known when it changed last (`states`)": lambda h: (
+        h.said(
+            h.run(h.switched(), h.looked(), "done"),
+            h.failed("state_differs"),
+            states=({}, {"x": 1}, {"x": 1}, {"x": 1}),
+        ),
+        0,
+    ),
+    "the state differs, and no call ran": lambda h: (h.judged("done", kind="state_differs"), 0),
+    "a result differs, and its tool ran": lambda h: (
+        h.judged(h.looked(), h.switched(), "done", kind="response_differs", tool="lamp_state"),
+        0,
+    ),
+    "a result differs, and its tool never ran": lambda h: (
+        h.judged(h.looked(), "done", kind="response_differs", tool="set_lamp"),
+        1,
+    ),
+    "the answer is wrong": lambda h: (h.judged(h.looked(), "on", kind="wrong_answer"), 1),
+    "there is no answer": lambda h: (h.judged(h.looked(), "", kind="missing_answer"), 1),
+    "a test of the answer fails": lambda h: (h.judged("pass", kind="test_failed"), 0),
+    "a criterion is not met": lambda h: (h.judged("rude", kind="criterion_failed"), 0),
+    "the same call is made again and fails again": lambda h: (
+        h.judged(
+            [h.call("raising", "c1", kind="runtime")],
+            [h.call("raising", "c2", kind="runtime")],
+            "done",
+        ),
+        1,
+    ),
+    "another call of the tool fails again": lambda h: (
+        h.judged(
+            [h.call("raising", "c1", kind="runtime")],
+            [h.call("raising", "c2", kind="runtime", text="x")],
+            "done",
+        ),
+        1,
+    ),
+    "a failed call that might be tried again is given up": lambda h: (
+        h.judged([h.call("raising", kind="runtime")], "done"),
+        1,
+    ),
+    "a failed call is given up as the model was told": lambda h: (
+        h.judged([h.call("raising", kind="final")], "done", kind="wrong_value", call_id="?"),
+        0,
+    ),
+    "the model neither says nor calls anything": lambda h: (h.judged(""), 0),
+    "the verifier does not say what is wrong": lambda h: (h.judged(h.looked(), "on"), 1),
+    "the steps run out": lambda h: (
+        h.said(h.run(h.looked(), h.switched(), limits=Limits(max_steps=2)), h.failed()),
+        1,
+    ),
+    "the model breaks down, and a call is missing": lambda h: (
+        broken_off(h, "error", "missing_call"),
+        1,
+    ),
+    "the run is cancelled, and the answer is missing": lambda h: (
+        broken_off(h, "cancelled", "missing_answer"),
+        1,
+    ),
+}
+
+EPISODES: dict[str, Callable[[House], Diagnosis]] = {
+    "passed": lambda h: h.said(h.run(h.looked(), "off"), PASSED),
+    "passed after a call that failed and was mended": lambda h: h.said(
+        h.run([h.call("lamp_state", "c0", room="attic")], h.looked(), "off"), PASSED
+    ),
+    "passed without a call, though tools were offered": lambda h: h.said(h.run("No."), PASSED),
+    "failed": lambda h: h.judged(
+        [h.call("lamp_state", "c0", room="attic")], h.looked(), "on", kind="wrong_answer"
+    ),
+    "failed, since the model broke down": lambda h: broken_off(h, "error", "missing_answer"),
+    "nobody judged it, and nothing failed": lambda h: h.said(h.run(h.looked(), "off")),
+    "nobody judged it, and a call failed for good": lambda h: h.said(
+        h.run([h.call("lamp_state", "c0", room="attic")], "I do not know.")
+    ),
+    "nobody judged it, and the failed call was mended": lambda h: h.said(
+        h.run([h.call("lamp_state", "c0", room="attic")], h.looked(), "off")
+    ),
+    "the reference is broken": lambda h: h.said(
+        h.run([h.call("lamp_state", "c0", room="attic")], "off"),
+        Verdict(passed=False, fault="gold_error"),
+    ),
+    "the verifier is broken": lambda h: h.said(
+        h.run("off"), Verdict(passed=False, fault="checker_error")
+    ),
+}
+
+
+def rows(heading: str) -> Iterator[tuple[str, list[str]]]:
+    """The rows of the tables whose first column has that heading: the first cell, and the labels."""
+    inside = False
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+        if not line.startswith("|"):
+            inside = False
+        elif cells[0] == heading:
+            inside = True
+        elif inside and not cells[0].startswith("---"):
+            yield cells[0], re.findall(r"`(\w+)`", cells[1])
+
+
+def test_every_row_has_a_case_and_every_case_a_row():
+    """The page and this file name the same decisions."""
+    assert [row for row, _ in rows("evidence")] == list(TURNS)
+    assert [row for row, _ in rows("episode")] == list(EPISODES)
+
+
+@pytest.mark.parametrize("row", TURNS)
+def test_the_turn_is_labelled_as_the_page_says(row, house):
+    """The turn that the row is about has the labels of the row, the dominant one first."""
+    diagnosis, index = TURNS[row](house)
+    turn = diagnosis.turns[index]
+    labels = dict(rows("evidence"))[row]
+    if labels:
+        assert turn.labels[: len(labels)] == tuple(labels)
+        assert turn.label == labels[0]
+        assert turn.hint
+        assert turn.evidence
+    else:
+        assert turn.label in {"pass", "unjudged"}
+        assert not turn.hint
+
+
+@pytest.mark.parametrize("row", EPISODES)
+def test_the_episode_is_labelled_as_the_page_says(row, house):
+    """The episode has the label of the row; a row in words means the dominant label of its turns."""
+    expected = dict(rows("episode"))[row]
+    assert EPISODES[row](house).label == (expected or ["argument_mismatch"])[0]
+
+
+def test_executable_failures_are_listed_where_the_reference_is_broken(house):
+    """A broken reference takes the episode out of the statistics, not its failures off the turns."""
+    diagnosis = EPISODES["the reference is broken"](house)
+    assert diagnosis.is_excluded
+    assert [turn.label for turn in diagnosis.turns] == ["argument_mismatch", "unjudged"]
+
+
+def test_evidence_of_a_broken_gold_excludes_also_without_a_fault(house):
+    """A verdict that holds a gold error among its findings says nothing about the agent."""
+    found = Evidence(kind="gold_error", message="gold names an absent tool")
+    verdict = Verdict(passed=False, evidence=(found,))
+    assert house.said(house.run("off"), verdict).label == "gold_error"

@@ -1,0 +1,156 @@
+"""What becomes of failed calls, over turns and over the user turns of a conversation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentkit.agent.limits import Limits
+from agentkit.diagnosis import diagnose_conversation
+from agentkit.diagnosis.diagnose import diagnose
+from agentkit.episodes import Verdict
+
+FAILED = Verdict(passed=False)
+
+
+@pytest.fixture
+def attic(call):
+    """A call that the tool refuses, under an id of one's choice."""
+    return lambda call_id, room="attic": call("lamp_state", call_id, room=room)
+
+
+@pytest.fixture
+def outcomes(run, library):
+    """Runs a script and gives outcome and settling turn of each failed call."""
+
+    def of(*answers, **options):
+        diagnosis = diagnose(run(*answers, **options), library, FAILED)
+        return [(one.call_id, one.outcome, one.ended) for one in diagnosis.recoveries]
+
+    return of
+
+
+def test_another_call_of_the_tool_that_works_is_a_recovery(outcomes, attic, call):
+    """Recovered at the turn whose call succeeded, whatever was called in between."""
+    aside = call("set_lamp", "c2", room="hall", state="on")
+    found = outcomes([attic("c1")], [aside], [attic("c3", "hall")], "on")
+    assert found == [("c1", "recovered", 2)]
+
+
+def test_another_tool_that_works_replaces(outcomes, attic, call):
+    """Replaced at the first later turn on which another tool succeeded."""
+    found = outcomes([attic("c1")], [call("set_lamp", "c2", room="hall", state="on")], "done")
+    assert found == [("c1", "replaced", 1)]
+
+
+def test_the_same_call_again_is_a_repetition(outcomes, call):
+    """Repeated, also where the same arguments are written another way."""
+    found = outcomes(
+        [call("offer_credit", "c1", months=12)],
+        [call("offer_credit", "c2", months="12")],
+        "done",
+        contracts="always",
+    )
+    assert found == [("c1", "repeated", 1), ("c2", "abandoned", None)]
+
+
+def test_another_call_of_the_tool_that_fails_fails_again(outcomes, attic):
+    """A chain of failures is followed link by link."""
+    found = outcomes([attic("c1")], [attic("c2", "cellar")], [attic("c3", "hall")], "on")
+    assert found == [("c1", "failed_again", 1), ("c2", "recovered", 2)]
+
+
+def test_a_name_put_right_is_a_recovery(outcomes, call):
+    """After a name that no tool has, a call of the tool that was meant recovers."""
+    wrong, right = call("lamp_stat", "c1", room="hall"), call("lamp_state", "c2", room="hall")
+    assert outcomes([wrong], [right], "on") == [("c1", "recovered", 1)]
+
+
+def test_a_run_that_ends_with_the_failure_leaves_it_open(outcomes, attic):
+    """The model could not react, so nothing is said about how it did."""
+    assert outcomes([attic("c1")], limits=Limits(max_steps=1)) == [("c1", "open", None)]
+
+
+def test_calls_of_one_turn_are_no_reaction_to_each_other(outcomes, attic):
+    """Of two calls side by side the one that works does not recover the other."""
+    assert outcomes([attic("c1"), attic("c2", "hall")], "on") == [("c1", "abandoned", None)]
+
+
+def test_a_recovered_failure_is_no_recovery_failure(run, library, attic):
+    """Where the model got over the error, only the call is labelled, also in a failed episode."""
+    episode = run([attic("c1")], [attic("c2", "hall")], "on")
+    diagnosis = diagnose(episode, library, FAILED)
+    labels = {label for turn in diagnosis.turns for label in turn.labels}
+    assert labels == {"argument_mismatch", "pass"}
+
+
+def test_repeating_what_was_refused_for_good_is_a_recovery_failure(run, library, call):
+    """To give up after a final failure is right; to call again is not."""
+    refused = [call("raising", "c1", kind="final")], [call("raising", "c2", kind="final")]
+    diagnosis = diagnose(run(*refused, "done"), library, FAILED)
+    assert [turn.label for turn in diagnosis.turns] == ["pass", "recovery_failure", "pass"]
+
+
+def test_no_recovery_failure_in_an_episode_that_passed(run, library, attic):
+    """What was abandoned and not needed is not held against the model."""
+    diagnosis = diagnose(run([attic("c1")], "off"), library, Verdict(passed=True))
+    assert [turn.label for turn in diagnosis.turns] == ["argument_mismatch", "pass"]
+    assert diagnosis.recoveries[0].outcome == "abandoned"
+
+
+def two_user_turns(run, first, second, verdicts):
+    asked = run(*first)
+    told = run(*second)
+    return [
+        replace(episode, episode_id=name, verdict=verdict)
+        for name, episode, verdict in zip(("e1", "e2"), (asked, told), verdicts, strict=True)
+    ]
+
+
+def test_a_failure_is_made_good_after_the_user_has_spoken(run, library, attic):
+    """An abandoned call of one episode is recovered in the next one, under its own name."""
+    episodes = two_user_turns(
+        run,
+        ([attic("c1")], "Which room?"),
+        ([attic("c1", "hall")], "on"),
+        (FAILED, Verdict(passed=True)),
+    )
+    first, second = diagnose_conversation(episodes, library)
+    assert first.pending == first.recoveries
+    [carried] = second.recoveries
+    assert (carried.episode, carried.turn, carried.outcome, carried.ended) == (
+        "e1",
+        0,
+        "recovered",
+        0,
+    )
+    assert not second.pending
+
+
+def test_a_failure_that_comes_back_after_the_user_has_spoken_is_a_recovery_failure(
+    run, library, attic
+):
+    """The turn of the later episode that repeats the call is labelled, beside its own failure."""
+    episodes = two_user_turns(run, ([attic("c1")], "Hm."), ([attic("c9")], "Hm."), (FAILED, FAILED))
+    _, second = diagnose_conversation(episodes, library)
+    assert second.turns[0].labels == ("argument_mismatch", "recovery_failure")
+    assert [one.outcome for one in second.recoveries] == ["repeated", "abandoned"]
+
+
+def test_a_failure_that_the_user_leaves_stays_pending(run, library, attic, call):
+    """An episode about something else neither settles a failure nor is blamed for it."""
+    aside = [call("set_lamp", "c2", room="hall", state="on")]
+    episodes = two_user_turns(
+        run, ([attic("c1")], "Hm."), (aside, "Done."), (FAILED, Verdict(passed=True))
+    )
+    first, second = diagnose_conversation(episodes, library)
+    assert second.pending == first.pending
+    assert [turn.label for turn in second.turns] == ["pass", "pass"]
+
+
+def test_a_recovery_survives_json(run, library, attic):
+    """The record of a diagnosis keeps what a later episode needs to go on from it."""
+    diagnosis = diagnose(run([attic("c1")], "Hm."), library, FAILED)
+    assert type(diagnosis).from_json(diagnosis.to_json()) == diagnosis
+    assert diagnosis.pending[0].arguments
