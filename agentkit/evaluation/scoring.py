@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from agentkit.episodes import Evidence, Verdict
 from agentkit.evaluation.evidence import allowed_values_evidence
-from agentkit.evaluation.expectations import AnyCall
+from agentkit.evaluation.expectations import AllowedCalls, AnyCall
 from agentkit.evaluation.task import Task
 from agentkit.messages import ToolCall
-from agentkit.metrics import match_allowed_values
+from agentkit.metrics.allowed_values import GoldCalls
 from agentkit.tools.definition import ToolDefinition
 
 
@@ -60,14 +60,16 @@ def score_calls(
         definitions: The tools that were offered and the gold ones.
 
     Raises:
-        UsageError: A gold tool is not among the definitions.
+        UsageError: A gold tool is not among the definitions, or a gold call is unreadable.
     """
     if not task.gold:
         return _without_gold(calls, task)
     known = {definition.name: definition for definition in definitions}
-    strict = match_allowed_values(calls, task.gold, known.values())
+    language = next((one.language for one in task.expects if isinstance(one, AllowedCalls)), None)
+    gold = GoldCalls(task.gold, known.values(), language=language or "python")
+    strict = gold.match(calls)
     renamed = _as_gold(calls, task, known)
-    by_name = match_allowed_values(renamed, task.gold, known.values())
+    by_name = strict if renamed == list(calls) else gold.match(renamed)
     return Score(
         exact=strict.passed,
         right_tools=_same_tools(calls, task),
@@ -78,9 +80,9 @@ def score_calls(
 
 
 def _without_gold(calls: Sequence[ToolCall], task: Task) -> Score:
-    right = bool(calls) == (AnyCall() in task.expects)
+    right = is_called(calls) == (AnyCall() in task.expects)
     wrong = Evidence(kind="missing_call", message="nothing was called, and a call was expected")
-    if calls:
+    if is_called(calls):
         wrong = Evidence(
             kind="unexpected_call",
             message=f"{calls[0].name} was called, and no call was expected",
@@ -94,6 +96,15 @@ def _without_gold(calls: Sequence[ToolCall], task: Task) -> Score:
         right_tools_by_name=right,
         evidence=() if right else (wrong,),
     )
+
+
+def is_called(calls: Sequence[ToolCall]) -> bool:
+    """Whether an answer counts as calls where any call, or none, is right.
+
+    As in BFCL's relevance and irrelevance categories: an answer with arguments that can not be
+    read is none, since it does not decode.
+    """
+    return bool(calls) and all(call.malformed is None for call in calls)
 
 
 def upstream_name(definition: ToolDefinition) -> str:

@@ -225,9 +225,14 @@ def _unmatched(
     if not left:
         return UnmatchedCall(expected=expected)
     same_tool = [at for at in left if calls[at].name == rule.name] or left[:1]
-    faults = {at: rule.mismatches(calls[at]) for at in same_tool}
-    nearest = min(same_tool, key=lambda at: len(faults[at]))
-    return UnmatchedCall(expected=expected, nearest=nearest, mismatches=faults[nearest])
+    nearest, distance = same_tool[0], rule.distance(calls[same_tool[0]])
+    for at in same_tool[1:]:
+        if distance == 1:  # none of them fits, so none is nearer
+            break
+        if (other := rule.distance(calls[at], below=distance)) < distance:
+            nearest, distance = at, other
+    mismatches = rule.mismatches(calls[nearest])
+    return UnmatchedCall(expected=expected, nearest=nearest, mismatches=mismatches)
 
 
 def _assignment(fits: Sequence[Sequence[bool]]) -> dict[int, int]:

@@ -36,7 +36,11 @@ class ArgumentRule:
         declared: The types that the tool declares for the argument.
         items: The types that it declares for the elements of a list; None when it does not.
         usual: The type of the first allowed value; None when there is none.
+        is_literal: Whether values are compared as they are, since the allowed ones are not of a
+            declared type.
         texts: The allowed strings as they are compared.
+        lists: The allowed lists, with the type of their first element, as they are compared.
+        objects: The allowed objects as they are compared: the options of each key.
         foreign: How source text is read; None where values are plain JSON.
     """
 
@@ -44,23 +48,27 @@ class ArgumentRule:
     declared: frozenset[type]
     items: frozenset[type] | None
     usual: type | None
+    is_literal: bool
     texts: frozenset[str]
+    lists: tuple[_AllowedList, ...]
+    objects: tuple[_AllowedObject, ...]
     foreign: ForeignType | None
 
     def fault(self, value: Any) -> ValueFault | None:
         """What is wrong with a value; None when it is allowed."""
         if self.foreign is not None:
             value = self.foreign.read(value)
+        kind = type(value)
+        if kind is str and str in self.declared and not self.is_literal:
+            return None if standardised(value) in self.texts else "wrong_value"
         value = self._as_declared(value)
         kind = type(value)
         if kind not in self.declared:
             if kind is not self.usual:
                 return "wrong_type"
             return None if value in self.allowed else "wrong_value"
-        if kind is list and self.items is not None and not self._items_fit(value):
+        if kind is list and self.items is not None and not self._items_fit(value, self.items):
             return "wrong_type"
-        if self.usual is not None and self.usual not in self.declared:
-            return None if value in self.allowed else "wrong_value"
         return None if self._is_allowed(value) else "wrong_value"
 
     def can_be_met(self) -> bool:
@@ -78,25 +86,78 @@ class ArgumentRule:
                 return value
         return value
 
-    def _items_fit(self, value: list[Any]) -> bool:
+    def _items_fit(self, value: list[Any], items: frozenset[type]) -> bool:
         """Whether each element is of the item type, or of the type that an answer's first has."""
-        items = self.items or frozenset()
+        if len(self.lists) < len(self.allowed):  # an answer that is no list asks nothing of items
+            return True
         return any(
-            not isinstance(answer, list) or _like(value, items, answer) for answer in self.allowed
+            all(type(item) in items or type(item) is answer.usual for item in value)
+            for answer in self.lists
         )
 
     def _is_allowed(self, value: Any) -> bool:
-        if isinstance(value, str):
-            return standardised(value) in self.texts
+        if self.is_literal:
+            return value in self.allowed
         if isinstance(value, dict):
-            return any(_object_allowed(value, answer) for answer in self.allowed)
+            return any(answer.allows(value) for answer in self.objects)
         if not isinstance(value, list):
             return value in self.allowed
-        answers = [found for answer in self.allowed if (found := _elements(answer)) is not None]
+        if not value and "" in self.allowed:  # "may be left out" also allows an empty list
+            return True
         if dict in (self.items or ()):
-            return any(_objects_allowed(value, answer) for answer in answers)
+            return any(answer.allows_objects(value) for answer in self.lists)
         plain = [_plain(item) for item in value]
-        return any(plain == [_plain(item) for item in answer] for answer in answers)
+        return any(plain == answer.plain for answer in self.lists)
+
+
+@dataclass(frozen=True, slots=True)
+class _AllowedObject:
+    """An object whose keys hold one of the options listed for them."""
+
+    must: tuple[str, ...]
+    options: Mapping[str, list[Any]]
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> _AllowedObject:
+        listed = {key: _as_list(options) for key, options in answer.items()}
+        return cls(
+            must=tuple(key for key, options in listed.items() if "" not in options),
+            options={key: [_plain(one) for one in options] for key, options in listed.items()},
+        )
+
+    def allows(self, value: dict[str, Any]) -> bool:
+        for key in self.must:
+            if key not in value:
+                return False
+        for key, item in value.items():
+            if key not in self.options or _plain(item) not in self.options[key]:
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _AllowedList:
+    """A list: its elements, and those of them that are objects."""
+
+    usual: type | None
+    plain: list[Any]
+    objects: list[_AllowedObject | None]
+
+    @classmethod
+    def of(cls, answer: Sequence[Any]) -> _AllowedList:
+        return cls(
+            usual=next((type(item) for item in answer if item != ""), None),
+            plain=[_plain(item) for item in answer],
+            objects=[
+                _AllowedObject.of(item) if isinstance(item, Mapping) else None for item in answer
+            ],
+        )
+
+    def allows_objects(self, value: list[Any]) -> bool:
+        return len(value) == len(self.objects) and all(
+            answer is not None and isinstance(item, dict) and answer.allows(item)
+            for item, answer in zip(value, self.objects, strict=True)
+        )
 
 
 def argument_rule(
@@ -111,13 +172,17 @@ def argument_rule(
         language: Of the values.
     """
     foreign = None if language == "python" else foreign_type(language, source or schema)
-    items = _item_types(schema)
+    declared = _declared(schema) if foreign is None else frozenset({foreign.python})
+    usual = next((type(answer) for answer in allowed if answer != ""), None)
     return ArgumentRule(
         allowed=tuple(allowed),
-        declared=_declared(schema) if foreign is None else frozenset({foreign.python}),
-        items=items if foreign is None else foreign.items,
-        usual=next((type(answer) for answer in allowed if answer != ""), None),
+        declared=declared,
+        items=_item_types(schema) if foreign is None else foreign.items,
+        usual=usual,
+        is_literal=usual is not None and usual not in declared,
         texts=frozenset(standardised(answer) for answer in allowed if isinstance(answer, str)),
+        lists=tuple(_AllowedList.of(one) for one in allowed if isinstance(one, list | tuple)),
+        objects=tuple(_AllowedObject.of(one) for one in allowed if isinstance(one, Mapping)),
         foreign=foreign,
     )
 
@@ -140,34 +205,6 @@ def _declared(schema: JsonObject) -> frozenset[type]:
 def _item_types(schema: JsonObject) -> frozenset[type] | None:
     items = schema.get("items")
     return _declared(items) if isinstance(items, Mapping) and "type" in items else None
-
-
-def _like(value: list[Any], items: frozenset[type], answer: list[Any]) -> bool:
-    usual = next((type(item) for item in answer if item != ""), None)
-    return all(type(item) in items or type(item) is usual for item in value)
-
-
-def _elements(answer: Any) -> list[Any] | None:
-    """The elements of a list among the answers; "may be left out" also allows an empty list."""
-    if isinstance(answer, list | tuple):
-        return list(answer)
-    return [] if answer == "" else None
-
-
-def _objects_allowed(value: list[Any], answer: list[Any]) -> bool:
-    return len(value) == len(answer) and all(map(_object_allowed, value, answer))
-
-
-def _object_allowed(value: Any, answer: Any) -> bool:
-    """Whether each key holds one of the values that ``answer`` lists for it."""
-    if not isinstance(value, dict) or not isinstance(answer, Mapping):
-        return False
-    if any(key not in value and "" not in _as_list(listed) for key, listed in answer.items()):
-        return False
-    return all(
-        key in answer and _plain(item) in [_plain(option) for option in _as_list(answer[key])]
-        for key, item in value.items()
-    )
 
 
 def _as_list(listed: Any) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -108,6 +109,24 @@ class CallRule:
             if rule is None or rule.fault(value) is not None:
                 return False
         return True
+
+    def distance(self, call: ToolCall, below: float = math.inf) -> int:
+        """The number of mismatches that keep the call from being the gold call.
+
+        Args:
+            call: The call.
+            below: Counting stops here, when only a smaller number is of interest.
+        """
+        if call.name != self.name or call.malformed is not None:
+            return 1
+        given, rules = call.arguments, self.rules
+        wrong = sum(name not in given for name in self.must)
+        for name, value in given.items():
+            if wrong >= below:
+                break
+            rule = rules.get(name)
+            wrong += rule is None or rule.fault(value) is not None
+        return wrong
 
     def mismatches(self, call: ToolCall) -> tuple[Mismatch, ...]:
         """All that keeps a call from being the gold call; empty when it is."""
