@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from agentkit.metrics.assignment import optimal_assignment
     from agentkit.metrics.calls import CanonicalCall, calls_equal, canonical_calls
     from agentkit.metrics.comparable import CallLike, ComparableCall, comparable_calls
+    from agentkit.metrics.data_flow import (
+        DataFlowMatch,
+        ExecutedCall,
+        FlowCall,
+        compare_data_flow,
+        compare_executed_flow,
+    )
     from agentkit.metrics.fields import FieldKind, field_kind, texts_agree
     from agentkit.metrics.intervals import (
         Interval,
@@ -28,6 +35,7 @@ if TYPE_CHECKING:
         bootstrap_interval,
         wilson_interval,
     )
+    from agentkit.metrics.label_f1 import macro_f1
     from agentkit.metrics.overlap import (
         CallPair,
         Overlap,
@@ -52,7 +60,10 @@ __all__ = [
     "CallPair",
     "CanonicalCall",
     "ComparableCall",
+    "DataFlowMatch",
+    "ExecutedCall",
     "FieldKind",
+    "FlowCall",
     "GoldCalls",
     "GoldProblem",
     "Interval",
@@ -70,10 +81,13 @@ __all__ = [
     "calls_equal",
     "canonical_calls",
     "comparable_calls",
+    "compare_data_flow",
+    "compare_executed_flow",
     "compare_paired",
     "difficulty",
     "field_kind",
     "gold_problems",
+    "macro_f1",
     "match_allowed_values",
     "mcnemar_mid_p",
     "optimal_assignment",
@@ -94,7 +108,10 @@ _MODULES = {
     "CallPair": "agentkit.metrics.overlap",
     "CanonicalCall": "agentkit.metrics.calls",
     "ComparableCall": "agentkit.metrics.comparable",
+    "DataFlowMatch": "agentkit.metrics.data_flow",
+    "ExecutedCall": "agentkit.metrics.data_flow",
     "FieldKind": "agentkit.metrics.fields",
+    "FlowCall": "agentkit.metrics.data_flow",
     "GoldCalls": "agentkit.metrics.allowed_values",
     "GoldProblem": "agentkit.metrics.allowed_values",
     "Interval": "agentkit.metrics.intervals",
@@ -112,10 +129,13 @@ _MODULES = {
     "calls_equal": "agentkit.metrics.calls",
     "canonical_calls": "agentkit.metrics.calls",
     "comparable_calls": "agentkit.metrics.comparable",
+    "compare_data_flow": "agentkit.metrics.data_flow",
+    "compare_executed_flow": "agentkit.metrics.data_flow",
     "compare_paired": "agentkit.metrics.paired",
     "difficulty": "agentkit.metrics.overlap",
     "field_kind": "agentkit.metrics.fields",
     "gold_problems": "agentkit.metrics.allowed_values",
+    "macro_f1": "agentkit.metrics.label_f1",
     "match_allowed_values": "agentkit.metrics.allowed_values",
     "mcnemar_mid_p": "agentkit.metrics.paired",
     "optimal_assignment": "agentkit.metrics.assignment",

@@ -177,7 +177,7 @@ def mark_of(value: Any) -> Hashable:
     return (kind.__name__, repr(value))
 
 
-def _is_readable(arguments: Any) -> bool:
+def is_readable(arguments: Any) -> bool:
     """Whether this is an object with names for keys, no deeper than we go."""
     if not isinstance(arguments, Mapping):
         return False
@@ -222,7 +222,7 @@ class _Plan:
     def canonical(self, arguments: JsonObject) -> Mapping[str, Any] | None:
         """As ``canonical_arguments`` says, but for the order of the keys; None if unreadable."""
         if not self.readers or type(arguments) is not dict:
-            readable = _is_readable(arguments)
+            readable = is_readable(arguments)
             return canonical_arguments(arguments, self.parameters) if readable else None
         values = dict(self.defaults)
         unsure: dict[str, Any] = {}
@@ -234,7 +234,7 @@ class _Plan:
             else:
                 values[name] = read
         if unsure:
-            if not _is_readable(unsure):
+            if not is_readable(unsure):
                 return None
             read_slowly = canonical_arguments(unsure, self.parameters)
             values.update((name, read_slowly[name]) for name in unsure)
