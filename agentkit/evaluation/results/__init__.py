@@ -12,12 +12,11 @@ if TYPE_CHECKING:
     from agentkit.evaluation.results.examples import Example
     from agentkit.evaluation.results.markdown import comparison_markdown, report_markdown
     from agentkit.evaluation.results.page import report_html
-    from agentkit.evaluation.results.records import Estimate, EvaluationReport, GroupReport
+    from agentkit.evaluation.results.records import EvaluationReport, GroupReport
     from agentkit.evaluation.results.summary import summarise
 
 __all__ = [
     "Comparison",
-    "Estimate",
     "EvaluationReport",
     "Example",
     "GroupReport",
@@ -31,7 +30,6 @@ __all__ = [
 
 _MODULES = {
     "Comparison": "agentkit.evaluation.results.comparison",
-    "Estimate": "agentkit.evaluation.results.records",
     "EvaluationReport": "agentkit.evaluation.results.records",
     "Example": "agentkit.evaluation.results.examples",
     "GroupReport": "agentkit.evaluation.results.records",

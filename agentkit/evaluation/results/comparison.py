@@ -9,10 +9,12 @@ from typing import Any
 
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.attempts import mean
-from agentkit.evaluation.results.estimating import paired_difference, sign_test
-from agentkit.evaluation.results.records import Estimate, EvaluationReport, TaskResult
+from agentkit.evaluation.results.estimating import RESAMPLES
+from agentkit.evaluation.results.records import EvaluationReport, TaskResult
 from agentkit.evaluation.results.texts import shown_value
 from agentkit.messages import JsonObject
+from agentkit.metrics.intervals import Interval
+from agentkit.metrics.paired import PairedOutcome, compare_paired
 
 _CHOICE_OF_TASKS = frozenset({"seed", "sample", "categories", "attempts"})
 """Settings that say which tasks are asked and how often. The tasks that both runs have are
@@ -64,7 +66,7 @@ class GroupComparison:
     tasks: int
     a: float
     b: float
-    difference: Estimate
+    difference: Interval
     gained: tuple[str, ...]
     lost: tuple[str, ...]
     p_value: float
@@ -162,17 +164,23 @@ def _group(name: str, pairs: Sequence[_Pair]) -> GroupComparison:
     gained = tuple(sorted(one.task for one, other in pairs if _better(other, one)))
     lost = tuple(sorted(one.task for one, other in pairs if _better(one, other)))
     shares_a, shares_b = ([_share(pair[at]) for pair in pairs] for at in (0, 1))
-    p_value = sign_test(len(gained), len(lost))
+    paired = compare_paired(
+        (
+            PairedOutcome(task=one.task, first=_share(one), second=_share(other))
+            for one, other in pairs
+        ),
+        resamples=RESAMPLES,
+    )
     return GroupComparison(
         name=name,
         tasks=len(pairs),
         a=mean(shares_a),
         b=mean(shares_b),
-        difference=paired_difference(shares_a, shares_b),
+        difference=paired.difference,
         gained=gained,
         lost=lost,
-        p_value=p_value,
-        p_adjusted=p_value,
+        p_value=paired.p_value,
+        p_adjusted=paired.p_value,
         tokens_ratio=_ratio([(_tokens(one), _tokens(other)) for one, other in pairs]),
         seconds_ratio=_ratio([(one.seconds, other.seconds) for one, other in pairs]),
     )
@@ -183,8 +191,8 @@ def _share(result: TaskResult) -> float:
 
 
 def _better(one: TaskResult, other: TaskResult) -> bool:
-    """Whether a greater share of attempts passed; in whole numbers, so that equals are equal."""
-    return one.passed * other.attempts > other.passed * one.attempts
+    """Whether a greater share of attempts passed."""
+    return _share(one) > _share(other)
 
 
 def _tokens(result: TaskResult) -> float:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from agentkit.episodes import FailureLabel
 from agentkit.evaluation.results.markup import Markup, element
-from agentkit.evaluation.results.records import Distribution, Estimate
+from agentkit.evaluation.results.records import Distribution
 from agentkit.evaluation.results.wording import interval, label_name, percent, points
+from agentkit.metrics.intervals import Interval
 
 _WIDTH = 200.0
 _HEIGHT = 18.0
@@ -15,22 +16,22 @@ _PLOT_WIDTH = 480.0
 _PLOT_HEIGHT = 110.0
 
 
-def whisker_bar(estimate: Estimate | None) -> Markup:
+def whisker_bar(share: Interval | None) -> Markup:
     """A share of 0 to 1 as a bar with the interval as a whisker; an empty track for None."""
     parts = [_rect(0, _WIDTH, "track")]
     told = "no attempts"
-    if estimate is not None:
-        low, high = estimate.low * _WIDTH, estimate.high * _WIDTH
-        told = f"{percent(estimate.value)}, interval {interval(estimate)}"
+    if share is not None:
+        low, high = share.low * _WIDTH, share.high * _WIDTH
+        told = f"{percent(share.value)}, interval {interval(share)}"
         parts += [
-            _rect(0, estimate.value * _WIDTH, "fill"),
+            _rect(0, share.value * _WIDTH, "fill"),
             _line(low, _HEIGHT / 2, high, _HEIGHT / 2),
             *(_line(end, 4, end, _HEIGHT - 4) for end in (low, high)),
         ]
     return _picture(told, parts)
 
 
-def difference_bar(difference: Estimate, reach: float) -> Markup:
+def difference_bar(difference: Interval, reach: float) -> Markup:
     """A difference of shares as a bar to the left or right of zero, with its interval.
 
     Args:

@@ -13,27 +13,10 @@ from typing import Any
 from agentkit.episodes import FailureLabel, Fault, RecoveryOutcome, StopReason
 from agentkit.evaluation.results.examples import Example
 from agentkit.messages import FailureKind, JsonObject, Usage
+from agentkit.metrics.intervals import Interval
 
 REPORT_FORMAT = 1
 """Version of the JSON form of a report."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Estimate:
-    """A mean with its 95 % interval.
-
-    Attributes:
-        value: The mean.
-        low: Lower end of the interval.
-        high: Upper end.
-    """
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.value:.1%} [{self.low:.1%}, {self.high:.1%}]"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,8 +98,9 @@ class GroupReport:
         tasks: Tasks with a counted attempt.
         attempts: Counted attempts: finished, judged and without a fault.
         passed: How many of them passed.
-        accuracy: Their share; None without attempts. The interval is Wilson's where each task was
-            tried once, else that of a bootstrap over tasks.
+        accuracy: Their mean share, each task of the same weight; None without attempts. The
+            interval is Wilson's where each task was tried once, else that of a bootstrap over
+            tasks.
         score: Mean score; an attempt's score is the mean of its verdicts' scores.
         metrics: Further metrics of the verdicts, by name.
         usage: Tokens and cost in all.
@@ -138,7 +122,7 @@ class GroupReport:
     tasks: int = 0
     attempts: int = 0
     passed: int = 0
-    accuracy: Estimate | None = None
+    accuracy: Interval | None = None
     score: float = 0.0
     metrics: tuple[MetricMean, ...] = ()
     usage: Usage = field(default_factory=Usage)
@@ -375,7 +359,7 @@ class EvaluationReport:
     ended: str
     total: GroupReport
     categories: tuple[GroupReport, ...]
-    macro: Estimate | None
+    macro: Interval | None
     pass_at: tuple[PassAtK, ...]
     tokens: Distribution
     seconds: Distribution

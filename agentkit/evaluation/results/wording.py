@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentkit.episodes import FailureLabel
-from agentkit.evaluation.results.records import Estimate, EvaluationReport
+from agentkit.evaluation.results.records import EvaluationReport
+from agentkit.metrics.intervals import Interval
 
 LABELS: Mapping[FailureLabel, str] = {
     "invalid_tool_call": "not readable as a call, or a tool that is not offered",
@@ -39,9 +40,9 @@ def percent(value: float) -> str:
     return f"{value:.1%}"
 
 
-def interval(estimate: Estimate) -> str:
+def interval(ends: Interval) -> str:
     """The ends of an interval: ``48.4% to 58.9%``."""
-    return f"{estimate.low:.1%} to {estimate.high:.1%}"
+    return f"{ends.low:.1%} to {ends.high:.1%}"
 
 
 def points(value: float) -> str:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentkit.evaluation.results import summarise
 from agentkit.evaluation.results.estimating import accuracy, macro_mean, pass_table
-from agentkit.evaluation.results.records import Estimate
+from agentkit.metrics.intervals import Interval
 
 OUTCOMES = st.integers(1, 6).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
 
@@ -54,9 +54,9 @@ def test_more_attempts_help_any_and_harm_all(outcomes):
 @given(st.lists(OUTCOMES, min_size=1, max_size=8))
 def test_an_interval_holds_its_value(outcomes):
     """However the attempts are spread, 0 <= low <= accuracy <= high <= 1."""
-    estimate = accuracy(outcomes)
-    assert 0.0 <= estimate.low <= estimate.value + 1e-12
-    assert estimate.value <= estimate.high + 1e-12 <= 1.0 + 1e-12
+    share = accuracy(outcomes)
+    assert 0.0 <= share.low <= share.value + 1e-12
+    assert share.value <= share.high + 1e-12 <= 1.0 + 1e-12
 
 
 def test_attempts_at_one_task_are_not_taken_for_independent():
@@ -71,18 +71,18 @@ def test_many_attempts_are_listed_by_powers_of_two():
     assert [one.k for one in pass_table([(100, 40)])] == [1, 2, 4, 8, 16, 32, 64, 100]
 
 
-ESTIMATES = (
+INTERVALS = (
     st.lists(st.floats(0, 1), min_size=3, max_size=3)
     .map(sorted)
-    .map(lambda ends: Estimate(low=ends[0], value=ends[1], high=ends[2]))
+    .map(lambda ends: Interval(low=ends[0], value=ends[1], high=ends[2]))
 )
 
 
-@given(st.lists(ESTIMATES, min_size=1, max_size=8))
-def test_the_mean_over_categories_is_narrower_than_they_are(estimates):
+@given(st.lists(INTERVALS, min_size=1, max_size=8))
+def test_the_mean_over_categories_is_narrower_than_they_are(groups):
     """The interval of a mean holds the mean, and is no wider than the widest of its parts."""
-    mean = macro_mean(estimates)
+    mean = macro_mean(groups)
     assert mean.low <= mean.value <= mean.high
-    assert mean.high - mean.low <= max(one.high - one.low for one in estimates) + 1e-9
-    if len(estimates) == 1:
-        assert mean.value == estimates[0].value
+    assert mean.high - mean.low <= max(one.high - one.low for one in groups) + 1e-9
+    if len(groups) == 1:
+        assert mean.value == groups[0].value
