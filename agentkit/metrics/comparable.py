@@ -26,6 +26,9 @@ _DEEPEST = 100
 
 _MAX_EXACT_INTEGER = 2**53
 
+_MOST_BITS = 14_284
+"""4,300 decimal digits, where Python stops to write integers."""
+
 _ABSENT = ("absent",)
 """The mark of an argument that has a default in other calls but not in this one."""
 
@@ -178,23 +181,30 @@ def mark_of(value: Any) -> Hashable:
 
 
 def is_readable(arguments: Any) -> bool:
-    """Whether this is an object with names for keys, no deeper than we go."""
+    """Whether this is a JSON object, no deeper and with no longer numbers than we go."""
     if not isinstance(arguments, Mapping):
         return False
     level: list[Any] = [arguments]
     for _ in range(_DEEPEST):
         inside: list[Any] = []
         for value in level:
-            if type(value) is dict or isinstance(value, Mapping):
+            if isinstance(value, Mapping):
                 if not all(type(key) is str for key in value):
                     return False
-                inside.extend(item for item in value.values() if type(item) not in _SCALARS)
+                inside.extend(item for item in value.values() if not _is_scalar(item))
             elif isinstance(value, list | tuple):
-                inside.extend(item for item in value if type(item) not in _SCALARS)
+                inside.extend(item for item in value if not _is_scalar(item))
+            else:
+                return False
         if not inside:
             return True
         level = inside
     return False
+
+
+def _is_scalar(value: Any) -> bool:
+    kind = type(value)
+    return kind in _SCALARS and (kind is not int or value.bit_length() <= _MOST_BITS)
 
 
 _Reader: TypeAlias = Callable[[Any], Any]

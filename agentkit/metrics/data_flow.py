@@ -411,7 +411,10 @@ class _Search:
         if not self.wanted.calls[at].is_readable or not producers <= pairing.keys():
             return []
         name = self.wanted.calls[at].name
-        arguments = {key: self._filled(value, pairing) for key, value in tree.items()}
+        try:
+            arguments = {key: self._filled(value, pairing) for key, value in tree.items()}
+        except LookupError:
+            return []
         expected = comparable_call(FlowCall(name=name, arguments=arguments), self.known)
         first = max((pairing[producer] + 1 for producer in producers), default=0)
         taken = set(pairing.values())
@@ -426,7 +429,11 @@ class _Search:
         return mark_of(result) if is_readable({"result": result}) else ("call", place)
 
     def _filled(self, tree: _Tree, pairing: Mapping[int, int]) -> Any:
-        """The arguments with values in place of references."""
+        """The arguments with values in place of references.
+
+        Raises:
+            LookupError: A result does not hold the place.
+        """
         if isinstance(tree, _Words):
             values = [
                 piece
@@ -435,7 +442,7 @@ class _Search:
                 for piece in tree.pieces
             ]
             if any(value is NOWHERE for value in values):
-                return NOWHERE  # equal to no value
+                raise LookupError("a result does not hold what a reference means")
             return values[0] if len(values) == 1 else "".join(map(str, values))
         if isinstance(tree, dict):
             return {key: self._filled(item, pairing) for key, item in tree.items()}

@@ -103,6 +103,8 @@ def nested(depth):
         ToolCall(call_id="1", name="plain", malformed="{"),
         ToolCall(call_id="1", name="plain", arguments={"free": nested(5_000)}),
         ToolCall(call_id="1", name="plain", arguments={"free": {1: 2}}),
+        ToolCall(call_id="1", name="plain", arguments={"unit": object()}),
+        ToolCall(call_id="1", name="plain", arguments={"unit": 10**5_000}),
         ToolCall(call_id="1", name="plain", arguments=["text"]),
         ToolCall(call_id="1", name="plain", arguments=None),
     ],

@@ -23,6 +23,11 @@ from agentkit.metrics.label_f1 import label_f1
 FIND = ToolDefinition.from_schema(
     "find", "Find a harbour.", {"type": "object", "properties": {"place": {"type": "string"}}}
 )
+CLASS = ToolDefinition.from_schema(
+    "choose",
+    "Choose a class.",
+    {"type": "object", "properties": {"class": {"enum": ["deck", "cabin"]}}},
+)
 BOATS = ToolDefinition.from_schema(
     "boats",
     "Boats between harbours.",
@@ -35,7 +40,7 @@ BOATS = ToolDefinition.from_schema(
         },
     },
 )
-TOOLS = [FIND, BOATS]
+TOOLS = [FIND, BOATS, CLASS]
 
 
 def find(place, label="", **more):
@@ -241,6 +246,9 @@ def test_results_of_any_shape_can_be_followed():
         made = [executed("find", result, place="Aker"), executed("boats", a=7, b=1)]
         found = compare_executed_flow(made, gold, TOOLS)
         assert (found.is_full, found.partial) == (False, 0.5)
+        chosen = [find("Aker"), FlowCall(name="choose", arguments={"class": "$var1.id$"})]
+        made[1] = ExecutedCall(name="choose", arguments={"class": "deck"})
+        assert compare_executed_flow(made, chosen, TOOLS).partial == 0.5
 
 
 @st.composite
