@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.episodes import Episode, Evidence
@@ -55,6 +55,10 @@ class MadeCalls:
         """A finding when the run broke off before the model had called anything."""
         if not self.is_answer:
             yield Evidence(kind="missing_answer", message=self.broke_off)
+
+    def only(self, positions: Sequence[int]) -> MadeCalls:
+        """Some of the calls; their ids stay those of the whole."""
+        return replace(self, calls=tuple(self.calls[at] for at in positions))
 
     def placed(self, evidence: Iterable[Evidence]) -> Iterator[Evidence]:
         """Findings about ``calls`` with the turn and the model's own id filled in."""

@@ -11,22 +11,26 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.expectations import (
     AllowedCalls,
     AnyCall,
+    DataFlow,
     ExactCalls,
     Expectation,
     FinalState,
     NoCall,
     NumberAnswer,
     PythonTests,
+    Rubric,
     TextAnswer,
 )
 from agentkit.evaluation.task import Environment
 from agentkit.evaluation.verifiers.allowed_calls import AllowedCallsVerifier
 from agentkit.evaluation.verifiers.any_call import AnyCallVerifier, NoCallVerifier
+from agentkit.evaluation.verifiers.data_flow_verifier import DataFlowVerifier
 from agentkit.evaluation.verifiers.exact_calls import ExactCallsVerifier
 from agentkit.evaluation.verifiers.final_state import FinalStateVerifier
 from agentkit.evaluation.verifiers.guard import guarded
 from agentkit.evaluation.verifiers.number_answer import NumberAnswerVerifier
 from agentkit.evaluation.verifiers.python_tests import PythonTestsVerifier
+from agentkit.evaluation.verifiers.rubric_judge import RubricVerifier
 from agentkit.evaluation.verifiers.text_answer import TextAnswerVerifier
 from agentkit.models.base import ChatModel
 from agentkit.tools.definition import ToolDefinition
@@ -85,10 +89,12 @@ def _final_state(expected: FinalState, scene: Scene) -> Verifier:
 _MAKERS: Mapping[type, Callable[[Any, Scene], Verifier]] = {
     AllowedCalls: lambda expected, scene: AllowedCallsVerifier(expected, scene.definitions),
     ExactCalls: lambda expected, scene: ExactCallsVerifier(expected, scene.definitions),
+    DataFlow: lambda expected, scene: DataFlowVerifier(expected, scene.definitions),
     AnyCall: lambda _, __: AnyCallVerifier(),
     NoCall: lambda _, __: NoCallVerifier(),
     NumberAnswer: lambda expected, _: NumberAnswerVerifier(expected),
     TextAnswer: lambda expected, _: TextAnswerVerifier(expected),
     FinalState: _final_state,
     PythonTests: lambda expected, _: PythonTestsVerifier(expected),
+    Rubric: lambda expected, scene: RubricVerifier(expected, scene.judge),
 }
