@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from decimal import localcontext
 from typing import Any
 
 from agentkit.errors import DatasetError, ToolFailed
 from agentkit.evaluation.bfcl_multi_turn.bounds import refusal
-from agentkit.evaluation.bfcl_multi_turn.encoding import response_text
+from agentkit.evaluation.bfcl_multi_turn.encoding import result_of
 from agentkit.evaluation.bfcl_multi_turn.observing import observed
 from agentkit.evaluation.bfcl_multi_turn.simulators import SimulatorModules
 from agentkit.evaluation.task import Task
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
+
+TAKE_TURNS = frozenset({"MathAPI", "VehicleControlAPI"})
+"""Classes of which no two tools may run at the same time, for they use something that all share:
+the precision of ``mpmath``, and a table of the weather that is changed and then returned."""
 
 LONG_CONTEXT = "multi_turn_long_context"
 """The category whose simulators start with far more data than the question needs."""
@@ -39,8 +44,6 @@ class Simulator:
 class BfclWorlds:
     """Makes the environment of a task; this is the ``environment`` of the benchmark.
 
-    The simulators are loaded when the first environment needs them.
-
     Attributes:
         modules: Where the simulated classes come from.
         simulators: Them, by class name.
@@ -58,10 +61,27 @@ class BfclWorlds:
         """
         return BfclEnvironment(worlds=self, start=task.start)
 
+    def load(self, names: Iterable[str]) -> None:
+        """Load these simulators now, so that what is missing is told before anything is asked.
+
+        Raises:
+            DatasetError: A simulator can not be loaded, or lacks a tool that is described.
+            MissingExtraError: A simulator needs a package that is not installed.
+        """
+        for name in names:
+            simulated = self._class(name)
+            described = self.simulators[name].definitions
+            lacking = [one.name for one in described if not hasattr(simulated, one.name)]
+            if lacking:
+                raise DatasetError(
+                    f"the simulator {name} has no method for the tools {lacking}; definitions and "
+                    "simulators are not of the same release"
+                )
+
     def instance(self, name: str, start: JsonObject) -> object:
         """A simulator at its start."""
         with self.modules.lock:
-            made = getattr(self.modules.load(self.simulators[name].module), name)()
+            made = self._class(name)()
             load = getattr(made, "_load_scenario", None)
             if load is None:  # stateless, as MathAPI is
                 return made
@@ -76,6 +96,13 @@ class BfclWorlds:
             # Some tables of the module end up inside: without a copy, attempts would share them.
             vars(made).update(copy.deepcopy(vars(made)))
             return made
+
+    def _class(self, name: str) -> Callable[[], object]:
+        module = self.simulators[name].module
+        simulated: Callable[[], object] | None = getattr(self.modules.load(module), name, None)
+        if simulated is None:
+            raise DatasetError(f"the module {module} of the simulators has no class {name}")
+        return simulated
 
 
 @dataclass(kw_only=True)
@@ -99,13 +126,13 @@ class BfclEnvironment:
     def tools(self) -> Sequence[Tool]:
         """The tools of all simulators, bound to this attempt's instances.
 
-        A result is the text that upstream shows. The definitions say that each tool writes, which
-        makes the executor keep the order of the calls of one step, as upstream does.
+        A result is what upstream shows (``result_of``). The definitions say that each tool
+        writes, which makes the executor keep the order of the calls of one step, as upstream does.
         """
         return [
             Tool(
                 definition=definition,
-                function=self._bound(definition.name, getattr(instance, definition.name)),
+                function=self._bound(definition.name, name, instance),
             )
             for name, instance in self._instances.items()
             for definition in self.worlds.simulators[name].definitions
@@ -113,18 +140,17 @@ class BfclEnvironment:
 
     def state(self) -> JsonObject:
         """The public attributes of each simulator, by class."""
-        with self.worlds.modules.lock:
-            return {name: observed(instance) for name, instance in self._instances.items()}
+        return {name: observed(instance) for name, instance in self._instances.items()}
 
-    def _bound(self, tool: str, method: Callable[..., object]) -> Callable[..., str]:
-        def call(**arguments: Any) -> str:
-            return self._answer(tool, method, arguments)
+    def _bound(self, tool: str, name: str, instance: object) -> Callable[..., Any]:
+        method = getattr(instance, tool)
+        turn = self.worlds.modules.lock if name in TAKE_TURNS else nullcontext()
+
+        def call(**arguments: Any) -> Any:
+            refused = refusal(tool, arguments, instance)
+            if refused is not None:
+                raise ToolFailed(refused)
+            with turn, localcontext():  # some tools set the precision of decimals
+                return result_of(method(**copy.deepcopy(arguments)))
 
         return call
-
-    def _answer(self, tool: str, method: Callable[..., object], arguments: JsonObject) -> str:
-        refused = refusal(tool, arguments)
-        if refused is not None:
-            raise ToolFailed(refused)
-        with self.worlds.modules.lock, localcontext():  # some tools set the decimal precision
-            return response_text(method(**copy.deepcopy(arguments)))

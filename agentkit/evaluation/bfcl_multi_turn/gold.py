@@ -14,15 +14,15 @@ from agentkit.tools.definition import ToolDefinition
 
 
 class UnreadableGoldError(ValueError):
-    """A gold call is not a call of an offered tool with literal arguments."""
+    """A gold text is not a call of a tool with literal arguments."""
 
 
-def parse_gold(text: str, offered: Mapping[str, ToolDefinition]) -> GoldCall:
+def parse_gold(text: str, tools: Mapping[str, ToolDefinition]) -> GoldCall:
     """The call that a text states.
 
     Args:
         text: One call. Positional arguments are named in the order of the tool's parameters.
-        offered: The tools that may be called, by name.
+        tools: The tools that there are, by name.
 
     Raises:
         UnreadableGoldError: The text says anything else.
@@ -35,9 +35,9 @@ def parse_gold(text: str, offered: Mapping[str, ToolDefinition]) -> GoldCall:
     """
     call = _call(text)
     name = ast.unparse(call.func)
-    if name not in offered:
-        raise UnreadableGoldError(f"the gold call {text!r} is of a tool that is not offered then")
-    parameters = list(offered[name].signature.properties)
+    if name not in tools:
+        raise UnreadableGoldError(f"the gold call {text!r} is of a tool that no simulator has")
+    parameters = list(tools[name].signature.properties)
     if len(call.args) > len(parameters):
         raise UnreadableGoldError(
             f"the gold call {text!r} has {len(call.args)} arguments, {name} takes {len(parameters)}"

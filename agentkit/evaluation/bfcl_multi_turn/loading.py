@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -38,7 +38,7 @@ _REFERENCE = f"bfcl_eval {RELEASE}"
 
 
 def load_bfcl_multi_turn(folder: Path, *, simulators: Mapping[str, str] = SIMULATORS) -> Benchmark:
-    """Read the questions; the simulators are loaded when the first environment is made.
+    """Read the questions, and load the simulators that they need.
 
     A question that can not be read, asked or judged is left out with its reason.
 
@@ -52,9 +52,10 @@ def load_bfcl_multi_turn(folder: Path, *, simulators: Mapping[str, str] = SIMULA
         The benchmark. ``environment`` makes a ``BfclEnvironment``.
 
     Raises:
-        DatasetError: The folder is laid out otherwise, holds no questions, or a tool definition
-            is not JSON.
+        DatasetError: The folder is laid out otherwise, holds no questions, a tool definition is
+            not JSON, or a simulator can not be loaded.
         DefinitionError: A tool definition is not usable.
+        MissingExtraError: A simulator needs a package that is not installed (``mpmath``).
     """
     files = find_files(folder)
     known = {name: _simulator(files, module) for name, module in simulators.items()}
@@ -66,11 +67,13 @@ def load_bfcl_multi_turn(folder: Path, *, simulators: Mapping[str, str] = SIMULA
             f"{files.data} holds no multi-turn question that can be asked "
             f"({len(loader.left_out)} were left out{why})"
         )
+    worlds = BfclWorlds(modules=SimulatorModules(files.simulators), simulators=known)
+    worlds.load({name for task in tasks for name in task.start["classes"]})
     return Benchmark(
         name=f"BFCL v4 multi-turn {RELEASE}",
         tasks=tasks,
         definitions=tuple(one for each in known.values() for one in each.definitions),
-        environment=BfclWorlds(modules=SimulatorModules(files.simulators), simulators=known),
+        environment=worlds,
         left_out=tuple(loader.left_out),
     )
 
@@ -115,7 +118,16 @@ class _Loader:
     files: MultiTurnFiles
     simulators: Mapping[str, Simulator]
     left_out: list[LeftOut] = field(default_factory=list)
+    _tools: Mapping[str, ToolDefinition] = field(init=False)
     _validators: dict[str, ArgumentValidator] = field(default_factory=dict)
+    _gold: dict[str, GoldCall] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._tools = {
+            definition.name: definition
+            for each in self.simulators.values()
+            for definition in each.definitions
+        }
 
     def tasks(self, category: str) -> Iterator[Task]:
         answers = {row.id: row for row in self._rows(self.files.answers(category), _Answer)}
@@ -142,18 +154,15 @@ class _Loader:
             },
         )
 
-    def _offered(self, row: _Question) -> dict[str, ToolDefinition]:
+    def _offered(self, row: _Question) -> list[str]:
         unknown = [name for name in row.involved_classes if name not in self.simulators]
         if unknown:
             raise _UnusableError(f"it needs the simulators {unknown}, which are not known")
-        return {
-            definition.name: definition
-            for name in row.involved_classes
-            for definition in self.simulators[name].definitions
-        }
+        simulators = (self.simulators[name] for name in row.involved_classes)
+        return [definition.name for each in simulators for definition in each.definitions]
 
     def _turns(
-        self, row: _Question, answer: _Answer | None, offered: Mapping[str, ToolDefinition]
+        self, row: _Question, answer: _Answer | None, offered: Sequence[str]
     ) -> Iterator[UserTurn]:
         if answer is None or len(answer.ground_truth) != len(row.question) or not row.question:
             raise _UnusableError(
@@ -161,33 +170,42 @@ class _Loader:
                 f"{'is missing' if answer is None else f'has {len(answer.ground_truth)}'}"
             )
         held_out = {name for names in row.missed_function.values() for name in names}
-        unknown = sorted(held_out - offered.keys())
+        unknown = sorted(held_out.difference(offered))
         if unknown:
             raise _UnusableError(f"it holds out the tools {unknown}, which no simulator has")
         first = tuple(name for name in offered if name not in held_out)
-        shown = {name: offered[name] for name in first}
+        shown = set(first)
         for number, (said, gold) in enumerate(zip(row.question, answer.ground_truth, strict=True)):
             added = tuple(row.missed_function.get(number, ()))
-            shown |= {name: offered[name] for name in added}
+            shown.update(added)
             yield UserTurn(
                 request=_request(said, added, number),
                 offers=(*first, *added) if number == 0 else added,
                 expects=self._expectations(gold, shown),
             )
 
-    def _expectations(
-        self, gold: Sequence[str], shown: Mapping[str, ToolDefinition]
-    ) -> tuple[Expectation, ...]:
+    def _expectations(self, gold: Sequence[str], shown: Container[str]) -> tuple[Expectation, ...]:
         """What a user turn expects: nothing where there is no gold call, as upstream judges it."""
         if not gold:
             return ()
-        calls = tuple(parse_gold(text, shown) for text in gold)
-        for call in calls:
-            self._check(call, shown[call.name])
+        calls = tuple(map(self._gold_call, gold))
+        early = [call.name for call in calls if call.name not in shown]
+        if early:
+            raise _UnusableError(f"its gold answer calls {early} where that is not offered")
         return (AnyCall(), FinalState(calls=calls, responses=True))
 
-    def _check(self, call: GoldCall, definition: ToolDefinition) -> None:
+    def _gold_call(self, text: str) -> GoldCall:
+        """The gold call of a text; most stand in all four categories."""
+        known = self._gold.get(text)
+        if known is None:
+            known = parse_gold(text, self._tools)
+            self._check(known)
+            self._gold[text] = known
+        return known
+
+    def _check(self, call: GoldCall) -> None:
         """Refuse gold that no agent could make, since its executor checks arguments."""
+        definition = self._tools[call.name]
         validator = self._validators.get(call.name)
         if validator is None:
             validator = self._validators[call.name] = ArgumentValidator(definition)

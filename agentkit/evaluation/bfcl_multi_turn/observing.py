@@ -40,9 +40,16 @@ def observed(instance: object) -> JsonObject:
     return _Observer().attributes(instance)
 
 
+def size_of(instance: object) -> int:
+    """How many values its state has; beyond ``MAX_VALUES`` counting stops."""
+    observer = _Observer()
+    observer.attributes(instance)
+    return MAX_VALUES - observer.left
+
+
 class _Observer:
     def __init__(self) -> None:
-        self._left = MAX_VALUES
+        self.left = MAX_VALUES
         self._above: set[int] = set()  # ids of the objects and containers being looked into
 
     def attributes(self, instance: object) -> dict[str, Any]:
@@ -54,12 +61,12 @@ class _Observer:
         }
 
     def value(self, value: Any) -> Any:
-        self._left -= 1
+        self.left -= 1
         if isinstance(value, str | int) or value is None:  # the usual cases first
             return value
         if isinstance(value, float):
             return value if math.isfinite(value) else str(value)
-        if self._left < 0 or len(self._above) >= MAX_DEPTH:
+        if self.left < 0 or len(self._above) >= MAX_DEPTH:
             return _CUT
         if id(value) in self._above:
             return _CYCLE
@@ -85,7 +92,6 @@ def _key(key: object) -> str:
     if isinstance(key, bool) or (isinstance(key, float) and key.is_integer()):
         key = int(key)  # Python takes True, 1.0 and 1 for the same key
     return f"[{key}]"
-
 
 
 def _rank(item: object) -> tuple[bool, float, str]:

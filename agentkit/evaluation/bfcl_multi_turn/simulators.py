@@ -36,9 +36,8 @@ class SimulatorModules:
             trusted, as an installed package is.
 
     Attributes:
-        lock: Held while a module is loaded and while a simulated tool runs. Some tools return a
-            table that all instances share (the weather of the vehicle) or set the precision of a
-            whole library (``mpmath``), so two of them must not run at the same time.
+        lock: Held while a module is loaded. Tools that use something that all instances share are
+            run under it as well.
     """
 
     def __init__(self, folder: Path) -> None:

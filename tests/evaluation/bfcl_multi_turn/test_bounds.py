@@ -1,10 +1,13 @@
-"""Arguments that would keep a simulated tool busy for hours."""
+"""Calls that would keep a simulated tool busy for hours."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
-from agentkit.evaluation.bfcl_multi_turn.bounds import refusal
+from agentkit.evaluation.bfcl_multi_turn.bounds import MAX_SIZE, refusal
+from agentkit.evaluation.bfcl_multi_turn.observing import size_of
 
 
 @pytest.mark.parametrize(
@@ -23,7 +26,7 @@ from agentkit.evaluation.bfcl_multi_turn.bounds import refusal
 )
 def test_hopeless_arguments_are_refused_in_words(tool, arguments, words):
     """The refusal says which argument it is about and what is allowed."""
-    assert words in refusal(tool, arguments)
+    assert words in refusal(tool, arguments, SimpleNamespace())
 
 
 @pytest.mark.parametrize(
@@ -42,4 +45,16 @@ def test_hopeless_arguments_are_refused_in_words(tool, arguments, words):
 )
 def test_everything_else_is_left_to_the_tool(tool, arguments):
     """What ends at once, and what is no number, is the tool's own business."""
-    assert refusal(tool, arguments) is None
+    assert refusal(tool, arguments, SimpleNamespace()) is None
+
+
+def test_a_full_file_system_takes_no_copies():
+    """Copies of copies would make billions of files out of a few."""
+    files = {}
+    for _ in range(MAX_SIZE):
+        files = {"one": files, "other": files}
+        if refusal("cp", {}, SimpleNamespace(root=files)) is not None:
+            break
+    assert "full" in refusal("cp", {}, SimpleNamespace(root=files))
+    assert refusal("find", {}, SimpleNamespace(root=files)) is None
+    assert size_of(SimpleNamespace(root=files)) < 3 * MAX_SIZE

@@ -9,6 +9,7 @@ from decimal import getcontext
 import pytest
 
 from agentkit.errors import DatasetError, ToolFailed
+from agentkit.evaluation.bfcl_multi_turn import load_bfcl_multi_turn
 
 
 @pytest.fixture
@@ -68,20 +69,29 @@ def test_a_stateless_class_has_no_state(world):
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "text"),
+    ("tool", "arguments", "result"),
     [
-        ("list_papers", {}, '{"titles": ["Note", "Lease"]}'),
+        ("list_papers", {}, {"titles": ["Note", "Lease"]}),
         ("read_paper", {"title": "Lease"}, "Until May."),
         ("file_paper", {"title": "Plan"}, "None"),
         ("stamp", {"number": 3}, "[3]"),
         ("exact", {"number": "1.50"}, "{'result': Decimal('1.50')}"),
-        ("open_drawer", {"drawer": "café"}, '{"error": "there is no drawer caf\\u00e9"}'),
+        ("open_drawer", {"drawer": "café"}, {"error": "there is no drawer café"}),
+        ("divide", {"a": 1e308, "b": 1e-308}, '{"result": Infinity}'),
     ],
 )
-def test_results_are_upstream_text(world, tool, arguments, text):
-    """A dict is JSON, or what Python writes where JSON can not hold it; so is anything else."""
+def test_results_are_data_or_upstream_text(world, tool, arguments, result):
+    """A dict is data where JSON can hold it; all else is the text that upstream makes of it."""
     _, tools = world("multi_turn_base_1")
-    assert tools[tool](**arguments) == text
+    assert tools[tool](**arguments) == result
+
+
+def test_a_result_does_not_change_later(world):
+    """A simulator may return its own tables; what the call gave is what they were then."""
+    _, tools = world("multi_turn_long_context_0")
+    before = tools["count_spares"]()
+    tools["take_spare"](count=1)
+    assert before == {"sheets": 500}
 
 
 def test_what_a_tool_raises_is_passed_on(world):
@@ -103,7 +113,7 @@ def test_a_long_context_starts_with_more(world):
 def test_tables_of_a_module_are_not_shared(world):
     """Upstream's simulators put tables of their modules into their state; ours are copies."""
     _, tools = world("multi_turn_long_context_0")
-    assert tools["take_spare"](count=20) == '{"left": 480}'
+    assert tools["take_spare"](count=20) == {"left": 480}
     second, _ = world("multi_turn_long_context_0")
     left = second.state()["FilingCabinet"]["drawers"]["desk"]["papers"]["spares"]["sheets"]
     assert left == 500
@@ -118,15 +128,14 @@ def test_arguments_do_not_become_part_of_the_world(world):
     assert environment.state()["FilingCabinet"]["drawers"]["desk"]["papers"]["Plan"] == ["a"]
 
 
-def test_the_decimal_precision_of_the_program_stays(world, sample_folder):
+def test_the_decimal_precision_of_the_program_stays(sample_folder, simulators):
     """Some tools set it; it is back when the call ends."""
     path = sample_folder / "func_source_code" / "counter.py"
-    text = path.read_text().replace(
-        '        return {"result": Decimal',
-        '        getcontext().prec = 2\n        return {"result": +Decimal',
-    )
-    path.write_text(text.replace("import Decimal", "import Decimal, getcontext"))
-    _, tools = world("multi_turn_base_1")
+    text = path.read_text().replace("import Decimal", "import Decimal, getcontext")
+    set_precision = 'getcontext().prec = 2\n        return {"result": +Decimal'
+    path.write_text(text.replace('return {"result": Decimal', set_precision))
+    benchmark = load_bfcl_multi_turn(sample_folder, simulators=simulators)
+    tools = {tool.name: tool for tool in benchmark.environment(benchmark.tasks[1]).tools()}
     before = getcontext().prec
     assert tools["exact"](number="1.234") == "{'result': Decimal('1.2')}"
     assert getcontext().prec == before
@@ -137,7 +146,7 @@ def test_arithmetic_that_would_never_end_is_refused(world):
     _, tools = world("multi_turn_base_1")
     with pytest.raises(ToolFailed, match="too many digits"):
         tools["power"](base=10, exponent=10**9)
-    assert tools["power"](base=2, exponent=10) == '{"result": 1024}'
+    assert tools["power"](base=2, exponent=10) == {"result": 1024}
     with pytest.raises(OverflowError):
         tools["power"](base=10.0, exponent=10**9)
 

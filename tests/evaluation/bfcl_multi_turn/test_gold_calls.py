@@ -16,7 +16,7 @@ NAMES = ("first", "second", "third")
 TOOL = ToolDefinition.from_schema(
     "act", "", {"type": "object", "properties": {name: {} for name in NAMES}}
 )
-OFFERED = {"act": TOOL}
+TOOLS = {"act": TOOL}
 VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -32,19 +32,19 @@ VALUES = st.recursive(
 def test_what_python_writes_is_read_back(arguments):
     """Any JSON arguments, written as a Python call, come back as they were."""
     written = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-    assert parse_gold(f"act({written})", OFFERED) == GoldCall(name="act", arguments=arguments)
+    assert parse_gold(f"act({written})", TOOLS) == GoldCall(name="act", arguments=arguments)
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_call_or_refused(text):
     """Whatever a gold text is, reading it gives a call of the tool or the one error."""
     with contextlib.suppress(UnreadableGoldError):
-        assert parse_gold(text, OFFERED).name == "act"
+        assert parse_gold(text, TOOLS).name == "act"
 
 
 def test_arguments_without_names_go_by_position():
     """They take the names of the parameters in order."""
-    assert parse_gold("act(1, (2, 3), third=None)", OFFERED).arguments == {
+    assert parse_gold("act(1, (2, 3), third=None)", TOOLS).arguments == {
         "first": 1,
         "second": [2, 3],
         "third": None,
@@ -62,7 +62,7 @@ def test_arguments_without_names_go_by_position():
         ("act(first={1: 2})", "JSON has no dict"),
         ("act(first=1j)", "JSON has no complex"),
         ("act(first=act())", "no plain value"),
-        ("world.act(first=1)", "not offered"),
+        ("world.act(first=1)", "no simulator has"),
         ("act", "is not a call"),
         ("act(first=" + "-" * 100_000 + "1)", "is no Python"),
         ("act(first='\0')", "is no Python"),
@@ -71,4 +71,4 @@ def test_arguments_without_names_go_by_position():
 def test_what_is_no_call_of_the_tool_is_refused(text, reason):
     """The reason says what is wrong with it."""
     with pytest.raises(UnreadableGoldError, match=reason):
-        parse_gold(text, OFFERED)
+        parse_gold(text, TOOLS)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 
 import pytest
 
-from agentkit.errors import DatasetError, FetchError
+from agentkit.errors import DatasetError, FetchError, MissingExtraError
 from agentkit.evaluation import AnyCall, FinalState, GoldCall
 from agentkit.evaluation.bfcl_multi_turn import (
     ADDED_FUNCTIONS_REQUEST,
@@ -35,6 +36,7 @@ def test_each_category_becomes_tasks(sample):
     assert [(task.task_id, task.category) for task in sample.tasks] == [
         ("multi_turn_base_0", "multi_turn_base"),
         ("multi_turn_base_1", "multi_turn_base"),
+        ("multi_turn_base_2", "multi_turn_base"),
         ("multi_turn_miss_func_0", "multi_turn_miss_func"),
         ("multi_turn_miss_param_0", "multi_turn_miss_param"),
         ("multi_turn_long_context_0", "multi_turn_long_context"),
@@ -85,15 +87,15 @@ def test_tools_keep_the_order_of_calls(sample):
 def test_a_broken_row_is_left_out_by_its_line(sample_folder, simulators):
     """A row that is no question costs its line and no other."""
     path = sample_folder / "BFCL_v4_multi_turn_base.json"
-    path.write_text(path.read_text() + '{"id": "multi_turn_base_2"\n{"id": 3}\n')
-    assert list(reasons(sample_folder, simulators)) == [f"{path.name}, line {n}" for n in (3, 4)]
+    path.write_text(path.read_text() + '{"id": "multi_turn_base_3"\n{"id": 3}\n')
+    assert list(reasons(sample_folder, simulators)) == [f"{path.name}, line {n}" for n in (4, 5)]
 
 
 @pytest.mark.parametrize(
     ("gold", "reason"),
     [
         ([["file_paper(", "list_papers()"], [], []], "is no Python"),
-        ([["burn(title='Plan')"], [], []], "a tool that is not offered"),
+        ([["burn(title='Plan')"], [], []], "a tool that no simulator has"),
         ([["stamp(number='three')"], [], []], "breaks the tool's own schema"),
         ([["stamp(number=open('x'))"], [], []], "no plain value"),
         ([["list_papers()"]], "its gold answer has 1"),
@@ -130,8 +132,7 @@ def test_gold_that_comes_too_early_is_left_out(sample_folder, simulators):
     path = sample_folder / "possible_answer" / "BFCL_v4_multi_turn_miss_func.json"
     rewrite(path, lambda rows: [{**rows[0], "ground_truth": rows[0]["ground_truth"][::-1]}])
     reason = reasons(sample_folder, simulators)["multi_turn_miss_func_0"]
-    assert "shred(title='Note')" in reason
-    assert "not offered then" in reason
+    assert reason == "its gold answer calls ['shred'] where that is not offered"
 
 
 def test_a_question_without_an_answer_is_left_out(sample_folder, simulators):
@@ -155,6 +156,22 @@ def test_definitions_that_are_not_json_are_an_error(sample_folder, simulators):
         load_bfcl_multi_turn(sample_folder, simulators=simulators)
 
 
+def test_what_a_simulator_lacks_is_told_at_once(sample_folder, simulators, monkeypatch):
+    """A missing package, class or method stops the loading, not the thousandth question."""
+    path = sample_folder / "func_source_code" / "counter.py"
+    text = path.read_text()
+    monkeypatch.setitem(sys.modules, "mpmath", None)
+    path.write_text(f"import mpmath\n{text}")
+    with pytest.raises(MissingExtraError, match=r'pip install "agentkit-evolve\[bench\]"'):
+        load_bfcl_multi_turn(sample_folder, simulators=simulators)
+    path.write_text(text.replace("def exact", "def inexact"))
+    with pytest.raises(DatasetError, match=r"Counter has no method for the tools \['exact'\]"):
+        load_bfcl_multi_turn(sample_folder, simulators=simulators)
+    path.write_text(text.replace("class Counter", "class Abacus"))
+    with pytest.raises(DatasetError, match="has no class Counter"):
+        load_bfcl_multi_turn(sample_folder, simulators=simulators)
+
+
 def test_the_package_is_read_as_it_lies(sample_folder, simulators, tmp_path):
     """An installed package, or the folder it lies in, is as good as what was fetched."""
     package = tmp_path / "site" / "bfcl_eval"
@@ -163,7 +180,7 @@ def test_the_package_is_read_as_it_lies(sample_folder, simulators, tmp_path):
     shutil.rmtree(sample_folder / "func_source_code")
     shutil.copytree(sample_folder, package / "data")
     for folder in (package, package.parent):
-        assert len(load_bfcl_multi_turn(folder, simulators=simulators).tasks) == 5
+        assert len(load_bfcl_multi_turn(folder, simulators=simulators).tasks) == 6
 
 
 def test_another_folder_is_refused_with_advice(tmp_path):

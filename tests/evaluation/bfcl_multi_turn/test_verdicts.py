@@ -15,7 +15,7 @@ async def test_calls_of_one_step_run_in_order(play, task_of, calls):
     """The list shows the paper that was filed by the call before it."""
     filed = calls(("file_paper", {"title": "Plan"}), ("list_papers", {}))
     played = await play(task_of("multi_turn_base_0"), [filed], [], [])
-    assert played.episodes[0].results[1].value == '{"titles": ["Note", "Lease", "Plan"]}'
+    assert played.episodes[0].results[1].value == {"titles": ["Note", "Lease", "Plan"]}
 
 
 async def test_another_way_to_the_same_state_passes(play, task_of, calls):
@@ -103,7 +103,11 @@ async def test_the_last_turn_is_judged_at_the_step_limit(play, task_of, calls):
     assert played.verdicts[0].passed
 
 
-async def test_a_copied_result_is_a_copy_of_the_text(play, task_of, calls):
-    """``3.5`` and ``3.50`` are different texts upstream; equal numbers written alike are not."""
+async def test_results_are_compared_as_written(play, task_of, calls):
+    """A number with a fraction is another text than one without, as upstream has it."""
     gold = calls(("divide", {"a": 7.0, "b": 2.0}), ("stamp", {"number": 3}))
     assert (await play(task_of("multi_turn_base_1"), [gold])).verdicts[0].passed
+    task = task_of("multi_turn_base_2")
+    assert (await play(task, [calls(("power", {"base": 2, "exponent": 3}))])).verdicts[0].passed
+    fraction = calls(("power", {"base": 2.0, "exponent": 3}))
+    assert not (await play(task, [fraction])).verdicts[0].passed

@@ -78,6 +78,10 @@ class FilingCabinet:
         self._open.papers["spares"]["sheets"] -= count
         return {"left": self._open.papers["spares"]["sheets"]}
 
+    def count_spares(self):
+        """The spare papers: the table itself, as some of upstream's tools return theirs."""
+        return self._open.papers["spares"]
+
     def shred(self, title: str):
         """Destroy a paper of the open drawer."""
         self._open.papers.pop(title)
