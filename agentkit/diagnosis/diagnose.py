@@ -61,7 +61,7 @@ def diagnose(
         >>> found.label, found.turns[0].tool
         ('invalid_tool_call', 'get_wether')
     """
-    steps = tuple(steps_of(index, turn, library) for index, turn in enumerate(episode.turns))
+    steps = steps_of(episode, library)
     found = recoveries(episode, steps, library, pending)
     findings = list(executable_findings(episode, steps, library))
     fault = _fault(verdict)

@@ -6,14 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentkit.diagnosis.call_checker import CallChecker
 from agentkit.diagnosis.labels import blamed_argument, label_of_failure
 from agentkit.diagnosis.unread_calls import unread_call
 from agentkit.episodes import Attribution, Episode, Evidence, EvidenceKind, FailureLabel, Turn
-from agentkit.errors import DefinitionError
 from agentkit.library.library import Library
 from agentkit.messages import FailureKind, ToolCall, ToolFailure, ToolResult
-from agentkit.tools.coercion import coerce
-from agentkit.tools.validation import ArgumentValidator
 
 _EVIDENCE_OF_FAILURE: Mapping[FailureKind, EvidenceKind] = {
     "malformed_arguments": "malformed_arguments",
@@ -85,11 +83,15 @@ class Step:
         return self.failure is None and self.result is not None
 
 
-def steps_of(index: int, turn: Turn, library: Library) -> tuple[Step, ...]:
-    """The calls of a turn with their failures, in order."""
+def steps_of(episode: Episode, library: Library) -> tuple[tuple[Step, ...], ...]:
+    """The calls of an episode with their failures, turn by turn."""
+    checker = CallChecker(library)
     return tuple(
-        Step(turn=index, call=call, result=result, failure=_failure(call, result, library))
-        for call, result in _with_results(turn)
+        tuple(
+            Step(turn=index, call=call, result=result, failure=_failure(call, result, checker))
+            for call, result in _with_results(turn)
+        )
+        for index, turn in enumerate(episode.turns)
     )
 
 
@@ -150,9 +152,9 @@ def _with_results(turn: Turn) -> Iterator[tuple[ToolCall, ToolResult | None]]:
     yield from ((call, by_id.get(call.call_id)) for call in calls)
 
 
-def _failure(call: ToolCall, result: ToolResult | None, library: Library) -> ToolFailure | None:
+def _failure(call: ToolCall, result: ToolResult | None, checker: CallChecker) -> ToolFailure | None:
     if result is None:
-        return _failure_before_running(call, library)
+        return checker.failure(call)
     if result.failure is not None:
         return result.failure
     if result.status in {"failed", "denied"}:
@@ -172,35 +174,6 @@ def reported_error(value: Any) -> str | None:
         return None
     error = value.get("error")
     return error[:_LONGEST_ERROR] if isinstance(error, str) and error else None
-
-
-def _failure_before_running(call: ToolCall, library: Library) -> ToolFailure | None:
-    """What the executor would have refused, for a call of which no result was recorded."""
-    if call.malformed is not None:
-        return ToolFailure(kind="malformed_arguments", rule=f"It was: {call.malformed[:200]!r}.")
-    tool = library.get(call.name)
-    if tool is None:
-        nearest = library.nearest(call.name)
-        return ToolFailure(kind="unknown_tool", rule="It is not in the library.", nearest=nearest)
-    validator = ArgumentValidator(tool.definition)
-    try:
-        problems = validator.check(call.arguments)
-        if problems:
-            mended = coerce(call.arguments, tool.definition.signature.parameters)
-            problems = problems if validator.check(mended) else ()
-    except DefinitionError as error:  # the schema is broken, not the call
-        return ToolFailure(kind="tool_error", rule=str(error), retryable=False)
-    if not problems:
-        return None
-    first = problems[0]
-    return ToolFailure(
-        kind="invalid_arguments",
-        rule=first.rule,
-        path=first.path_text,
-        schema_excerpt=first.schema_excerpt,
-        nearest=first.nearest,
-        cause=first.keyword,
-    )
 
 
 def _of_failure(step: Step, failure: ToolFailure) -> Finding | None:

@@ -1,0 +1,229 @@
+"""What a profile counts, and what it answers: rates with their denominators, fading with time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agentkit.diagnosis import FailureProfile
+from agentkit.diagnosis.shard import MAX_CELLS, MAX_EXAMPLES, CellKey, Shard
+from agentkit.episodes import (
+    Attribution,
+    Diagnosis,
+    Episode,
+    Recovery,
+    Turn,
+    TurnDiagnosis,
+    Verdict,
+)
+from agentkit.errors import UsageError
+from agentkit.messages import AssistantMessage, ToolCall
+
+TODAY = datetime(2026, 11, 1, 12, tzinfo=UTC)
+
+
+def episode(name="e", *, tool="book", label="pass", parameter="", days_ago=0.0, calls=1, **more):
+    """An episode of one turn with calls of one tool, the first of them labelled."""
+    made = tuple(ToolCall(call_id=str(at), name=tool) for at in range(calls))
+    about = Attribution(label=label, tool=tool, parameter=parameter, call_id="0")
+    failed = label not in {"pass", "unjudged"}
+    turn = TurnDiagnosis(
+        turn=0, label=label, labels=(label,), attributions=(about,) if failed else ()
+    )
+    options = {"verdict": Verdict(passed=not failed)} | more
+    return Episode(
+        episode_id=name,
+        request="?",
+        turns=(Turn(message=AssistantMessage(tool_calls=made)),),
+        started_at=(TODAY - timedelta(days=days_ago)).isoformat(),
+        diagnosis=Diagnosis(label=label, turns=(turn,)),
+        **options,
+    )
+
+
+def profile_of(*episodes, half_life_days=None):
+    profile = FailureProfile(half_life_days=half_life_days, replica="r")
+    profile.observe_all(episodes)
+    return profile
+
+
+def rates(found):
+    return [(one.tool, one.parameter, one.failures, one.observed) for one in found]
+
+
+def test_passes_are_the_denominator():
+    """A tool's rate is over all of its calls, those that nothing was wrong with included."""
+    profile = profile_of(
+        episode(label="argument_mismatch", parameter="day", calls=3), episode(calls=2)
+    )
+    assert rates(profile.tools()) == [("book", "", 1.0, 5.0)]
+    assert rates(profile.parameters()) == [("book", "day", 1.0, 5.0)]
+    [tool] = profile.tools()
+    assert (tool.rate, dict(tool.labels)) == (0.2, {"argument_mismatch": 1.0})
+    assert tool.lowest < tool.rate < tool.highest
+
+
+def test_a_call_with_two_wrong_arguments_is_one_failure():
+    """It counts once for the tool, and once for each parameter."""
+    one = episode(label="argument_mismatch", parameter="day")
+    [turn] = one.diagnosis.turns
+    other = Attribution(label="argument_mismatch", tool="book", parameter="seats", call_id="0")
+    both = TurnDiagnosis(turn=0, label=turn.label, attributions=(*turn.attributions, other))
+    profile = FailureProfile()
+    profile.observe(one, Diagnosis(label=turn.label, turns=(both,)))
+    assert rates(profile.tools()) == [("book", "", 1.0, 1.0)]
+    assert rates(profile.parameters()) == [("book", "day", 1.0, 1.0), ("book", "seats", 1.0, 1.0)]
+
+
+def test_a_missing_call_counts_for_the_tool_that_was_due():
+    """It is an occasion at which the tool failed to be called."""
+    about = Attribution(label="missing_tool_call", tool="cancel")
+    turn = TurnDiagnosis(turn=0, label="missing_tool_call", attributions=(about,))
+    profile = FailureProfile()
+    profile.observe(episode(), Diagnosis(label="missing_tool_call", turns=(turn,)))
+    assert rates(profile.tools()) == [("book", "", 0.0, 1.0), ("cancel", "", 1.0, 1.0)]
+
+
+def test_a_call_whose_tool_broke_is_observed_and_held_against_nobody():
+    """A failed call without a label is unjudged: no pass, and no failure of the model."""
+    broke = Recovery(
+        turn=0, call_id="0", tool="book", kind="timeout", outcome="abandoned", episode="e"
+    )
+    one = episode()
+    profile = FailureProfile()
+    profile.observe(one, Diagnosis(label="pass", turns=one.diagnosis.turns, recoveries=(broke,)))
+    [cell] = [key for key in profile.to_json()["shards"][profile.replica]["cells"] if key[1]]
+    assert cell[:2] == ["unjudged", "book"]
+    assert rates(profile.tools()) == [("book", "", 0.0, 1.0)]
+
+
+def test_a_repeated_turn_of_a_resumed_run_is_counted_once():
+    """The calls that waited were counted in the episode that waited."""
+    assert profile_of(episode(resumes="d")).tools() == ()
+    assert rates(profile_of(episode(resumes="d", label="argument_mismatch")).tools()) == [
+        ("book", "", 1.0, 1.0)
+    ]
+
+
+def test_one_failure_of_one_call_is_not_the_worst():
+    """The worst tool is the one whose failures are borne out best."""
+    often = [episode(f"o{at}", tool="often", label="argument_mismatch") for at in range(15)]
+    often += [episode(f"p{at}", tool="often") for at in range(25)]
+    once = episode("x", tool="once", label="argument_mismatch")
+    assert [one.tool for one in profile_of(once, *often).worst_tools()] == ["often", "once"]
+    assert [one.tool for one in profile_of(once, *often).worst_tools(1)] == ["often"]
+
+
+def test_tools_that_never_fail_are_not_among_the_worst():
+    """A profile without failures has no worst tool and no worst parameter."""
+    profile = profile_of(episode(), episode())
+    assert profile.worst_tools() == profile.worst_parameters() == ()
+
+
+def test_labels_are_counted_by_turn_and_position():
+    """The distribution is over turns; the positions keep their denominators."""
+    turns = [
+        TurnDiagnosis(turn=0, label="pass"),
+        TurnDiagnosis(turn=1, label="argument_mismatch"),
+        TurnDiagnosis(turn=40, label="pass"),
+        TurnDiagnosis(turn=-2, label="pass"),
+    ]
+    long = Episode(
+        episode_id="e",
+        request="?",
+        turns=tuple(Turn(message=AssistantMessage(text="…")) for _ in range(41)),
+    )
+    profile = FailureProfile()
+    profile.observe(long, Diagnosis(label="argument_mismatch", turns=tuple(turns)))
+    assert profile.label_distribution() == pytest.approx(
+        {"pass": 2 / 3, "argument_mismatch": 1 / 3}
+    )
+    assert [(one.position, one.observed, one.labels) for one in profile.by_position()] == [
+        (0, 1.0, {"pass": 1.0}),
+        (1, 1.0, {"argument_mismatch": 1.0}),
+        (31, 1.0, {"pass": 1.0}),
+    ]
+
+
+def test_an_observation_loses_half_its_weight_in_a_half_life():
+    """Weights go by the time between episodes, in whatever order these are observed."""
+    new = episode("new", label="argument_mismatch")
+    old = episode("old", label="argument_mismatch", days_ago=10)
+    for pair in ((new, old), (old, new)):
+        [tool] = profile_of(*pair, half_life_days=10).tools()
+        assert tool.failures == pytest.approx(1.5)
+
+
+def test_a_very_old_observation_neither_counts_nor_breaks():
+    """Thousands of half-lives between episodes leave finite weights."""
+    old = episode("old", label="argument_mismatch", days_ago=9_000)
+    for pair in ((old, episode("new")), (episode("new"), old)):
+        [tool] = profile_of(*pair, half_life_days=0.5).tools()
+        assert (tool.failures, tool.observed) == pytest.approx((0.0, 1.0))
+
+
+@pytest.mark.parametrize("started_at", ["", "yesterday", "0001-01-01T00:00:00"])
+def test_an_episode_without_a_usable_time_counts(started_at):
+    """No time is the newest one so far; a time before 1970 is as old as can be."""
+    odd = Episode.from_json({**episode("odd").to_json(), "started_at": started_at})
+    assert profile_of(odd).tools()[0].observed == 1.0
+
+
+def test_an_episode_from_the_future_does_not_fade_all_others():
+    """A clock that is years ahead counts as now."""
+    ahead = episode("ahead", days_ago=-36_500)
+    near = episode("near", label="argument_mismatch")
+    [tool] = profile_of(near, ahead, half_life_days=365).tools()
+    assert tool.failures > 0.5
+
+
+def test_decay_fades_what_was_observed_before():
+    """After a round of training older observations weigh less than those of the next round."""
+    profile = profile_of(episode(label="argument_mismatch"))
+    profile.decay(0.25)
+    profile.observe(episode("f"))
+    [tool] = profile.tools()
+    assert (tool.failures, tool.observed) == (0.25, 1.25)
+
+
+@pytest.mark.parametrize("factor", [-0.1, 1.5, float("nan")])
+def test_a_factor_that_does_not_fade_is_refused(factor):
+    """Weights can not grow."""
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        FailureProfile().decay(factor)
+
+
+@pytest.mark.parametrize("days", [0, -1, float("nan")])
+def test_a_half_life_that_is_no_time_is_refused(days):
+    """It has to be positive."""
+    with pytest.raises(UsageError, match="half_life_days"):
+        FailureProfile(half_life_days=days)
+
+
+def test_the_newest_examples_are_kept():
+    """A few episode ids for each failure, the newest first, whatever the order of observing."""
+    many = [episode(f"e{ago}", label="argument_mismatch", days_ago=ago) for ago in (5, 1, 9, 3, 7)]
+    [tool] = profile_of(*many).worst_tools()
+    assert tool.examples == ("e1", "e3", "e5")[:MAX_EXAMPLES]
+
+
+def test_an_episode_without_a_diagnosis_is_not_counted():
+    """Nothing is known about it."""
+    profile = FailureProfile()
+    assert not profile.observe(Episode(episode_id="e", request="?"))
+    assert profile.is_empty
+    assert profile.label_distribution() == {}
+
+
+def test_names_that_a_model_makes_up_can_not_fill_the_memory():
+    """Beyond the bound the lightest cells are dropped, and long names are cut."""
+    shard = Shard()
+    for at in range(0, MAX_CELLS + 2000, 2000):
+        keys = [CellKey("invalid_tool_call", f"made_up_{at + n}") for n in range(2000)]
+        keys += [CellKey("invalid_tool_call", "often")]
+        shard.observe(keys, at=0.0, episode_id="e", half_life=None)
+    assert len(shard.cells) <= MAX_CELLS
+    assert shard.cells[CellKey("invalid_tool_call", "often")].count > 5
+    [tool] = profile_of(episode(tool="x" * 10_000)).tools()
+    assert len(tool.tool) == 200
