@@ -61,7 +61,7 @@ def test_a_comparison_fits_the_terminal(capsys):
     assert max(map(len, printed.out.splitlines())) <= 80
     assert "+50.0" in printed.out
     assert '"adaptive"' in printed.out
-    assert "2 tasks were finished in one run only" in printed.err
+    assert "finished it: 2 tasks" in printed.err
 
 
 def test_an_empty_report_is_short(capsys):

@@ -12,6 +12,7 @@ from agentkit.evaluation.results.attempts import mean
 from agentkit.evaluation.results.estimating import RESAMPLES
 from agentkit.evaluation.results.records import EvaluationReport, TaskResult
 from agentkit.evaluation.results.texts import shown_value
+from agentkit.evaluation.results.wording import many
 from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval
 from agentkit.metrics.paired import PairedOutcome, compare_paired
@@ -250,7 +251,8 @@ def _warnings(
         )
     if unpaired:
         yield (
-            f"{unpaired:,} tasks were finished in one run only and are not compared; {paired:,} are"
+            f"compared: {many(paired, 'task')} of both runs; left out, because only one run "
+            f"finished it: {many(unpaired, 'task')}"
         )
     for report in (a, b):
         if report.mixed:

@@ -37,7 +37,7 @@ def report_markdown(report: EvaluationReport) -> str:
         "",
     ]
     lines += [
-        f"* {_text(name)}: **{_text(value)}** ({_text(more)})"
+        f"* {_text(name)}: **{_text(value)}**, {_text(more)}"
         for name, value, more in headline(report)
     ]
     lines.append("")

@@ -35,6 +35,11 @@ def whole(value: float) -> str:
     return f"{value:,.0f}"
 
 
+def many(number: int, noun: str) -> str:
+    """``3 attempts``, ``1 attempt``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def percent(value: float) -> str:
     """A share as a percentage with one digit behind the point."""
     return f"{value:.1%}"
@@ -51,7 +56,7 @@ def points(value: float) -> str:
 
 
 def share(part: float, of: float) -> str:
-    """``12 of 40 (30%)``-like share, without the words: ``30%``; a dash where there is nothing."""
+    """A part as a whole percentage: ``30%``; a dash where there is nothing."""
     return f"{part / of:.0%}" if of else "-"
 
 
@@ -79,22 +84,24 @@ def notes(report: EvaluationReport) -> tuple[str, ...]:
     """What a reader has to know before the numbers, in sentences; empty for a sound, whole run."""
     total, told = report.total, []
     if report.planned is not None and report.finished < report.planned:
-        told.append(f"{report.finished:,} of {report.planned:,} planned attempts are finished.")
+        told.append(f"Finished: {report.finished:,} of {report.planned:,} planned attempts.")
     if total.unfinished:
-        told.append(f"{total.unfinished:,} attempts were begun and not finished.")
+        told.append(f"Begun and not finished: {many(total.unfinished, 'attempt')}.")
     if total.faults:
-        what = ", ".join(f"{n:,} {label_name(fault)}s" for fault, n in total.faults.items())
-        told.append(f"{sum(total.faults.values()):,} attempts count nowhere: {what}.")
+        what = ", ".join(many(n, label_name(fault)) for fault, n in total.faults.items())
+        told.append(f"In no number, because the reference or the verifier is broken: {what}.")
     if total.unjudged:
-        told.append(f"{total.unjudged:,} attempts count nowhere: nobody judged them.")
+        told.append(f"In no number, because nobody judged: {many(total.unjudged, 'attempt')}.")
     if total.errors:
-        told.append(f"The model failed in {total.errors:,} attempts, which count.")
+        told.append(f"The model failed in {many(total.errors, 'attempt')}; these count.")
     if report.mixed:
-        told.append(f"Not all episodes were asked alike: {', '.join(report.mixed)} differ.")
+        told.append(f"Settings that are not the same in all episodes: {', '.join(report.mixed)}.")
     if report.repeated:
-        told.append(f"{report.repeated:,} finished attempts repeat another and count nowhere.")
+        told.append(
+            f"In no number, because it repeats another: {many(report.repeated, 'attempt')}."
+        )
     if report.strangers:
-        told.append(f"{report.strangers:,} episodes name no task and count nowhere.")
+        told.append(f"In no number, because no task is named: {many(report.strangers, 'episode')}.")
     if report.undiagnosed:
-        told.append(f"{report.undiagnosed:,} episodes were judged and not diagnosed.")
+        told.append(f"Judged and not diagnosed: {many(report.undiagnosed, 'episode')}.")
     return tuple(told)

@@ -38,7 +38,7 @@ def test_only_tasks_of_both_are_compared(make):
     comparison = compare(a, b)
     assert (comparison.total.tasks, comparison.total.lost) == (1, ("t2",))
     assert (comparison.only_a, comparison.only_b) == (("t1",), ("t3",))
-    assert any("2 tasks" in warning for warning in comparison.warnings)
+    assert any("finished it: 2 tasks" in warning for warning in comparison.warnings)
 
 
 def test_different_benchmarks_are_refused(make):

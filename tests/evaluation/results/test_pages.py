@@ -163,7 +163,7 @@ def test_pages_of_faults_alone_say_so(maker):
         maker.episode(f"t-{at}", passed=False, fault="gold_error") for at in range(3)
     )
     text = report_markdown(report)
-    assert "3 attempts count nowhere: 3 gold errors" in text
+    assert "broken: 3 gold errors" in text
     assert "gold error | 1 | t-0" in text
     Page(report_html(report))
 
