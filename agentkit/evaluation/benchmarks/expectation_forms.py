@@ -7,13 +7,13 @@ object, has every part.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, ClassVar, Literal, TypeAlias, assert_never
 
 from agentkit.evaluation.benchmarks.checked_records import STRICT, RecordError, checked
+from agentkit.evaluation.benchmarks.references import refers
 from agentkit.evaluation.expectations import (
     AllowedCalls,
     AnyCall,
@@ -29,8 +29,6 @@ from agentkit.evaluation.expectations import (
     TextAnswer,
 )
 from agentkit.metrics import AllowedCall
-
-_REFERENCE = re.compile(r"\$var(\d+)[^$]*\$")
 
 
 def expectations_from_json(value: object, where: str = "expects") -> tuple[Expectation, ...]:
@@ -167,7 +165,7 @@ _ADVICE = 'where no call is right, write {"no_call": true}'
 def _calls(value: Any, where: str) -> Iterator[Expectation]:
     found = checked(_Flow, {"calls": value}, where.rpartition(".")[0]).calls
     calls = _gold(_some(found, where, _ADVICE))
-    if any(True for call in calls for _ in _references(call)):
+    if any(refers(call.arguments) for call in calls):
         raise RecordError(f"{where}: refers to the result of another call; write it as flow")
     yield ExactCalls(calls=calls)
 
@@ -175,12 +173,6 @@ def _calls(value: Any, where: str) -> Iterator[Expectation]:
 def _flow(value: Any, where: str) -> Iterator[Expectation]:
     record = checked(_Flow, _long(value, "calls"), where)
     calls = _gold(_some(record.calls, where, _ADVICE))
-    for at, call in enumerate(calls):
-        beyond = [number for number in _references(call) if not 1 <= number <= at]
-        if beyond:
-            raise RecordError(
-                f"{where}.calls.{at}: $var{beyond[0]}$ is no earlier call; the first is $var1$"
-            )
     yield DataFlow(calls=calls, answer=record.answer)
 
 
@@ -196,7 +188,7 @@ def _allowed(value: Any, where: str) -> Iterator[Expectation]:
 
 def _actions(value: Any, where: str) -> Iterator[Expectation]:
     record = checked(_Actions, _long(value, "calls"), where)
-    if any(True for call in _gold(record.calls) for _ in _references(call)):
+    if any(refers(call.arguments) for call in record.calls):
         raise RecordError(f"{where}: gold actions run as they are written, so write the value out")
     yield FinalState(state=record.state, calls=_gold(record.calls), responses=record.responses)
 
@@ -281,19 +273,6 @@ _READERS: Mapping[str, _Reader] = {
 
 def _gold(calls: Iterable[_Call]) -> tuple[GoldCall, ...]:
     return tuple(GoldCall(name=call.name, arguments=call.arguments) for call in calls)
-
-
-def _references(call: GoldCall) -> Iterator[int]:
-    """Numbers of the calls that a gold call refers to."""
-    waiting: list[Any] = [call.arguments]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            yield from (int(match[1]) for match in _REFERENCE.finditer(value))
-        elif isinstance(value, Mapping):
-            waiting.extend(value.values())
-        elif isinstance(value, list | tuple):
-            waiting.extend(value)
 
 
 # --- writing --------------------------------------------------------------------------------------

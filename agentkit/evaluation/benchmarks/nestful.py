@@ -25,11 +25,8 @@ from typing import Literal, Protocol, TypeAlias
 
 from agentkit.evaluation.benchmarks.planning import INSTRUCTIONS, plannable
 from agentkit.evaluation.benchmarks.recorded_world import RecordedWorld
-from agentkit.evaluation.benchmarks.task_checks import (
-    gold_call_problems,
-    refers,
-    task_problems,
-)
+from agentkit.evaluation.benchmarks.references import refers
+from agentkit.evaluation.benchmarks.task_checks import gold_call_problems, task_problems
 from agentkit.evaluation.expectations import DataFlow, Expectation, FinalState, GoldCall
 from agentkit.evaluation.nestful import (
     RELEASE,

@@ -7,11 +7,11 @@ Such a task would count every agent as wrong, so it is left out, with the reason
 from __future__ import annotations
 
 import difflib
-import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from agentkit.evaluation.benchmarks.references import refers
 from agentkit.evaluation.expectations import (
     AllowedCalls,
     DataFlow,
@@ -23,11 +23,10 @@ from agentkit.evaluation.expectations import (
 from agentkit.evaluation.task import Task
 from agentkit.messages import JsonObject
 from agentkit.metrics import AllowedCall
+from agentkit.metrics.data_flow import compare_data_flow
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.validation import validate_arguments
-
-_REFERENCE = re.compile(r"\$var\d+[^$]*\$")
 
 
 def task_problems(task: Task, definitions: Mapping[str, ToolDefinition]) -> Iterator[str]:
@@ -72,6 +71,8 @@ def _sign_name(sign: str) -> str:
 def _gold_problems(
     expectation: Expectation, definitions: Mapping[str, ToolDefinition], offered: Collection[str]
 ) -> Iterator[str]:
+    if isinstance(expectation, DataFlow):
+        yield from broken_flow(expectation)
     callable_here = set(definitions) if isinstance(expectation, FinalState) else set(offered)
     for call in _gold_calls(expectation):
         definition = definitions.get(call.name)
@@ -91,6 +92,13 @@ def _gold_calls(expectation: Expectation) -> tuple[GoldCall | AllowedCall, ...]:
     if isinstance(expectation, AllowedCalls | ExactCalls | DataFlow | FinalState):
         return expectation.calls
     return ()
+
+
+def broken_flow(expectation: DataFlow) -> Iterator[str]:
+    """References of the gold calls that lead nowhere, so that no answer can be equal to them."""
+    gold = expectation.calls
+    for problem in compare_data_flow(gold, gold, ()).gold_problems:
+        yield f"the gold {problem}"
 
 
 def gold_call_problems(call: GoldCall, definition: ToolDefinition) -> Iterator[str]:
@@ -143,15 +151,6 @@ def _undeclared(arguments: JsonObject, definition: ToolDefinition) -> Iterator[s
             near = difflib.get_close_matches(name, known, n=1)
             meant = f"; did you mean {near[0]!r}?" if near else ""
             yield f"{definition.name} has no parameter {name!r}{meant}"
-
-
-def refers(value: Any) -> bool:
-    """Whether a value holds a reference to an earlier result, such as ``$var1.id$``, anywhere."""
-    if isinstance(value, str):
-        return _REFERENCE.search(value) is not None
-    if isinstance(value, Mapping):
-        return any(map(refers, value.values()))
-    return isinstance(value, list | tuple) and any(map(refers, value))
 
 
 def _holds_object(value: Any) -> bool:

@@ -7,6 +7,7 @@ import pytest
 from agentkit.evaluation.benchmarks import load_tasks
 
 HISTORY = [{"role": "tool", "call_id": "x", "text": "4"}]
+ADD = {"name": "add", "arguments": {"a": 1}}
 CYRILLIC = "\u0430dd"
 
 
@@ -86,8 +87,11 @@ def test_what_is_no_task(write, row, tools, fields, reason):
         ({"calls": [{"nam": "add"}]}, "expects.calls.0.nam"),
         ({"calls": [{"name": "add", "arguments": [2]}]}, "expects.calls.0.arguments"),
         ({"calls": [{"name": "add", "arguments": {"a": "$var1$"}}]}, "write it as flow"),
-        ({"flow": [{"name": "add", "arguments": {"a": "$var1$"}}]}, "$var1$ is no earlier call"),
-        ({"flow": [{"name": "add", "arguments": {"a": "$var0$"}}]}, "$var0$ is no earlier call"),
+        (
+            {"flow": [{"name": "add", "arguments": {"a": "$var1$"}}]},
+            "$var1$ refers to a call that is not earlier",
+        ),
+        ({"flow": [{"name": "add", "arguments": {"a": "$var0$"}}]}, "$var0$ refers to no call"),
         (
             {"allowed": [{"name": "add", "arguments": {"a": 2}}]},
             "expects.allowed.calls.0.arguments",
