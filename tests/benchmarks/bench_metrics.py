@@ -4,7 +4,8 @@
 
 Each row scores batches of predicted against gold calls; a batch of 8 against 8 counts as 8 calls.
 *All* is what evaluation and training pay for an answer: ToolDNA's seven metrics with the three
-rewards, ToolACE-R's overlap, and BFCL's allowed values. The cases are
+rewards, ToolACE-R's overlap, and BFCL's allowed values. There the calls are read once for the first
+two (``comparable_calls``). The cases are
 
 * *right*: the calls are the gold calls, in another order;
 * *one argument wrong*: each call differs from its gold call in one argument;
@@ -31,7 +32,9 @@ from agentkit import ToolDefinition, __version__
 from agentkit.messages import ToolCall
 from agentkit.metrics import (
     AllowedCall,
+    CallLike,
     call_overlap,
+    comparable_calls,
     match_allowed_values,
     reward_r1,
     reward_r2,
@@ -120,9 +123,9 @@ def cases() -> list[Case]:
     ]
 
 
-def tooldna(case: Case) -> None:
+def tooldna(calls: Sequence[CallLike], gold: Sequence[CallLike]) -> None:
     """ToolDNA's metrics and rewards."""
-    metrics = tooldna_metrics(case.calls, case.gold, KNOWN)
+    metrics = tooldna_metrics(calls, gold, KNOWN)
     reward_r1(metrics), reward_r2(metrics), reward_r3(metrics)
 
 
@@ -145,14 +148,16 @@ def measure(case: Case, rounds: int) -> dict[str, float]:
     """The rates of one case, by what is computed."""
     allowed = case.allowed
     works: dict[str, Callable[[], Any]] = {
-        "ToolDNA": lambda: tooldna(case),
+        "ToolDNA": lambda: tooldna(case.calls, case.gold),
         "overlap": lambda: call_overlap(case.calls, case.gold, KNOWN),
         "allowed values": lambda: match_allowed_values(case.calls, allowed, [SEARCH]),
     }
 
     def everything() -> None:
-        for work in works.values():
-            work()
+        calls, gold = comparable_calls(case.calls, KNOWN), comparable_calls(case.gold, KNOWN)
+        tooldna(calls, gold)
+        call_overlap(calls, gold, KNOWN)
+        works["allowed values"]()
 
     rates = {name: rate(work, len(case.calls), rounds=rounds) for name, work in works.items()}
     return rates | {"all": rate(everything, len(case.calls), rounds=rounds)}
