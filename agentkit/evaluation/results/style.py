@@ -54,7 +54,7 @@ tr.all th, tr.all td { border-top: 2px solid var(--rule); font-weight: 600; }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .wide { min-width: 150px; width: 26%; }
 .under { margin-top: 2px; }
-.heat { background: rgb(var(--heat) / calc(var(--share) * .75)); padding-right: 8px; }
+.heat { background: rgb(var(--heat) / calc(var(--share) * 1.1)); padding-right: 8px; }
 svg.bar { display: block; width: 100%; height: 18px; }
 svg.histogram { width: 100%; height: auto; display: block; }
 .histograms { display: grid; gap: 22px;
@@ -99,6 +99,11 @@ pre code { background: none; padding: 0; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   h2, h3 { break-after: avoid; }
   tr, details, figure, .tiles div { break-inside: avoid; }
-  details::details-content { content-visibility: visible; display: block; }
+  .scroll { overflow: visible; }
+  table { font-size: 8pt; }
+  .wide { min-width: 90px; width: 20%; }
+  th, th[scope=row] { font-size: inherit; }
+  th.number { white-space: normal; }
+  .tiles { grid-template-columns: repeat(auto-fit, minmax(110px, 1fr)); font-size: .85em; }
 }
 """

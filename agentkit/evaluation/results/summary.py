@@ -224,4 +224,4 @@ def _reasons(left_out: Iterable[LeftOut]) -> Iterator[LeftOutReason]:
     for one in left_out:
         where.setdefault(one.reason, []).append(one.where)
     for reason, places in sorted(where.items(), key=lambda pair: (-len(pair[1]), pair[0])):
-        yield LeftOutReason(reason=reason, count=len(places), where=tuple(sorted(places)[:_WHERE]))
+        yield LeftOutReason(reason=reason, count=len(places), where=tuple(places[:_WHERE]))
