@@ -54,7 +54,7 @@ RIGHT = {
     "threads": "    import threading\n    t = threading.Thread(target=print)\n    t.start()\n    t.join()\n    return 2 * x",
 }
 WRONG = {
-    "pass": ("    pass\n", "AssertionError (tests.py, line 3, assert candidate(2) == 4)"),
+    "pass": ("    pass\n", "AssertionError (tests.py, line 3: assert candidate(2) == 4)"),
     "words": ("I can not do that, sorry.", "SyntaxError"),
     "no such name": ("    return y\n", "NameError: name 'y' is not defined (solution.py, line 15"),
     "other function": ("```python\ndef triple(x):\n    return 3 * x\n```", "AssertionError"),

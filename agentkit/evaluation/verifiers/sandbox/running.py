@@ -196,7 +196,9 @@ def _sentence(report: dict[str, Any]) -> str:
         return str(report.get("message", ""))
     parts = [report["error"], report.get("message", "")]
     text = ": ".join(part for part in parts if part)
-    where = ", ".join(part for part in (report.get("where"), report.get("line")) if part)
+    where, line = report.get("where", ""), report.get("line", "")
+    if line:
+        where += f": {line}" if where.startswith("tests") else f", called by: {line}"
     return f"{text} ({where})" if where else text
 
 
