@@ -147,19 +147,22 @@ def test_a_verdict_with_a_fault_never_reaches_a_profile(episode, verdict):
 
 
 def test_arguments_that_no_json_holds_are_followed_all_the_same():
-    """An integer of thousands of digits can not be compared, and counts as another call."""
-    huge = ToolCall(call_id="1", name="broken", arguments={"n": 10**5000})
+    """An integer of thousands of digits has no canonical form, and is unlike every other call."""
+    failed = ToolResult(
+        call_id="1",
+        name="broken",
+        status="failed",
+        failure=ToolFailure(kind="tool_error", rule="no"),
+    )
     turns = tuple(
-        Turn(message=AssistantMessage(tool_calls=(call,)), results=(failed,))
-        for call in (huge, huge)
-        for failed in [
-            ToolResult(
-                call_id="1",
-                name="broken",
-                status="failed",
-                failure=ToolFailure(kind="tool_error", rule="no"),
-            )
-        ]
+        Turn(
+            message=AssistantMessage(
+                tool_calls=(ToolCall(call_id="1", name="broken", arguments={"n": number}),)
+            ),
+            results=(failed,),
+        )
+        for number in (10**5000, 10**5000, 10**6000)
     )
     diagnosis = diagnose(Episode(episode_id="e", request="?", turns=turns), LIBRARY, None)
-    assert [one.outcome for one in diagnosis.recoveries] == ["failed_again", "open"]
+    assert [one.outcome for one in diagnosis.recoveries] == ["repeated", "failed_again", "open"]
+    assert diagnosis.pending[0].arguments == ""
