@@ -340,7 +340,7 @@ async def run_directly(
     for call in made:
         status: Literal["ok", "failed"] = "ok"
         try:
-            value = tools[call.name](**call.arguments)
+            value = await tools[call.name](**call.arguments)
         except Exception as error:  # noqa: BLE001 - as upstream does
             status, value = "failed", f"Error during execution: {error}"
         results.append(ToolResult(call_id=call.call_id, name=call.name, status=status, value=value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from decimal import localcontext
@@ -117,24 +117,28 @@ class BfclEnvironment:
     worlds: BfclWorlds
     start: JsonObject
     _instances: dict[str, object] = field(init=False)
+    _owners: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
         self._instances = {
             name: self.worlds.instance(name, self.start) for name in self.start["classes"]
         }
+        self._owners = {
+            definition.name: name
+            for name in self._instances
+            for definition in self.worlds.simulators[name].definitions
+        }
 
     def tools(self) -> Sequence[Tool]:
         """The tools of all simulators, bound to this attempt's instances.
 
-        A result is what upstream shows (``result_of``). The definitions say that each tool
-        writes, which makes the executor keep the order of the calls of one step, as upstream does.
+        Calls of one step take effect in the model's order, as upstream has it. The definitions
+        say so to an executor (each writes), and since a call takes microseconds it is made without
+        a thread of its own, so that none overtakes another under other definitions either.
         """
         return [
-            Tool(
-                definition=definition,
-                function=self._bound(definition.name, name, instance),
-            )
-            for name, instance in self._instances.items()
+            Tool(definition=definition, function=self._bound(definition.name), is_async=True)
+            for name in self._instances
             for definition in self.worlds.simulators[name].definitions
         ]
 
@@ -142,15 +146,30 @@ class BfclEnvironment:
         """The public attributes of each simulator, by class."""
         return {name: observed(instance) for name, instance in self._instances.items()}
 
-    def _bound(self, tool: str, name: str, instance: object) -> Callable[..., Any]:
-        method = getattr(instance, tool)
-        turn = self.worlds.modules.lock if name in TAKE_TURNS else nullcontext()
+    def call(self, tool: str, arguments: JsonObject) -> Any:
+        """Call a tool, and what upstream shows as its result (``result_of``).
 
-        def call(**arguments: Any) -> Any:
-            refused = refusal(tool, arguments, instance)
-            if refused is not None:
-                raise ToolFailed(refused)
-            with turn, localcontext():  # some tools set the precision of decimals
-                return result_of(method(**copy.deepcopy(arguments)))
+        Args:
+            tool: Its name.
+            arguments: By name; they are copied.
+
+        Raises:
+            KeyError: No simulator of this world has the tool.
+            ToolFailed: The call would never end (``agentkit.evaluation.bfcl_multi_turn.bounds``).
+            Exception: Whatever the simulator raises.
+        """
+        name = self._owners[tool]
+        instance = self._instances[name]
+        refused = refusal(tool, arguments, instance)
+        if refused is not None:
+            raise ToolFailed(refused)
+        method: Callable[..., object] = getattr(instance, tool)
+        turn = self.worlds.modules.lock if name in TAKE_TURNS else nullcontext()
+        with turn, localcontext():  # some tools set the precision of decimals
+            return result_of(method(**copy.deepcopy(arguments)))
+
+    def _bound(self, tool: str) -> Callable[..., Awaitable[Any]]:
+        async def call(**arguments: Any) -> Any:
+            return self.call(tool, arguments)
 
         return call

@@ -68,7 +68,7 @@ def calls():
 def play(sample):
     """Plays a task with an agent: the model's answers of each user turn give its verdicts."""
 
-    async def played(task, *answers, max_steps=21):
+    async def played(task, *answers, max_steps=21, definition=lambda own: own):
         world, reference = sample.environment(task), sample.environment(task)
         offered, episodes, verdicts, said = [], [], [], ()
         for turn, script in zip(task.turns, answers, strict=True):
@@ -76,7 +76,10 @@ def play(sample):
             tools = {tool.name: tool for tool in world.tools()}
             agent = Agent(
                 ScriptedModel([*script, "Done."]),
-                library=Library([tools[name] for name in offered]),
+                library=Library(
+                    tools[name].with_definition(definition(tools[name].definition))
+                    for name in offered
+                ),
                 retriever=None,
                 limits=Limits(max_steps=max_steps, max_calls=1000),
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from decimal import getcontext
+from functools import partial
 
 import pytest
 
@@ -14,13 +15,23 @@ from agentkit.evaluation.bfcl_multi_turn import load_bfcl_multi_turn
 
 @pytest.fixture
 def world(sample, task_of):
-    """The world of a task, with its tools by name."""
+    """The world of a task, with a function for each of its tools."""
 
     def made(task_id):
         environment = sample.environment(task_of(task_id))
-        return environment, {tool.name: tool for tool in environment.tools()}
+        return environment, functions(environment)
 
     return made
+
+
+def called(environment, tool, /, **arguments):
+    """The result of a call."""
+    return environment.call(tool, arguments)
+
+
+def functions(environment):
+    """The tools of a world as functions of keywords."""
+    return {tool.name: partial(called, environment, tool.name) for tool in environment.tools()}
 
 
 def test_each_attempt_has_a_world_of_its_own(world):
@@ -135,7 +146,7 @@ def test_the_decimal_precision_of_the_program_stays(sample_folder, simulators):
     set_precision = 'getcontext().prec = 2\n        return {"result": +Decimal'
     path.write_text(text.replace('return {"result": Decimal', set_precision))
     benchmark = load_bfcl_multi_turn(sample_folder, simulators=simulators)
-    tools = {tool.name: tool for tool in benchmark.environment(benchmark.tasks[1]).tools()}
+    tools = functions(benchmark.environment(benchmark.tasks[1]))
     before = getcontext().prec
     assert tools["exact"](number="1.234") == "{'result': Decimal('1.2')}"
     assert getcontext().prec == before
@@ -165,7 +176,7 @@ def test_worlds_in_threads_do_not_disturb_each_other(sample, task_of):
 
     def attempt(number):
         environment = sample.environment(task_of("multi_turn_base_0"))
-        tools = {tool.name: tool for tool in environment.tools()}
+        tools = functions(environment)
         for stamp in range(50):
             tools["stamp"](number=number * 100 + stamp)
         states.append((number, environment.state()["FilingCabinet"]["stamps"]))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from agentkit.tools.definition import Effects
+
 
 async def test_gold_calls_pass(play, task_of, calls):
     """What the gold answer does is right; a turn without gold calls is not judged."""
@@ -16,6 +20,21 @@ async def test_calls_of_one_step_run_in_order(play, task_of, calls):
     filed = calls(("file_paper", {"title": "Plan"}), ("list_papers", {}))
     played = await play(task_of("multi_turn_base_0"), [filed], [], [])
     assert played.episodes[0].results[1].value == {"titles": ["Note", "Lease", "Plan"]}
+
+
+async def test_the_order_does_not_hang_on_definitions(play, task_of, calls):
+    """Under definitions that do not say what a tool does, calls keep their order as well."""
+
+    def without_effects(own):
+        return replace(own, signature=replace(own.signature, effects=Effects()))
+
+    task = task_of("multi_turn_base_0")
+    filed = calls(
+        *[("file_paper", {"title": "Plan", "text": str(at)}) for at in range(50)],
+        ("read_paper", {"title": "Plan"}),
+    )
+    played = await play(task, [filed], [], [], definition=without_effects)
+    assert played.episodes[0].results[-1].value == "49"
 
 
 async def test_another_way_to_the_same_state_passes(play, task_of, calls):
