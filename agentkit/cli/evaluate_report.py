@@ -18,6 +18,7 @@ from agentkit.evaluation.results.tables import (
     Align,
     Table,
     category_table,
+    finding_table,
     headline,
     incident_table,
     label_table,
@@ -52,13 +53,15 @@ def print_evaluation(report: EvaluationReport) -> None:
         category_table(report),
         pass_table(report),
         label_table(report),
+        finding_table(report),
         recovery_table(report),
         refine_table(report),
     )
     for table in tables:
         _print(table)
-    for table in (tool_table(report), parameter_table(report), incident_table(report)):
-        _print(table, most=_WORST)
+    _print(tool_table(report), most=_WORST, of=len(report.tools))
+    _print(parameter_table(report), most=_WORST, of=len(report.parameters))
+    _print(incident_table(report), most=_WORST)
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -81,7 +84,7 @@ def print_comparison(comparison: Comparison) -> None:
     _print(setting_table(comparison))
 
 
-def _print(table: Table, most: int | None = None) -> None:
+def _print(table: Table, most: int | None = None, of: int = 0) -> None:
     """A table under its title; nothing when it has no rows."""
     if not table.rows:
         return
@@ -93,4 +96,5 @@ def _print(table: Table, most: int | None = None) -> None:
     click.echo(f"\n{table.title}")
     print_table(columns, ([row[at] for at in kept] for row in table.rows[:most]))
     if most is not None and len(table.rows) > most:
-        say(f"{most:,} of {len(table.rows):,} shown; the report in HTML or Markdown has more")
+        count = max(of, len(table.rows))
+        say(f"{most:,} of {count:,} shown; the report in HTML or Markdown has more")

@@ -13,6 +13,7 @@ from agentkit.evaluation.results.texts import shown, shown_call, shown_value
 
 MOST_CALLS = 6
 MOST_FINDINGS = 6
+_ENOUGH = 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +35,11 @@ class Finding:
     parameter: str = ""
     expected: str = ""
     actual: str = ""
+
+    def says_more(self, value: str) -> bool:
+        """Whether a value, one of these two, is not to be read in the message already."""
+        start = value[:_ENOUGH].rstrip("…").replace('"', "'")
+        return bool(start) and start not in self.message.replace('"', "'")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -134,9 +134,9 @@ def _example(example: Example) -> Iterator[str]:
 
 def _finding(finding: Finding) -> str:
     parts = [_text(finding.message)]
-    if finding.expected:
+    if finding.says_more(finding.expected):
         parts.append(f"expected {_code(finding.expected)}")
-    if finding.actual:
+    if finding.says_more(finding.actual):
         parts.append(f"got {_code(finding.actual)}")
     return ", ".join(parts)
 

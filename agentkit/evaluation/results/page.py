@@ -19,6 +19,7 @@ from agentkit.evaluation.results.tables import (
     Table,
     category_table,
     confusion_table,
+    finding_table,
     headline,
     incident_table,
     label_category_table,
@@ -257,6 +258,7 @@ def _labels(report: EvaluationReport) -> tuple[Child, ...]:
     return (
         stacked_bar(turns, sum(turns.values())),
         table_html(label_table(report), look=keyed),
+        table_html(finding_table(report), heading="h3"),
         table_html(label_category_table(report), heading="h3", look=_heat(report, labels)),
         table_html(recovery_table(report), heading="h3"),
     )
@@ -369,9 +371,9 @@ def _lines(example: Example) -> Iterator[tuple[str, Child]]:
 
 def _finding(finding: Finding) -> Child:
     parts: list[Child] = [finding.message]
-    if finding.expected:
+    if finding.says_more(finding.expected):
         parts += [", expected ", element("code", finding.expected)]
-    if finding.actual:
+    if finding.says_more(finding.actual):
         parts += [", got ", element("code", finding.actual)]
     return parts
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agentkit.episodes import FailureLabel, Fault, RecoveryOutcome, StopReason
+from agentkit.episodes import EvidenceKind, FailureLabel, Fault, RecoveryOutcome, StopReason
 from agentkit.evaluation.results.examples import Example
 from agentkit.messages import FailureKind, JsonObject, Usage
 from agentkit.metrics.intervals import Interval
@@ -110,6 +110,7 @@ class GroupReport:
         stop_reasons: Why the episodes ended.
         episode_labels: Labels of the episodes.
         turn_labels: Dominant labels of the turns.
+        findings: Kinds of the evidence in the verdicts.
         errors: Attempts on which the model failed; unless their verdict says otherwise they count
             as not passed.
         faults: Attempts left out because the reference or the verifier is broken.
@@ -132,6 +133,7 @@ class GroupReport:
     stop_reasons: Mapping[StopReason, int] = field(default_factory=dict)
     episode_labels: Mapping[FailureLabel, int] = field(default_factory=dict)
     turn_labels: Mapping[FailureLabel, int] = field(default_factory=dict)
+    findings: Mapping[EvidenceKind, int] = field(default_factory=dict)
     errors: int = 0
     faults: Mapping[Fault, int] = field(default_factory=dict)
     unjudged: int = 0

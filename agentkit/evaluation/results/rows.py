@@ -13,6 +13,7 @@ from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import (
     Episode,
     Evidence,
+    EvidenceKind,
     FailureLabel,
     Fault,
     RecoveryOutcome,
@@ -69,6 +70,7 @@ class EpisodeRow:
         label: The episode's label; None without a diagnosis.
         turn_labels: Dominant labels of the turns.
         blames: Failing labels of the turns, and whom they blame.
+        found: Kinds of the verdict's evidence.
         confusions: Expected and called tool, for each mix-up in the evidence.
         recoveries: Failed calls, and what became of them.
         called: How often each tool was called.
@@ -94,6 +96,7 @@ class EpisodeRow:
     label: FailureLabel | None
     turn_labels: tuple[FailureLabel, ...]
     blames: tuple[Blame, ...]
+    found: tuple[EvidenceKind, ...]
     confusions: tuple[tuple[str, str], ...]
     recoveries: tuple[FailedCall, ...]
     called: tuple[tuple[str, int], ...]
@@ -145,6 +148,7 @@ def row_of(episode: Episode, place: Place) -> EpisodeRow:
         label=None if diagnosis is None else diagnosis.label,
         turn_labels=tuple(turn.label for turn in turns),
         blames=tuple(blame for turn in turns for blame in blames_of(turn)),
+        found=tuple(one.kind for one in evidence),
         confusions=tuple(_confusions(episode, evidence)),
         recoveries=tuple(_failed_calls(episode)),
         called=tuple(Counter(name_of(call.name) for call in episode.calls).items()),

@@ -198,6 +198,17 @@ def label_table(report: EvaluationReport) -> Table:
     )
 
 
+def finding_table(report: EvaluationReport) -> Table:
+    """How often the verdicts' evidence is of each kind."""
+    findings = report.total.findings
+    count = sum(findings.values())
+    return Table(
+        title="What the verdicts found",
+        columns=(("finding", "left"), ("times", "right"), ("share", "right")),
+        rows=tuple((label_name(kind), whole(n), share(n, count)) for kind, n in findings.items()),
+    )
+
+
 def label_category_table(report: EvaluationReport) -> Table:
     """How often each label is the dominant one of a turn, by category."""
     labels = used_labels(report)
@@ -443,6 +454,7 @@ def detail_tables(report: EvaluationReport) -> Iterable[Table]:
         pass_table(report),
         metric_table(report),
         label_table(report),
+        finding_table(report),
         label_category_table(report),
         tool_table(report),
         parameter_table(report),

@@ -49,6 +49,7 @@ def group_report(name: str, attempts: SortedAttempts, planned: int | None) -> Gr
         stop_reasons=counts(row.stop_reason for row in rows),
         episode_labels=counts(row.label for row in rows if row.label is not None),
         turn_labels=counts(label for row in rows for label in row.turn_labels),
+        findings=counts(kind for row in rows for kind in row.found),
         errors=sum(attempt.has_error for attempt in counted),
         faults=counts(one.fault for one in attempts.faulty if one.fault is not None),
         unjudged=len(attempts.unjudged),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from agentkit.episodes import Evidence
 from agentkit.evaluation.results import summarise
+from agentkit.evaluation.results.examples import Finding
 from agentkit.evaluation.results.texts import shown, shown_call, shown_value
 from agentkit.messages import AssistantMessage, ToolCall
 
@@ -136,3 +137,17 @@ def test_episodes_are_not_kept(maker):
     tracemalloc.stop()
     assert report.total.attempts == 300
     assert peak < 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("message", "value", "more"),
+    [
+        ("got 'off', allowed ['on']", '["on"]', False),
+        ("got 'off', allowed ['on']", '"off"', False),
+        ("wrong value", '["on"]', True),
+        ("wrong value", "", False),
+    ],
+)
+def test_a_value_in_the_message_is_not_shown_twice(message, value, more):
+    """Expected and actual stand beside a message only where it does not tell them."""
+    assert Finding(kind="wrong_value", message=message).says_more(value) is more

@@ -203,3 +203,13 @@ def maker_with_settings(make, text):
     """An episode whose settings are this text."""
     episode = make().episode("t")
     return replace(episode, metadata={**episode.metadata, "settings": text})
+
+
+def test_kinds_of_evidence_are_counted(maker):
+    """How often values, arguments and calls were wrong is told beside the labels."""
+    episodes = [
+        maker.episode("a", passed=False),
+        maker.episode("b", passed=False),
+        maker.episode("c", passed=False, failure=("missing_tool_call", "missing_call")),
+    ]
+    assert summarise(episodes).total.findings == {"wrong_value": 2, "missing_call": 1}
