@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,9 @@ SIMULATORS: Mapping[str, str] = {
 
 Upstream: ``bfcl_eval/constants/executable_backend_config.py``.
 """
+
+FILES_SHA256 = "2a4f624dc68bbb2117606eeb8fe069406b5092827380a76321107a91956fd26f"
+"""Digest of release ``RELEASE``: of all files that are taken out of it, one after the other."""
 
 _SHARED_MODULES = ("long_context",)  # what several simulators import
 _DATA = "bfcl_eval/data"
@@ -93,6 +97,18 @@ def fetch_bfcl_multi_turn(cache_dir: Path | None = None, progress: Progress | No
     return folder
 
 
+def release_of(files: MultiTurnFiles) -> str:
+    """``RELEASE`` when every file is what that release holds, else an empty text.
+
+    An installed package or a folder of one's own may hold anything, and numbers are only
+    comparable on the same questions and simulators.
+    """
+    digest = hashlib.sha256()
+    for path in _all_files(files):
+        digest.update(path.read_bytes() if path.is_file() else b"absent")
+    return RELEASE if digest.hexdigest() == FILES_SHA256 else ""
+
+
 def installed_bfcl() -> Path | None:
     """The folder of an installed ``bfcl_eval``, found without importing it; None without one."""
     from importlib.util import find_spec
@@ -126,6 +142,16 @@ def find_files(folder: Path) -> MultiTurnFiles:
         f"{_DEFINITIONS_FOLDER}, or the package bfcl_eval; give the folder that "
         "fetch_bfcl_multi_turn() or installed_bfcl() returns"
     )
+
+
+def _all_files(files: MultiTurnFiles) -> Iterator[Path]:
+    for category in CATEGORIES:
+        yield files.questions(category)
+        yield files.answers(category)
+    for module in SIMULATORS.values():
+        yield files.definitions(module)
+    for module in (*SIMULATORS.values(), *_SHARED_MODULES):
+        yield files.simulators / f"{module}.py"
 
 
 def _package_files() -> Iterator[PackageFile]:

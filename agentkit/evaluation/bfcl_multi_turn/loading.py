@@ -16,6 +16,7 @@ from agentkit.evaluation.bfcl_multi_turn.files import (
     SIMULATORS,
     MultiTurnFiles,
     find_files,
+    release_of,
 )
 from agentkit.evaluation.bfcl_multi_turn.gold import UnreadableGoldError, parse_gold
 from agentkit.evaluation.bfcl_multi_turn.simulators import SimulatorModules
@@ -34,8 +35,6 @@ Upstream: ``DEFAULT_USER_PROMPT_FOR_ADDITIONAL_FUNCTION_FC`` in
 ``bfcl_eval/model_handler/base_handler.py``.
 """
 
-_REFERENCE = f"bfcl_eval {RELEASE}"
-
 
 def load_bfcl_multi_turn(folder: Path, *, simulators: Mapping[str, str] = SIMULATORS) -> Benchmark:
     """Read the questions, and load the simulators that they need.
@@ -49,7 +48,8 @@ def load_bfcl_multi_turn(folder: Path, *, simulators: Mapping[str, str] = SIMULA
         simulators: Module of each simulated class, and name of the file with its tools.
 
     Returns:
-        The benchmark. ``environment`` makes a ``BfclEnvironment``.
+        The benchmark. ``environment`` makes a ``BfclEnvironment``. The name has the release only
+        where the files are those of that release.
 
     Raises:
         DatasetError: The folder is laid out otherwise, holds no questions, a tool definition is
@@ -70,7 +70,7 @@ def load_bfcl_multi_turn(folder: Path, *, simulators: Mapping[str, str] = SIMULA
     worlds = BfclWorlds(modules=SimulatorModules(files.simulators), simulators=known)
     worlds.load({name for task in tasks for name in task.start["classes"]})
     return Benchmark(
-        name=f"BFCL v4 multi-turn {RELEASE}",
+        name=f"BFCL v4 multi-turn {release_of(files) or f'(not {RELEASE})'}",
         tasks=tasks,
         definitions=tuple(one for each in known.values() for one in each.definitions),
         environment=worlds,
@@ -255,7 +255,7 @@ def _simulator(files: MultiTurnFiles, module: str) -> Simulator:
                 record,
                 # Not all of them write, but calls of one step have to run in the model's order.
                 effects=Effects.of(("writes",)),
-                reference=_REFERENCE,
+                reference="bfcl_eval",
                 licence="Apache-2.0",
             )
         )

@@ -44,6 +44,11 @@ def test_each_category_becomes_tasks(sample):
     assert sample.left_out == ()
 
 
+def test_the_name_claims_no_release_that_it_is_not(sample):
+    """Numbers on other questions or simulators are not taken for those of the release."""
+    assert sample.name == "BFCL v4 multi-turn (not 2026.3.23)"
+
+
 def test_user_turns_expect_what_the_gold_calls_do(task_of):
     """A turn with gold calls expects their state and results, and a call at all."""
     first, second, third = task_of("multi_turn_base_0").turns

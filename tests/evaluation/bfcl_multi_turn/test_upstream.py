@@ -44,6 +44,7 @@ def rows(path):
 
 def test_all_questions_load(upstream):
     """800 questions with 128 tools; five have gold that no agent could follow."""
+    assert upstream.name == "BFCL v4 multi-turn 2026.3.23"
     assert len(upstream.definitions) == 128
     assert len(upstream.tasks) == 795
     assert {one.where for one in upstream.left_out} == {
