@@ -194,6 +194,8 @@ def _corrected(
 
     def corrected(tail: float) -> float:
         z = bias + normal.inv_cdf(tail)
+        if skew * z >= 1:  # so skewed that the correction leaves the scale, as with one rare hit
+            return 1.0 if z > 0 else 0.0
         return normal.cdf(bias + z / (1 - skew * z))
 
     return corrected(tails[0]), corrected(tails[1])

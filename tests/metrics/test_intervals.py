@@ -116,6 +116,13 @@ def test_the_interval_lies_within_the_values(values, method):
     assert min(values) - 1e-9 <= found.low <= found.high <= max(values) + 1e-9
 
 
+@pytest.mark.parametrize("rare", [1.0, 0.0])
+def test_one_rare_hit_keeps_the_ends_in_order(rare):
+    """One of a thousand is as skewed as it gets; the interval still holds the mean."""
+    found = bootstrap_interval(observed([1 - rare] * 999 + [rare]), resamples=2_000)
+    assert 0 <= found.low <= found.value <= found.high <= 1
+
+
 @pytest.mark.parametrize(
     ("work", "says"),
     [
