@@ -10,6 +10,10 @@ it has not seen. Here these are tool calls in one message, whose schemas take re
 recorded what its calls returned, and these responses are replayed (``RecordedWorld``); the other
 sources recorded nothing, so they are not asked.
 
+Either way a right answer makes the gold calls, with data that flows as between those
+(``DataFlow``); upstream's F1 scores and sequence matches are in the verdict's metrics. Executed
+calls that were refused do not count, so a model may recover; a call that is repeated counts twice.
+
 Upstream's release names no tools for a question. Each question offers the tools of its gold answer
 among others of the same source, up to ``OFFERED`` in all, chosen and ordered without regard to the
 gold. Upstream's win rate, the share of plans whose execution gives the gold answer, can not be
@@ -19,7 +23,7 @@ measured: this release holds no functions to run.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
@@ -27,14 +31,8 @@ from agentkit.evaluation.benchmarks.planning import INSTRUCTIONS, plannable
 from agentkit.evaluation.benchmarks.recorded_world import RecordedWorld
 from agentkit.evaluation.benchmarks.references import refers
 from agentkit.evaluation.benchmarks.task_checks import gold_call_problems, task_problems
-from agentkit.evaluation.expectations import DataFlow, Expectation, FinalState, GoldCall
-from agentkit.evaluation.nestful import (
-    RELEASE,
-    SOURCES,
-    Nestful,
-    NestfulQuestion,
-    load_nestful,
-)
+from agentkit.evaluation.expectations import DataFlow, GoldCall
+from agentkit.evaluation.nestful import RELEASE, Nestful, NestfulQuestion, load_nestful
 from agentkit.evaluation.task import Benchmark, Environment, LeftOut, Task
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
@@ -68,24 +66,21 @@ def nestful_benchmark(
     """
     nestful = load_nestful(folder)
     way: _Way = _Planned(nestful) if asking == "planned" else _Executed(nestful)
-    names = _names_by_source(nestful)
+    known = {definition.name: definition for definition in nestful.definitions}
     tasks: list[Task] = []
     left_out: list[LeftOut] = []
-    known = {definition.name: definition for definition in nestful.definitions}
     for question in nestful.questions:
-        task_id = question.trajectory.trajectory_id
-        reason = way.why_not(question)
         task = Task(
-            task_id=task_id,
+            task_id=question.trajectory.trajectory_id,
             category=question.category,
             request=question.trajectory.request,
-            offered=_offered(question, names[question.category], offered),
-            expects=() if reason else (way.expectation(question),),
+            offered=_offered(question, known.values(), offered),
+            expects=(DataFlow(calls=question.calls),),
             instructions=way.instructions,
         )
-        reason = reason or next(task_problems(task, known), "")
+        reason = next(task_problems(task, known), "") or way.why_not(question)
         if reason:
-            left_out.append(LeftOut(where=task_id, reason=reason))
+            left_out.append(LeftOut(where=task.task_id, reason=reason))
         else:
             tasks.append(task)
     return Benchmark(
@@ -105,10 +100,6 @@ class _Way(Protocol):
 
     def why_not(self, question: NestfulQuestion) -> str:
         """Why a question can not be asked so; empty when it can."""
-        ...
-
-    def expectation(self, question: NestfulQuestion) -> Expectation:
-        """What a right answer is."""
         ...
 
     @property
@@ -139,9 +130,6 @@ class _Planned:
                 return f"the gold call {call.name}: {next(plain, problems[0].rule)}"
         return ""
 
-    def expectation(self, question: NestfulQuestion) -> Expectation:
-        return DataFlow(calls=question.calls)
-
 
 class _Executed:
     """Call by call, on recorded responses."""
@@ -158,13 +146,12 @@ class _Executed:
     def why_not(self, question: NestfulQuestion) -> str:
         if not question.is_recorded:
             return "what its calls return was not recorded"
-        if any(refers(call.arguments) for call in self._gold(question)):
-            return "a recorded response is cut short, and a later call needs what is missing"
+        for call in self._gold(question):
+            if refers(call.arguments):
+                return "a recorded response is cut short, and a later call needs what is missing"
+            for problem in gold_call_problems(call, self.definitions[call.name]):
+                return f"the gold call {call.name}: {problem}"
         return ""
-
-    def expectation(self, question: NestfulQuestion) -> Expectation:
-        """Every recorded call was made: in a world of its own, the gold calls make them all."""
-        return FinalState(calls=tuple(self._gold(question)))
 
     def _gold(self, question: NestfulQuestion) -> Iterator[GoldCall]:
         """The gold calls, with the values that the records hold for their references."""
@@ -178,18 +165,14 @@ class _Executed:
         return RecordedWorld(trajectory, [self.definitions[name] for name in task.offered])
 
 
-def _names_by_source(nestful: Nestful) -> Mapping[str, Sequence[str]]:
-    names: dict[str, list[str]] = {source: [] for source in SOURCES}
-    for definition in nestful.definitions:
-        names[definition.description.tags[0]].append(definition.name)
-    return names
-
-
-def _offered(question: NestfulQuestion, others: Sequence[str], most: int) -> tuple[str, ...]:
-    """The tools of the gold answer, filled up with others; always the same for one question."""
+def _offered(
+    question: NestfulQuestion, tools: Iterable[ToolDefinition], most: int
+) -> tuple[str, ...]:
+    """The tools of the gold answer and others of its source; always the same for one question."""
     question_id = question.trajectory.trajectory_id
     gold = {call.name for call in question.calls}
-    rest = sorted((name for name in others if name not in gold), key=_shuffled(question_id))
+    others = [one.name for one in tools if question.category in one.description.tags]
+    rest = sorted(set(others) - gold, key=_shuffled(question_id))
     chosen = [*gold, *rest[: max(0, most - len(gold))]]
     return tuple(sorted(chosen, key=_shuffled(f"{question_id} order")))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentkit import open_store
-from agentkit.evaluation import DataFlow, FinalState
+from agentkit.evaluation import DataFlow
 from agentkit.evaluation.benchmarks import nestful_benchmark
 from agentkit.evaluation.running.evaluate import evaluate
 from agentkit.messages import AssistantMessage, ToolCall
@@ -49,12 +49,12 @@ def test_a_plan_is_told_what_tools_return():
 
 
 def test_executed_questions_have_recorded_responses():
-    """Only ComplexFuncBench recorded any; its gold has the values that the records hold."""
+    """Only ComplexFuncBench recorded any; what they return is seen call by call."""
     benchmark = nestful_benchmark(SAMPLE, asking="executed")
     assert {task.category for task in benchmark.tasks} == {"complexfuncbench"}
-    (gold,) = by_id(benchmark, "nestful:complexfuncbench:0").expects
-    assert isinstance(gold, FinalState)
-    assert gold.calls[2].arguments == {"from_id": "AK01", "to_id": "MO02", "day": "2026-05-01"}
+    task = by_id(benchmark, "nestful:complexfuncbench:0")
+    find = {tool.name: tool for tool in benchmark.environment(task).tools()}["Find_Place"]
+    assert find(query="Aker")[0]["id"] == "AK01"
     left = {one.where: one.reason for one in benchmark.left_out}
     assert left["nestful:glaive:0"] == "what its calls return was not recorded"
 
@@ -111,6 +111,19 @@ def test_gold_that_breaks_a_schema_is_left_out(changed):
     assert "`class` must be one of 'deck', 'cabin'" in left["nestful:complexfuncbench:0"]
 
 
+def test_gold_of_an_absent_tool_is_left_out(changed):
+    """A question whose gold calls a tool that is not defined stops no other."""
+
+    def rename(calls):
+        calls[2]["name"] = "Find_Boats"
+
+    folder = changed(rename)
+    for asking in ("planned", "executed"):
+        benchmark = nestful_benchmark(folder, asking=asking)
+        left = {one.where: one.reason for one in benchmark.left_out}
+        assert "there is no tool 'Find_Boats'" in left["nestful:complexfuncbench:0"]
+
+
 def knowing(request):
     """A model that looks both places up, makes a mistake, corrects it and answers."""
     text = request.messages[-1].text
@@ -135,15 +148,44 @@ def knowing(request):
 
 
 async def test_a_model_that_recovers_passes():
-    """Every gold call made is a pass, calls beside them do not matter; no call is a failure."""
+    """All gold calls made is a pass, calls that were refused do not count; no call is a failure."""
     benchmark = nestful_benchmark(SAMPLE, asking="executed")
     store = open_store("memory:")
     await evaluate(benchmark, model=FunctionModel(knowing), store=store, run="r")
     verdicts = {one.metadata["task"]: one.verdict for one in store.select()}
-    assert verdicts.pop("nestful:complexfuncbench:0").passed
+    right = verdicts.pop("nestful:complexfuncbench:0")
+    assert right.passed
+    assert right.metrics == dict.fromkeys(
+        ("full_match", "partial_match", "function_f1", "parameter_f1"), 1.0
+    )
     assert not any(verdict.passed for verdict in verdicts.values())
     (missing, *_) = next(iter(verdicts.values())).evidence
-    assert "made.1 Find_Place is not there" in missing.message
+    assert missing.message == "Find_Place was not called"
+
+
+async def test_a_gold_plan_passes():
+    """The gold calls as one message are right; without a reference they are not."""
+    benchmark = nestful_benchmark(SAMPLE)
+    gold = {task.request: task.expects[0].calls for task in benchmark.tasks}
+
+    def planning(request):
+        calls = gold[request.messages[-1].text]
+        if "Aker to Moss" in request.messages[-1].text:
+            calls = calls[2:]
+        return [
+            ToolCall(call_id=str(at), name=call.name, arguments=call.arguments)
+            for at, call in enumerate(calls)
+        ]
+
+    store = open_store("memory:")
+    await evaluate(benchmark, model=FunctionModel(planning), store=store, run="r")
+    episodes = {one.metadata["task"]: one for one in store.select()}
+    wrong = episodes.pop("nestful:complexfuncbench:0").verdict
+    assert not wrong.passed
+    assert wrong.metrics["partial_match"] == 0.0
+    assert wrong.metrics["function_f1"] == 0.5
+    assert all(one.verdict.passed for one in episodes.values())
+    assert {one.stop_reason for one in episodes.values()} == {"deferred"}
 
 
 @pytest.mark.corpora

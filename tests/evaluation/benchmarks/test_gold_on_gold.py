@@ -1,0 +1,106 @@
+"""The right answers of public benchmarks are right in the eyes of their own verifiers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from agentkit.episodes import Episode, Turn
+from agentkit.evaluation.benchmarks import (
+    gsm8k_benchmark,
+    humaneval_benchmark,
+    nestful_benchmark,
+)
+from agentkit.evaluation.nestful import load_nestful
+from agentkit.evaluation.verifiers.making import Scene, verifier_for
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+
+pytestmark = pytest.mark.corpora
+
+
+def rows(folder):
+    """The rows of a file of problems, by id."""
+    with gzip.open(folder / "problems.jsonl.gz", "rt", encoding="utf-8") as lines:
+        return {row["id"]: row for row in map(json.loads, lines)}
+
+
+def said(text):
+    """An episode that ends in words."""
+    return Episode(episode_id="gold", request="", output=text)
+
+
+def called(calls, answer=None):
+    """An episode with one call a turn, each answered where ``answer`` is given."""
+    turns = []
+    for at, call in enumerate(calls):
+        made = ToolCall(call_id=str(at), name=call.name, arguments=call.arguments)
+        results = ()
+        if answer is not None:
+            value = answer(made)
+            results = (ToolResult(call_id=str(at), name=call.name, status="ok", value=value),)
+        turns.append(Turn(message=AssistantMessage(tool_calls=(made,)), results=results))
+    return Episode(episode_id="gold", request="", turns=tuple(turns), output="Done.")
+
+
+async def failed(tasks, episode_of, scene_of=lambda _: Scene()):
+    """Ids of the tasks whose gold answer does not pass."""
+    found = []
+    for task in tasks:
+        (expected,) = task.expects
+        verdict = await verifier_for(expected, scene_of(task)).verify(episode_of(task))
+        found += [] if verdict.passed else [(task.task_id, verdict)]
+    return found
+
+
+async def test_solutions_of_gsm8k(corpus):
+    """Every solution of the test split ends in the number that is expected."""
+    folder = corpus("gsm8k")
+    solutions = rows(folder)
+    tasks = [task for task in gsm8k_benchmark(folder).tasks if task.category == "test"]
+    assert len(tasks) == 1319
+    assert await failed(tasks, lambda task: said(solutions[task.task_id]["solution"])) == []
+
+
+async def test_solutions_of_humaneval(corpus):
+    """Every tenth solution, continuing its prompt, passes the tests (all 164 do, in a minute)."""
+    folder = corpus("humaneval")
+    solutions = rows(folder)
+    tasks = humaneval_benchmark(folder).tasks[::10]
+    assert len(tasks) == 17
+    assert await failed(tasks, lambda task: said(solutions[task.task_id]["gold"])) == []
+
+
+async def test_plans_of_nestful(corpus):
+    """Every gold sequence that is asked for flows as itself."""
+    benchmark = nestful_benchmark(corpus("nestful"))
+    tools = {definition.name: definition for definition in benchmark.definitions}
+
+    def scene(task):
+        return Scene(definitions=tuple(tools[name] for name in task.offered))
+
+    episodes = {task.task_id: called(task.expects[0].calls) for task in benchmark.tasks}
+    assert await failed(benchmark.tasks, lambda task: episodes[task.task_id], scene) == []
+
+
+async def test_recorded_runs_of_nestful(corpus):
+    """Every recorded run, replayed in its world with the values of the records, is right."""
+    folder = corpus("nestful")
+    benchmark = nestful_benchmark(folder, asking="executed")
+    tools = {definition.name: definition for definition in benchmark.definitions}
+    recorded = {one.trajectory.trajectory_id: one for one in load_nestful(folder).questions}
+
+    def run(task):
+        world = {tool.name: tool for tool in benchmark.environment(task).tools()}
+        trajectory = recorded[task.task_id].trajectory
+        calls = [
+            ToolCall(call_id="", name=step.tool, arguments=trajectory.arguments(at))
+            for at, step in enumerate(trajectory.steps)
+        ]
+        return called(calls, lambda call: world[call.name](**call.arguments))
+
+    def scene(task):
+        return Scene(definitions=tuple(tools[name] for name in task.offered))
+
+    assert await failed(benchmark.tasks, run, scene) == []
