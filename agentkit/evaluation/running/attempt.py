@@ -10,7 +10,7 @@ from agentkit.agent.limits import Limits
 from agentkit.agent.recording import new_episode_id
 from agentkit.agent.result import RunResult
 from agentkit.diagnosis.diagnose import diagnose
-from agentkit.episodes import Diagnosis, Episode, Evidence, RefineMode, Verdict
+from agentkit.episodes import Diagnosis, Episode, Evidence, Recovery, RefineMode, Verdict
 from agentkit.errors import (
     DuplicateToolError,
     ModelError,
@@ -22,7 +22,9 @@ from agentkit.errors import (
 from agentkit.evaluation.running.replaying import RecordedAnswers, RecordedModel, as_recorded
 from agentkit.evaluation.running.settings import EvaluationSettings
 from agentkit.evaluation.running.staging import Stage, Staging
-from agentkit.evaluation.task import Benchmark, Environment, Task, UserTurn
+from agentkit.evaluation.running.watching import WatchedModel
+from agentkit.evaluation.running.worlds import BrokenTaskError, make_world
+from agentkit.evaluation.task import Benchmark, Task, UserTurn
 from agentkit.evaluation.verifiers.combining import AllOf
 from agentkit.evaluation.verifiers.making import Scene, verifier_for
 from agentkit.messages import Message
@@ -74,10 +76,6 @@ class AttemptResult:
         return self.is_finished and bool(self.episodes) and is_passed(self.episodes)
 
 
-class BrokenTaskError(Exception):
-    """A task can not be asked; becomes an episode with the fault ``gold_error``."""
-
-
 def is_passed(episodes: Sequence[Episode]) -> bool:
     """Whether the episodes of one attempt are all there, and every judged one passed."""
     verdicts = [one.verdict for one in episodes if one.verdict is not None]
@@ -114,21 +112,6 @@ class Attempting:
             return await conversation.run()
         except (BrokenTaskError, ToolNotFoundError, DuplicateToolError) as error:
             return AttemptResult(episodes=(self._unasked(attempt, error),), is_finished=True)
-
-    def world(self, task: Task) -> Environment | None:
-        """A fresh world for the task; None where no tool is run.
-
-        Raises:
-            BrokenTaskError: The environment can not be made.
-        """
-        if self.benchmark.environment is None:
-            return None
-        try:
-            return self.benchmark.environment(task)
-        except Exception as error:
-            raise BrokenTaskError(
-                f"its environment raised {type(error).__name__}: {error}"
-            ) from error
 
     def metadata(self, attempt: Attempt, user_turn: int, *, is_last: bool) -> dict[str, str]:
         """The labels of one episode."""
@@ -173,10 +156,12 @@ class _Conversation:
         self._attempt = attempt
         self._task = attempt.task
         self._session = new_episode_id()
-        self._world = attempting.world(self._task)
-        self._reference = attempting.world(self._task)
+        self._world = make_world(attempting.benchmark, self._task)
+        self._reference = make_world(attempting.benchmark, self._task)
         self._said: Sequence[Message] | RunResult = self._task.history
         self._kept: list[Episode] = []
+        self._watcher: WatchedModel | None = None
+        self._pending: tuple[Recovery, ...] = ()
 
     async def run(self) -> AttemptResult:
         """Take the user's turns one after another."""
@@ -199,11 +184,16 @@ class _Conversation:
     async def _answer(self, turn: UserTurn, stage: Stage, number: int) -> RunResult:
         model = self._with.model
         if not isinstance(model, RecordedAnswers):
-            agent = self._agent(model, stage, self._with.settings.refine)
+            agent = self._agent(self._watched(model), stage, self._with.settings.refine)
             return await agent.run(turn.request, history=self._said)
         recorded = model.episodes[self._task.task_id, self._attempt.number][number]
-        agent = self._agent(RecordedModel(recorded), stage, "none")
+        agent = self._agent(self._watched(RecordedModel(recorded)), stage, "none")
         return as_recorded(await agent.run(turn.request, history=self._said), recorded)
+
+    def _watched(self, model: ChatModel) -> ChatModel:
+        """The model; in a world, one that notes what each turn found."""
+        self._watcher = None if self._world is None else WatchedModel(model, self._world)
+        return model if self._watcher is None else self._watcher
 
     def _agent(self, model: ChatModel, stage: Stage, refine: RefineMode) -> Agent:
         settings = self._with.settings
@@ -235,7 +225,14 @@ class _Conversation:
 
     async def _keep(self, episode: Episode, stage: Stage, number: int, *, is_last: bool) -> None:
         verdict = await self._verdict(episode, stage)
-        diagnosis = diagnose(episode, stage.library, verdict)
+        diagnosis = diagnose(
+            episode,
+            stage.library,
+            verdict,
+            pending=self._pending,
+            states=() if self._watcher is None else self._watcher.states(),
+        )
+        self._pending = diagnosis.pending
         self._kept.append(
             replace(
                 episode,

@@ -9,7 +9,7 @@ from agentkit.evaluation.running.attempt import is_passed
 from agentkit.evaluation.running.evaluate import evaluate
 from agentkit.evaluation.running.settings import EvaluationSettings
 from agentkit.messages import ToolCall, ToolMessage, UserMessage
-from agentkit.testing import FunctionModel
+from agentkit.testing import FunctionModel, ScriptedModel
 
 
 def switch(tool):
@@ -92,3 +92,34 @@ async def test_attempts_do_not_share_a_world(house, store):
         settings=settings,
     )
     assert all(e.verdict.passed for e in store.select())
+
+
+async def test_a_wrong_state_belongs_to_the_turn_that_changed_it(house, store):
+    """Of three steps the second one changes the world, and the wrong state is put down to it."""
+    script = [
+        [replace(switch("set_lamp"), call_id="a", arguments={"room": "hall", "state": "off"})],
+        [replace(switch("set_lamp"), call_id="b", arguments={"room": "attic", "state": "on"})],
+        [replace(switch("set_lamp"), call_id="c", arguments={"room": "hall", "state": "off"})],
+        "Done.",
+    ]
+    (task,) = house.tasks
+    await evaluate(
+        replace(house, tasks=(replace(task, follow_ups=()),)),
+        model=ScriptedModel(script),
+        store=store,
+        run="r",
+    )
+    (episode,) = store.select()
+    labels = [turn.label for turn in episode.diagnosis.turns]
+    assert labels == ["pass", "state_mismatch", "pass", "pass"]
+
+
+async def test_a_failure_left_open_is_followed_into_the_next_turn(house, store):
+    """A call that failed in the first user turn and succeeds in the second one counts as mended."""
+    wrong = ToolCall(call_id="a", name="set_lamp", arguments={"room": "hall", "state": "bright"})
+    script = [[wrong], "I could not.", [replace(switch("set_lamp"), call_id="b")], "Now it is."]
+    await evaluate(house, model=ScriptedModel(script), store=store, run="r")
+    second, first = store.select()
+    assert [one.outcome for one in first.diagnosis.recoveries] == ["abandoned"]
+    assert [one.outcome for one in second.diagnosis.recoveries] == ["recovered"]
+    assert second.diagnosis.recoveries[0].episode == first.episode_id

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from agentkit import Library
+from agentkit import Library, Tool, ToolDefinition
 from agentkit.episodes import Diagnosis
 from agentkit.errors import UsageError
 from agentkit.evaluation import AllowedCalls, Benchmark, Task
@@ -172,13 +173,33 @@ async def test_a_task_that_can_not_be_asked_is_kept_apart(lamps, good, store):
     assert len(good.requests) == 3
 
 
-async def test_a_world_that_can_not_be_made_is_a_fault(house, good, store):
+class Flooded:
+    """A house that breaks where it is told to."""
+
+    def __init__(self, task, *, at):
+        self._at = at
+        self._fail("made")
+
+    def tools(self):
+        """Breaks, or one tool."""
+        self._fail("tools")
+        return [Tool(definition=ToolDefinition(name="set_lamp"), function=lambda: None)]
+
+    def state(self):
+        """Breaks, or nothing."""
+        self._fail("state")
+        return {}
+
+    def _fail(self, where):
+        if where == self._at:
+            raise RuntimeError("the cellar is under water")
+
+
+@pytest.mark.parametrize("at", ["made", "tools", "state"])
+async def test_a_broken_world_is_a_fault(house, good, store, at):
     """An environment that raises ends its own attempt only, and says what it raised."""
-
-    def flooded(task):
-        raise RuntimeError("the cellar is under water")
-
-    await evaluate(replace(house, environment=flooded), model=good, store=store, run="r")
+    benchmark = replace(house, environment=partial(Flooded, at=at))
+    await evaluate(benchmark, model=good, store=store, run="r")
     (episode,) = store.select()
     assert episode.verdict.fault == "gold_error"
     assert "RuntimeError: the cellar is under water" in episode.error
