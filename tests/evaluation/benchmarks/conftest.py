@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentkit import Tool, ToolDefinition, tool
+from agentkit.evaluation.benchmarks import nestful_benchmark
 
 SHOP = Path("examples") / "shop_tasks"
 
@@ -79,7 +80,7 @@ def shop(project_root):
     return project_root / SHOP
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def corpus(project_root):
     """The folder of one public corpus; skips where it is not beside the checkout."""
 
@@ -90,3 +91,15 @@ def corpus(project_root):
         return root / name
 
     return folder
+
+
+@pytest.fixture(scope="session")
+def planned(corpus):
+    """The whole of NESTFUL as plans."""
+    return nestful_benchmark(corpus("nestful"))
+
+
+@pytest.fixture(scope="session")
+def executed(corpus):
+    """The whole of NESTFUL on recorded responses."""
+    return nestful_benchmark(corpus("nestful"), asking="executed")

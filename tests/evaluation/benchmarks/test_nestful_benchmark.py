@@ -189,9 +189,8 @@ async def test_a_gold_plan_passes():
 
 
 @pytest.mark.corpora
-def test_the_whole_of_nestful_loads(corpus):
+def test_the_whole_of_nestful_loads(planned, executed):
     """What can be asked of each source, in either way, is as in the documents."""
-    planned = nestful_benchmark(corpus("nestful"))
     assert Counter(task.category for task in planned.tasks) == {
         "complexfuncbench": 998,
         "glaive": 140,
@@ -199,6 +198,5 @@ def test_the_whole_of_nestful_loads(corpus):
         "sgd": 43,
     }
     assert len(planned.left_out) == 38
-    executed = nestful_benchmark(corpus("nestful"), asking="executed")
     assert Counter(task.category for task in executed.tasks) == {"complexfuncbench": 803}
     assert len(executed.left_out) == 497
