@@ -104,7 +104,7 @@ def not_scored(benchmark: Benchmark, job: MainJob) -> tuple[NotScored, ...]:
 def _reason(task: Task, job: MainJob) -> str | None:
     """Why a task can not be scored; None when it can."""
     if task.category in FOREIGN_LANGUAGES:
-        return "the gold answers are Java or JavaScript source text, which is not compared"
+        return "the gold answers are Java or JavaScript source text; agentkit eval bfcl asks these"
     if AnyCall() in task.expects:
         return "there are no gold calls to compare with"
     if NoCall() in task.expects and job.tool_choice == "required":

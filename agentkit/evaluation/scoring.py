@@ -80,9 +80,10 @@ def score_calls(
 
 
 def _without_gold(calls: Sequence[ToolCall], task: Task) -> Score:
-    right = is_called(calls) == (AnyCall() in task.expects)
-    wrong = Evidence(kind="missing_call", message="nothing was called, and a call was expected")
-    if is_called(calls):
+    readable = any(call.malformed is None for call in calls)
+    right = readable if AnyCall() in task.expects else not calls
+    wrong = Evidence(kind="missing_call", message="no call that can be read, and one was expected")
+    if calls and AnyCall() not in task.expects:
         wrong = Evidence(
             kind="unexpected_call",
             message=f"{calls[0].name} was called, and no call was expected",
@@ -96,15 +97,6 @@ def _without_gold(calls: Sequence[ToolCall], task: Task) -> Score:
         right_tools_by_name=right,
         evidence=() if right else (wrong,),
     )
-
-
-def is_called(calls: Sequence[ToolCall]) -> bool:
-    """Whether an answer counts as calls where any call, or none, is right.
-
-    As in BFCL's relevance and irrelevance categories: an answer with arguments that can not be
-    read is none, since it does not decode.
-    """
-    return bool(calls) and all(call.malformed is None for call in calls)
 
 
 def upstream_name(definition: ToolDefinition) -> str:

@@ -53,8 +53,8 @@ class Mismatch:
 
     def __str__(self) -> str:
         where = f"argument {self.argument!r}: " if self.argument else ""
-        given = "" if self.kind == "missing_argument" else f", got {self.value!r}"
-        wanted = f", allowed {list(self.allowed)!r}" if self.allowed else ""
+        given = "" if self.kind == "missing_argument" else f", got {_shown(self.value)}"
+        wanted = f", allowed {_shown(list(self.allowed))}" if self.allowed else ""
         return f"{where}{self.kind.replace('_', ' ')}{given}{wanted}"
 
 
@@ -204,11 +204,11 @@ def unreadable(
         return GoldProblem(expected=expected, tool=gold.name, reason=reason)
     arguments: object = gold.allowed  # from a file: it may be anything
     if not isinstance(arguments, Mapping):
-        reason = f"lists no arguments by name but {_shown(arguments)}"
+        reason = f"lists no arguments by name but {_shown(arguments):.80}"
         return GoldProblem(expected=expected, tool=gold.name, reason=reason)
     for name, allowed in arguments.items():
         if not isinstance(allowed, list | tuple):
-            reason = f"has no list of allowed values for {name!r} but {_shown(allowed)}"
+            reason = f"has no list of allowed values for {name!r} but {_shown(allowed):.80}"
             return GoldProblem(
                 expected=expected, tool=gold.name, reason=reason, argument=name, allowed=allowed
             )
@@ -216,4 +216,7 @@ def unreadable(
 
 
 def _shown(value: object) -> str:
-    return f"{value!r:.80}"
+    try:
+        return repr(value)
+    except (RecursionError, ValueError):  # hundreds of levels, or thousands of digits
+        return f"{type(value).__name__} that is too large to be shown"

@@ -13,8 +13,8 @@ Canonical forms are compared, so the relation is an equivalence: reflexive, symm
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.tools.coercion import canonical_arguments
@@ -27,8 +27,9 @@ class CanonicalCall(NamedTuple):
     Attributes:
         name: The tool.
         arguments: Canonical arguments as JSON text; the text as received of a malformed call.
-        is_malformed: Whether the arguments could not be read. Such a call equals only one whose
-            text is the same to the letter.
+        is_malformed: Whether the arguments could not be read, or are too deep or too long to be
+            compared under the schema. Such a call equals only one with the same arguments to the
+            letter.
     """
 
     name: str
@@ -82,7 +83,29 @@ def calls_equal(
 def _canonical(call: ToolCall, parameters: JsonObject) -> CanonicalCall:
     if call.malformed is not None:
         return CanonicalCall(name=call.name, arguments=call.malformed, is_malformed=True)
-    arguments = canonical_arguments(call.arguments, parameters)
-    # Not RFC 8785: models do write NaN and integers beyond 2**53, and these must compare too.
-    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
+    try:
+        arguments = canonical_arguments(call.arguments, parameters)
+        # Not RFC 8785: models do write NaN and integers beyond 2**53, and these must compare too.
+        text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
+    except (RecursionError, ValueError):  # hundreds of levels, or an integer of thousands of digits
+        return CanonicalCall(
+            name=call.name, arguments=_spelled_out(call.arguments), is_malformed=True
+        )
     return CanonicalCall(name=call.name, arguments=text, is_malformed=False)
+
+
+def _spelled_out(value: Any) -> str:
+    """A text that only the same value has, however deep it is: containers with their lengths."""
+    parts: list[str] = []
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, Mapping):
+            parts.append(f"{{{len(item)}")
+            todo.extend(part for key in sorted(item, reverse=True) for part in (item[key], key))
+        elif isinstance(item, list | tuple):
+            parts.append(f"[{len(item)}")
+            todo.extend(reversed(item))
+        else:
+            parts.append(hex(item) if type(item) is int else json.dumps(item))
+    return " ".join(parts)

@@ -11,10 +11,11 @@ Every question gets right and wrong answers made from its gold (``bfcl_outputs.p
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,14 @@ from typing import Any
 from bfcl_outputs import Calls, Output, free_outputs, outputs
 from bfcl_upstream import Question, Said, Upstream, read_questions
 
+from agentkit.episodes import Episode, Turn
 from agentkit.evaluation.bfcl import CATEGORIES, load_bfcl
 from agentkit.evaluation.expectations import AllowedCalls
-from agentkit.evaluation.scoring import score_calls, upstream_name
+from agentkit.evaluation.scoring import upstream_name
 from agentkit.evaluation.task import Benchmark, Task
+from agentkit.evaluation.verifiers import Scene, verifier_for
 from agentkit.library import EpisodeFilter, open_store
-from agentkit.messages import ToolCall
+from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.metrics.allowed_values import gold_problems, match_allowed_values
 from agentkit.tools.definition import ToolDefinition
 
@@ -136,17 +139,15 @@ class Comparison:
         agreement = Agreement(category=category)
         for question in read_questions(self.data, category)[:limit]:
             agreement.items += 1
-            self._question(question, agreement, real.get(question.task_id, []))
+            asyncio.run(self._question(question, agreement, real.get(question.task_id, [])))
         return agreement
 
-    def _question(
+    async def _question(
         self, question: Question, agreement: Agreement, real: Iterable[Calls | None]
     ) -> None:
         task = self._tasks[question.task_id]
         definitions = self.definitions(task)
-        names = dict(
-            zip([one["name"] for one in question.function], task.offered, strict=False)
-        )
+        names = dict(zip([one["name"] for one in question.function], task.offered, strict=False))
         self._gold(question, task, definitions, agreement)
         made = (
             outputs(question.gold, question.function, language_of(task))
@@ -154,17 +155,18 @@ class Comparison:
             else free_outputs(question.function)
         )
         seen = [Output(kind="real", calls=calls) for calls in real]
+        gold_passed = upstream_gold = False
         for output in (*made, *seen):
             if not self._can_be_said(question, output):
                 agreement.unsayable += 1
                 continue
-            ours = score_calls(tool_calls(output.calls, names), task, definitions).exact
+            ours = await self._ours(task, definitions, tool_calls(output.calls, names))
             source = output.calls if output.source is None else output.source
             said = self.upstream.judge(question, decoded(source))
             agreement.passed += ours
-            if output.kind == "gold:first":
-                agreement.gold_passed += ours
-                agreement.upstream_gold += bool(said.valid)
+            if output.kind.startswith("gold:"):
+                gold_passed |= ours
+                upstream_gold |= bool(said.valid)
             different = said.valid is not ours
             agreement.add(
                 Difference(
@@ -177,6 +179,21 @@ class Comparison:
                 if different
                 else None
             )
+        agreement.gold_passed += gold_passed
+        agreement.upstream_gold += upstream_gold
+
+    async def _ours(
+        self, task: Task, definitions: Sequence[ToolDefinition], calls: Sequence[ToolCall]
+    ) -> bool:
+        """Our verdict, by the verifiers that ``agentkit eval`` judges episodes with."""
+        turn = Turn(message=AssistantMessage(tool_calls=tuple(calls)))
+        episode = Episode(episode_id="1", request=task.request, turns=(turn,))
+        scene = Scene(definitions=tuple(definitions))
+        verdicts = [await verifier_for(one, scene).verify(episode) for one in task.expects]
+        broken = [verdict for verdict in verdicts if verdict.fault == "checker_error"]
+        if broken:
+            raise RuntimeError(f"{task.task_id}: {broken[0].evidence[0]}")
+        return all(verdict.passed for verdict in verdicts)
 
     def _can_be_said(self, question: Question, output: Output) -> bool:
         """Whether upstream reads the source text of JSON values as just these values."""
@@ -221,12 +238,16 @@ class Comparison:
         calls = output.calls or ()
         if said.reason.startswith("parallel"):
             matched = match_allowed_values(
-                tool_calls(calls, names), task.gold, self.definitions(task),
+                tool_calls(calls, names),
+                task.gold,
+                self.definitions(task),
                 language=language_of(task),
             )
             ordered = tuple(calls[at] for _, at in matched.pairs)
             if matched.passed and self.upstream.judge(question, decoded(ordered)).valid:
                 return "upstream takes the first call that fits"
+        if output.calls is None:
+            return "arguments that can not be read count as a call where none is expected"
         if not output.is_json:
             return "a tuple, which no JSON call holds"
         if any(
@@ -287,7 +308,7 @@ def show(agreement: Agreement) -> None:
         f"{agreement.passed:6} right  gold {agreement.gold_passed}/{agreement.upstream_gold} "
         f"same on all outputs {same / max(agreement.items, 1):8.3%} of items, "
         f"{agreement.same_outputs:.4%} of outputs; upstream raised {agreement.raised}, "
-        f"no JSON {agreement.not_json}, no source text {agreement.unsayable}"
+        f"not JSON {agreement.not_json}, no source text {agreement.unsayable}"
     )
     for reason, count in agreement.classes.most_common():
         print(f"    {count:6} {reason}")

@@ -35,9 +35,7 @@ class Output:
     is_json: bool = True
 
 
-def outputs(
-    gold: Gold, functions: Sequence[Mapping[str, Any]], language: str
-) -> Iterator[Output]:
+def outputs(gold: Gold, functions: Sequence[Mapping[str, Any]], language: str) -> Iterator[Output]:
     """Every answer to one question."""
     schemas = {one["name"]: one["parameters"] for one in functions}
     rendered = {
@@ -57,7 +55,7 @@ def outputs(
     for changed in _one_argument(base, schemas):
         if language == "python" or all(type(one) is str for one in _values(changed.calls)):
             yield changed
-    yield Output(kind="malformed", calls=None)
+    yield Output(kind="malformed", calls=None, is_json=False)
 
 
 def free_outputs(functions: Sequence[Mapping[str, Any]]) -> Iterator[Output]:
@@ -68,7 +66,7 @@ def free_outputs(functions: Sequence[Mapping[str, Any]]) -> Iterator[Output]:
     yield Output(kind="call", calls=((name, {"x": 1}),))
     yield Output(kind="unknown tool", calls=(("no_such_tool", {"x": None}),))
     yield Output(kind="two calls", calls=((name, {}), (name, {})))
-    yield Output(kind="malformed", calls=None)
+    yield Output(kind="malformed", calls=None, is_json=False)
 
 
 def _native(gold: Gold, schemas: Mapping[str, Any], language: str) -> Iterator[Output]:
@@ -150,21 +148,20 @@ def source_text(value: Any, schema: Mapping[str, Any], language: str) -> str:
     """A JSON value as upstream's Java or JavaScript reader takes it."""
     kind, item = schema.get("type", "any"), schema.get("items", {}).get("type", "any")
     if isinstance(value, list | tuple):
-        parts = [_element(one, item, language, kind) for one in value]
-        if language == "javascript":
-            return f"[{', '.join(parts)}]"
-        if kind == "Array":
-            return f"new {item}[]{{{', '.join(parts)}}}"
-        return f"new ArrayList<>(Arrays.asList({', '.join(parts)}))"
+        parts = ", ".join(_element(one, item, language, kind) for one in value)
+        java = f"new {item}[]{{{parts}}}" if kind == "Array" else _array_list(parts)
+        return f"[{parts}]" if language == "javascript" else java
     if isinstance(value, Mapping):
         members = {key: _element(one, "", language, "") for key, one in value.items()}
         if language == "javascript":
             return "{" + ", ".join(f"{key}: {one}" for key, one in members.items()) + "}"
         puts = " ".join(f'put("{key}", {one});' for key, one in members.items())
         return f"new HashMap<String, Object>() {{{{ {puts} }}}}"
-    if isinstance(value, str):
-        return value
-    return _number(value, kind)
+    return value if isinstance(value, str) else _number(value, kind)
+
+
+def _array_list(parts: str) -> str:
+    return f"new ArrayList<>(Arrays.asList({parts}))" if parts else "new ArrayList<>()"
 
 
 def _element(value: Any, item: str, language: str, outer: str) -> str:
@@ -246,6 +243,7 @@ def _changed_values(value: Any) -> Iterator[tuple[str, Any]]:
         yield from _changed_objects(value)
 
 
+_LOOK_ALIKES = str.maketrans("aeocAEO", "\u0430\u0435\u043e\u0441\u0410\u0415\u041e")
 _CHANGES: Mapping[str, Callable[[Any], Any]] = {
     "int:as float": float,
     "int:plus one": lambda value: value + 1,
@@ -270,14 +268,14 @@ _CHANGES: Mapping[str, Callable[[Any], Any]] = {
     "str:line break": lambda value: f"{value}\n",
     "str:first letter less": lambda value: value[1:],
     "str:last letter less": lambda value: value[:-1],
-    "str:cyrillic look-alikes": lambda value: value.translate(str.maketrans("aeocAEO", "аеосАЕО")),
+    "str:cyrillic look-alikes": lambda value: value.translate(_LOOK_ALIKES),
     "str:full width": lambda value: "".join(
         chr(ord(sign) + 0xFEE0) if "!" <= sign <= "~" else sign for sign in value
     ),
-    "str:dotted capital i": lambda value: value.replace("i", "İ").replace("ss", "ß"),
-    "str:hyphen for minus": lambda value: value.replace("-", "‐").replace(" ", "\u00a0"),
+    "str:dotted capital i": lambda value: value.replace("i", "\u0130").replace("ss", "\u00df"),
+    "str:hyphen for minus": lambda value: value.replace("-", "\u2010").replace(" ", "\u00a0"),
     "str:combining": lambda value: f"{value}\u0301",
-    "str:zero width": lambda value: "\u200b".join(value),
+    "str:zero width": "\u200b".join,
     "str:half a surrogate pair": lambda value: f"{value}\ud800",
     "str:number in it": lambda value: float(value) if _is_number(value) else 7,
     "str:split": lambda value: value.split(),

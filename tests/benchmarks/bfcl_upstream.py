@@ -66,7 +66,8 @@ class Upstream:
             vars(models)["MODEL_CONFIG_MAPPING"] = {_MODEL: plain}
             sys.modules[_MODELS] = models
             if importlib.util.find_spec("filelock") is None:
-                sys.modules["filelock"] = types.SimpleNamespace(FileLock=None)
+                sys.modules["filelock"] = types.ModuleType("filelock")
+                vars(sys.modules["filelock"])["FileLock"] = None
             self._checker = importlib.import_module(
                 "bfcl_eval.eval_checker.ast_eval.ast_checker"
             ).ast_checker
