@@ -15,7 +15,6 @@ from agentkit.evaluation.verifiers.made_calls import MadeCalls
 from agentkit.evaluation.verifiers.numbers_in_text import final_number
 from agentkit.evaluation.verifiers.state import state_differences
 from agentkit.evaluation.verifiers.verdicts import clipped, faulty, judged, shown
-from agentkit.messages import ToolResult
 from agentkit.metrics.data_flow import (
     DataFlowMatch,
     ExecutedCall,
@@ -74,16 +73,19 @@ class DataFlowVerifier:
     def _compared(self, episode: Episode) -> tuple[MadeCalls, DataFlowMatch]:
         """The calls that count, and how they compare."""
         made, gold = MadeCalls.of(episode), self._expected.calls
-        results = _results(episode)
-        worked = [at for at, result in enumerate(results) if result and result.status == "ok"]
-        if not worked:
+        run = {
+            at: result
+            for at, result in enumerate(made.results)
+            if result is not None and result.status == "ok"
+        }
+        if not run:
             return made, compare_data_flow(made.calls, gold, self._definitions)
-        run = made.only(worked)
+        worked = made.only(tuple(run))
         executed = [
-            ExecutedCall(name=call.name, arguments=call.arguments, result=_value(results[at]))
-            for call, at in zip(run.calls, worked, strict=True)
+            ExecutedCall(name=call.name, arguments=call.arguments, result=result.value)
+            for call, result in zip(worked.calls, run.values(), strict=True)
         ]
-        return run, compare_executed_flow(executed, gold, self._definitions)
+        return worked, compare_executed_flow(executed, gold, self._definitions)
 
     def _differences(self, made: MadeCalls, match: DataFlowMatch) -> Iterator[Evidence]:
         for problem in match.problems:
@@ -97,19 +99,6 @@ class DataFlowVerifier:
         if not match.is_full and not found and not match.problems:
             message = "the calls are the gold ones, but results flow between others of them"
             yield Evidence(kind="wrong_value", message=message)
-
-
-def _results(episode: Episode) -> list[ToolResult | None]:
-    """For each call of the episode its result; ids tell them apart within one turn."""
-    found: list[ToolResult | None] = []
-    for turn in episode.turns:
-        by_id = {result.call_id: result for result in turn.results}
-        found += [by_id.get(call.call_id) for call in turn.message.tool_calls]
-    return found
-
-
-def _value(result: ToolResult | None) -> Any:
-    return None if result is None else result.value
 
 
 def _answer_evidence(episode: Episode, expected: Any) -> Iterator[Evidence]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentkit.episodes import Episode, Verdict, Verifier
-from agentkit.evaluation.verifiers.verdicts import described, faulty, shown
+from agentkit.evaluation.verifiers.verdicts import described, faulty, shown, storable
 
 
 def guarded(verifier: Verifier) -> Verifier:
@@ -13,7 +13,8 @@ def guarded(verifier: Verifier) -> Verifier:
 
     One episode that a verifier can not cope with must not end the evaluation of a thousand others.
     What the verifier raises becomes a ``checker_error`` with the exception's type and text; so
-    does an answer that is no verdict. Cancellation passes through.
+    does an answer that is no verdict. Cancellation passes through. Values in evidence that JSON can
+    not hold, or that are very large, are kept as text, so that every verdict can be stored.
 
     Args:
         verifier: Any verifier; one that is guarded already is returned as it is.
@@ -60,4 +61,5 @@ class _Guarded:
             return faulty(self.name, "checker_error", reason)
         if verdict.fault is not None and verdict.passed:
             return replace(verdict, passed=False)
-        return verdict if verdict.verifier else replace(verdict, verifier=self.name)
+        kept = tuple(map(storable, verdict.evidence))
+        return replace(verdict, evidence=kept, verifier=verdict.verifier or self.name)

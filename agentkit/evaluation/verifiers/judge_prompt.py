@@ -40,7 +40,7 @@ each entry is {{"reason": one short sentence, "judgement": "met", "not_met" or "
 _AGAIN = """\
 That could not be read: {problem}. Answer again, with the JSON object alone."""
 
-_FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
+_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)```", re.DOTALL)
 _LONGEST_TEXT = 20_000
 _LONGEST_VALUE = 2_000
 _MARK_DIGITS = 20

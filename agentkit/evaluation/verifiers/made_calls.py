@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from agentkit.episodes import Episode, Evidence
-from agentkit.messages import ToolCall
+from agentkit.agent.search import SEARCH_TOOL
+from agentkit.episodes import Episode, Evidence, Turn
+from agentkit.messages import ToolCall, ToolResult
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -14,32 +15,37 @@ class MadeCalls:
     """The calls of all turns of an episode, under ids that are unique.
 
     Models may use an id twice in one conversation. Here each call goes by its position, so that a
-    finding about it can be put where it belongs.
+    finding about it can be put where it belongs. Searches for tools (``search_tools``) are left
+    out: they are part of how tools are offered, and no gold answer knows of them.
 
     Attributes:
         calls: The calls in order, their ids replaced by their positions.
         turns: The turn of each.
         ids: The id that the model gave to each.
+        results: What came of each; None where there is no result.
         broke_off: How the run ended, when that was not the model's doing; empty otherwise.
     """
 
     calls: tuple[ToolCall, ...]
     turns: tuple[int, ...]
     ids: tuple[str, ...]
+    results: tuple[ToolResult | None, ...] = ()
     broke_off: str = ""
 
     @classmethod
     def of(cls, episode: Episode) -> MadeCalls:
         """The calls of an episode."""
         made = [
-            (turn, call)
+            (turn, call, result)
             for turn, step in enumerate(episode.turns)
-            for call in step.message.tool_calls
+            for call, result in _answered(step)
+            if not (step.searches and call.name == SEARCH_TOOL)
         ]
         return cls(
-            calls=tuple(replace(call, call_id=str(at)) for at, (_, call) in enumerate(made)),
-            turns=tuple(turn for turn, _ in made),
-            ids=tuple(call.call_id for _, call in made),
+            calls=tuple(replace(call, call_id=str(at)) for at, (_, call, _) in enumerate(made)),
+            turns=tuple(turn for turn, _, _ in made),
+            ids=tuple(call.call_id for _, call, _ in made),
+            results=tuple(result for _, _, result in made),
             broke_off=_broke_off(episode),
         )
 
@@ -74,6 +80,16 @@ def share(matched: int, gold: int, made: MadeCalls) -> float:
     """How many of the calls are right, of those that should be and of those that are."""
     most = max(gold, len(made.calls))
     return matched / most if most else float(made.is_answer)
+
+
+def _answered(turn: Turn) -> Iterator[tuple[ToolCall, ToolResult | None]]:
+    """Each call of a turn with its result; both stand in one order, unless results are missing."""
+    calls, results = turn.message.tool_calls, turn.results
+    if len(calls) == len(results):
+        yield from zip(calls, results, strict=True)
+    else:
+        by_id = {result.call_id: result for result in results}
+        yield from ((call, by_id.get(call.call_id)) for call in calls)
 
 
 def _broke_off(episode: Episode) -> str:

@@ -25,7 +25,7 @@ _NO_ASCII = re.compile(r"[^\x00-\x7f]")
 _RAISED = re.compile(r"[⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _LATEX = re.compile(r"\\(?:[,!; ]|left|right)")
 _LATEX_WORDS = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}")
-_LATEX_FRACTION = re.compile(r"(\d?)\s*\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
+_LATEX_FRACTION = re.compile(r"\\[dt]?frac *\{([^{}]*)\} *\{([^{}]*)\}")
 _LATEX_TIMES = re.compile(r"\\(?:times|cdot)\b")
 _LATEX_COMMA = re.compile(r"\{,\}")
 _LATEX_ESCAPED = re.compile(r"\\([$%])")
@@ -51,8 +51,8 @@ _NUMBER = re.compile(
     """,
     re.VERBOSE,
 )
-_MARKED = re.compile(r"^\s*####\s*(?P<rest>.*)$", re.MULTILINE)
-_UNIT = re.compile(r"\s*[\w%°²³$€£]{0,20}(?:\s[\w%]{1,20})?\s*\.?\s*")
+_MARKED = re.compile(r"^[ \t]*####[ \t]*(?P<rest>.*)$", re.MULTILINE)
+_UNIT = re.compile(r" ?[\w%$€£]{0,20}(?: [\w%]{1,20})?\.?")
 _BOXED = re.compile(r"\\boxed\s*\{")
 
 
@@ -92,8 +92,9 @@ def final_number(text: str) -> NumberInText | None:
     """
     plain = _plain(text)
     for marked in reversed(list(_MARKED.finditer(plain))):
-        number = _NUMBER.match(marked["rest"])
-        if number is not None and _UNIT.fullmatch(marked["rest"], number.end()):
+        rest = marked["rest"].rstrip()
+        number = _NUMBER.match(rest)
+        if number is not None and _UNIT.fullmatch(rest, number.end()):
             return _read(number)
     boxes = list(_BOXED.finditer(plain))
     if boxes:
@@ -176,8 +177,8 @@ def _plain(text: str) -> str:
 
 def _fraction(latex: re.Match[str]) -> str:
     """A fraction as text, apart from a whole number before it."""
-    whole, over, under = latex.groups()
-    return f"{whole} {over}/{under}" if whole else f"{over}/{under}"
+    gap = " " if latex.string[latex.start() - 1 : latex.start()].isdigit() else ""
+    return f"{gap}{latex[1]}/{latex[2]}"
 
 
 def _ascii(sign: str) -> str:

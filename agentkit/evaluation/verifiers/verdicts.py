@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from agentkit.episodes import Evidence, Fault, Verdict
 from agentkit.messages import JsonObject
 
 _LONGEST = 2_000
+_MARGIN = 100
 
 
 def judged(
@@ -64,6 +67,26 @@ def faulty(
         metrics=metrics or {},
         details=details or {},
     )
+
+
+def storable(evidence: Evidence) -> Evidence:
+    """Evidence whose values are JSON data of a reasonable size: others are shown as text."""
+    expected, actual = _storable(evidence.expected), _storable(evidence.actual)
+    if expected is evidence.expected and actual is evidence.actual:
+        return evidence
+    return replace(evidence, expected=expected, actual=actual)
+
+
+def _storable(value: Any) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return value if len(value) <= _LONGEST + _MARGIN else clipped(value)
+    try:
+        text = json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return shown(value)
+    return value if len(text) <= _LONGEST else clipped(text)
 
 
 def clipped(text: str, longest: int = _LONGEST) -> str:

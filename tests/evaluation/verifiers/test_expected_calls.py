@@ -7,8 +7,10 @@ import math
 import pytest
 
 from agentkit import ToolDefinition
+from agentkit.episodes import Episode, RetrievalTrace, Turn
 from agentkit.evaluation import AllowedCalls, AnyCall, ExactCalls, GoldCall, NoCall
 from agentkit.evaluation.verifiers import Scene, verifier_for
+from agentkit.messages import AssistantMessage
 from agentkit.metrics import AllowedCall
 
 LAMP = ToolDefinition.from_schema(
@@ -233,3 +235,18 @@ async def test_calls_of_unknown_tools_are_judged(judge, episode, call):
     gold = ExactCalls(calls=(GoldCall(name="tide_table", arguments={"harbour": "Aker"}),))
     for expects in (AllowedCalls(calls=(AKER,)), gold):
         assert [one.kind for one in (await judge(expects, made)).evidence] == ["wrong_tool"]
+
+
+async def test_searches_for_tools_are_no_calls(judge, call):
+    """Asking for more tools is part of how they are offered, not of what is done with them."""
+    search = call("search_tools", query="lamps")
+    trace = RetrievalTrace(query="lamps", shortlist=(), offered=())
+    made = Episode(
+        episode_id="1",
+        request="",
+        turns=(Turn(message=AssistantMessage(tool_calls=(search,)), searches=(trace,)),),
+        output="There is none.",
+    )
+    assert (await judge(NoCall(), made)).passed
+    assert not (await judge(AnyCall(), made)).passed
+    assert (await judge(ExactCalls(calls=()), made)).passed

@@ -201,7 +201,7 @@ DATA = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
     ),
-    max_leaves=10,
+    max_leaves=6,
 )
 
 
@@ -218,7 +218,10 @@ def test_differences_do_not_depend_on_the_direction(a, b):
     assert bool(list(state_differences(a, b))) == bool(list(state_differences(b, a)))
 
 
-@given(st.dictionaries(st.text(max_size=2), DATA), st.dictionaries(st.text(max_size=2), DATA))
+@given(
+    st.dictionaries(st.text(max_size=2), DATA, max_size=3),
+    st.dictionaries(st.text(max_size=2), DATA, max_size=3),
+)
 def test_parts_that_are_not_named_are_free(named, others):
     """A state with further keys still holds its part."""
     assert list(state_differences({**others, **named}, named, is_partial=True)) == []

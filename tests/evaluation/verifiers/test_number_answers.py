@@ -38,6 +38,7 @@ READ = [
     ("\u00be", "0.75"),
     (r"\frac{3}{4}", "0.75"),
     (r"1\frac{1}{2}", "1.5"),
+    (r"1 \frac{1}{2}", "1.5"),
     (r"-\dfrac{3}{4}", "-0.75"),
     ("1.5e3", "1500"),
     ("1.5E-3", "0.0015"),
@@ -149,6 +150,14 @@ def test_no_text_breaks_the_reader(text):
     """Any text gives a number or none, never an exception."""
     number = final_number(text)
     assert number is None or isinstance(number.value, Fraction)
+
+
+@pytest.mark.parametrize(
+    "text", [" ", "\n", "#### 5 x\n", "\\frac{", "1 ", "1,234", "5 x 10^", "\\boxed{", "-", "{"]
+)
+def test_long_answers_are_read_in_linear_time(text):
+    """No run of one sign makes the patterns go back and forth; the test's time limit would tell."""
+    final_number(text * (200_000 // len(text)))
 
 
 async def test_a_right_answer_passes(verdict):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import time
 
@@ -185,6 +186,19 @@ async def test_a_fault_never_passes(episode):
         episode()
     )
     assert not verdict.passed
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), {1, 2}, 10**5000, "x" * 10**6, [0] * 10**5],
+    ids=lambda one: type(one).__name__,
+)
+async def test_evidence_can_always_be_stored(episode, value):
+    """Values that JSON can not hold, and very large ones, are shown as text."""
+    finding = Evidence(kind="other", message="No.", expected=value, actual=value)
+    verdict = await guarded(Says(Verdict(passed=False, evidence=(finding,)))).verify(episode())
+    assert verdict.fault is None
+    assert len(json.dumps(verdict.to_json())) < 10_000
 
 
 def test_a_guarded_verifier_is_guarded_once():

@@ -84,19 +84,30 @@ def _first_program(readings: list[str]) -> str | SyntaxError:
 def _limit(limits: dict[str, int]) -> None:
     import resource
 
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (limits["cpu_seconds"], limits["cpu_seconds"] + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (limits["memory_bytes"], limits["memory_bytes"]))
+    seconds = limits["cpu_seconds"]
+    _lower(resource.RLIMIT_CORE, 0, 0)
+    _lower(resource.RLIMIT_CPU, seconds, seconds + 1)
+    _lower(resource.RLIMIT_AS, limits["memory_bytes"], limits["memory_bytes"])
+
+
+def _lower(kind: int, soft: int, hard: int) -> None:
+    """Set a limit, but not above one that the system has set already."""
+    import resource
+
+    most = resource.getrlimit(kind)[1]
+    if most != resource.RLIM_INFINITY:
+        soft, hard = min(soft, most), min(hard, most)
+    resource.setrlimit(kind, (soft, hard))
 
 
 def _confine(file_bytes: int) -> list[str]:
     import resource
 
-    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+    _lower(resource.RLIMIT_FSIZE, file_bytes, file_bytes)
     module = runpy.run_path(str(Path(__file__).with_name("confinement.py")))
     granted: list[str] = module["confine"](str(Path.cwd()) if file_bytes else None)
     if "processes and network" not in granted:
-        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))  # no process or thread beside this one
+        _lower(resource.RLIMIT_NPROC, 0, 0)  # no process or thread beside this one
     return granted
 
 
