@@ -118,6 +118,7 @@ class BfclEnvironment:
     start: JsonObject
     _instances: dict[str, object] = field(init=False)
     _owners: dict[str, str] = field(init=False)
+    _tools: tuple[Tool, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         self._instances = {
@@ -128,6 +129,11 @@ class BfclEnvironment:
             for name in self._instances
             for definition in self.worlds.simulators[name].definitions
         }
+        self._tools = tuple(
+            Tool(definition=definition, function=self._bound(definition.name), is_async=True)
+            for name in self._instances
+            for definition in self.worlds.simulators[name].definitions
+        )
 
     def tools(self) -> Sequence[Tool]:
         """The tools of all simulators, bound to this attempt's instances.
@@ -136,11 +142,7 @@ class BfclEnvironment:
         say so to an executor (each writes), and since a call takes microseconds it is made without
         a thread of its own, so that none overtakes another under other definitions either.
         """
-        return [
-            Tool(definition=definition, function=self._bound(definition.name), is_async=True)
-            for name in self._instances
-            for definition in self.worlds.simulators[name].definitions
-        ]
+        return self._tools
 
     def state(self) -> JsonObject:
         """The public attributes of each simulator, by class."""
