@@ -1,28 +1,39 @@
 """Calls against lists of allowed values, the way the Berkeley leaderboard (BFCL) judges them.
 
 A gold call names a tool and, for each argument, the values that are right. The rules are those of
-BFCL's AST checker for Python (Patil et al., "The Berkeley Function Calling Leaderboard", ICML
-2025; package ``bfcl_eval`` 2026.3.23), stated here in full:
+BFCL's AST checker (Patil et al., "The Berkeley Function Calling Leaderboard", ICML 2025; package
+``bfcl_eval`` 2026.3.23), stated here in full:
 
 * A value must be of the declared type to begin with; an integer is taken for a number, a number
   is not taken for an integer, nothing else is converted. A parameter without a declared type
-  expects a string. A value of another type still counts when the allowed values are of that type.
+  expects a string. A value of another type still counts when it is of the type of the first
+  allowed value: gold names a variable, say, where a number is declared. It is then compared to the
+  letter, and so is every value when the first allowed one is not of the declared type.
 * Strings are equal when they are so without spaces, without the signs ``, . / - _ * ^``, without
   case, and with both kinds of quotes taken for one.
 * Lists are equal element by element, in order. An element must be of the declared item type, or
-  of the type that the allowed elements have; here an integer is not taken for a number.
-* For an object, the allowed values of each key are listed again inside it; lists of objects are
-  compared one by one.
-* ``""`` among the allowed values means that the argument, or the key, may be left out. All others
-  must be given, whatever the schema says, and nothing else may be given.
+  of the type that the first allowed element has; here an integer is not taken for a number.
+* For an object, the allowed values of each key are listed again inside it, and a key that gold
+  does not have may not be given; lists of objects are compared one by one. Further down, values
+  are compared to the letter.
+* ``""`` among the allowed values means that the argument, or the key, may be left out; an argument
+  that the schema requires may not. All others must be given, and nothing else may be. Where a list
+  may be left out, an empty one is right too.
 * Several calls match in any order.
+* In the Java and JavaScript categories, text is read as source text by the declared type first
+  (``agentkit.metrics.foreign_values``).
 
-One thing is better than upstream: calls are assigned to gold calls so that as many as possible
-match, where upstream takes the first that fits and may then fail the rest. Verdicts therefore do
-not depend on the order in which a model wrote parallel calls.
+Where upstream's verdict would be an accident, ours is another one:
 
-BFCL's Java and JavaScript categories, whose answers are source text in those languages, are not
-covered.
+* Calls are assigned to gold calls so that as many as possible match, where upstream takes the
+  first that fits and may then fail the rest. Verdicts therefore do not depend on the order in
+  which a model wrote parallel calls.
+* Gold that no call could match (``gold_problems``) is told apart from a wrong answer.
+* A single option that is not in a list is that option; upstream takes the letters of a text.
+* Tuples count as lists, and nothing raises: an integer beyond any float is a wrong type where a
+  number is declared.
+
+``docs/bfcl-checker.md`` tells how often that happens.
 """
 
 from __future__ import annotations
