@@ -26,7 +26,7 @@ from agentkit.evaluation.results.markdown import report_markdown
 from agentkit.evaluation.results.page import report_html
 from agentkit.evaluation.results.records import EvaluationReport
 from agentkit.evaluation.results.summary import summarise
-from agentkit.evaluation.running.evaluate import RunOutcome, evaluate
+from agentkit.evaluation.running.evaluation import RunOutcome, evaluate
 from agentkit.evaluation.running.replaying import RecordedAnswers
 from agentkit.evaluation.running.resuming import episodes_of_run
 from agentkit.evaluation.running.settings import (
@@ -134,10 +134,18 @@ Benchmarks:
     show_default=True,
     help="How the model looks over its calls.",
 )
-@click.option("--max-refinements", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option(
+    "--max-refinements",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=5,
+    show_default=True,
+    help="Most rounds of refinement.",
+)
 @click.option(
     "--attempts",
     type=click.IntRange(min=1),
+    metavar="N",
     default=1,
     show_default=True,
     help="How often each task is tried, for pass@k and pass^k.",
@@ -149,9 +157,26 @@ Benchmarks:
     show_default=True,
     help="Whether the model may or must call a tool.",
 )
-@click.option("--temperature", type=float, default=0.0, show_default=True)
-@click.option("--max-tokens", type=click.IntRange(min=1), help="Longest answer.")
-@click.option("--max-steps", type=click.IntRange(min=1), help="Model turns per request.")
+@click.option(
+    "--temperature",
+    type=float,
+    metavar="X",
+    default=0.0,
+    show_default=True,
+    help="Of sampling; 0 is greedy decoding.",
+)
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Longest answer. [default: the model's own]",
+)
+@click.option(
+    "--max-steps",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Model turns for each request. [default: 1; 20 where tools are run]",
+)
 @click.option("--judge", metavar="NAME", help="The model that judges tasks with a rubric.")
 @click.option(
     "--answers",
@@ -161,6 +186,7 @@ Benchmarks:
 @click.option(
     "--concurrency",
     type=click.IntRange(min=1),
+    metavar="N",
     help="Attempts at the same time. [default: 1 for local models, 8 for others]",
 )
 @click.option(

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from agentkit import open_store
 from agentkit.evaluation.benchmarks import load_benchmark
-from agentkit.evaluation.running.evaluate import evaluate
+from agentkit.evaluation.running import evaluate
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.models.base import ModelRequest
 from agentkit.testing import FunctionModel

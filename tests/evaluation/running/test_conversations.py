@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agentkit.evaluation import FinalState
 from agentkit.evaluation.running.attempt import is_passed
-from agentkit.evaluation.running.evaluate import evaluate
+from agentkit.evaluation.running.evaluation import evaluate
 from agentkit.evaluation.running.settings import EvaluationSettings
 from agentkit.messages import ToolCall, ToolMessage, UserMessage
 from agentkit.testing import FunctionModel, ScriptedModel

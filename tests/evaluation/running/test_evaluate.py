@@ -13,7 +13,7 @@ from agentkit import Library, Tool, ToolDefinition
 from agentkit.episodes import Diagnosis
 from agentkit.errors import UsageError
 from agentkit.evaluation import AllowedCalls, Benchmark, Task
-from agentkit.evaluation.running.evaluate import evaluate
+from agentkit.evaluation.running.evaluation import evaluate
 from agentkit.evaluation.running.settings import EvaluationSettings
 from agentkit.messages import ToolCall, UserMessage
 from agentkit.metrics import AllowedCall

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from agentkit.evaluation import AllowedCalls
-from agentkit.evaluation.running.evaluate import evaluate
+from agentkit.evaluation.running.evaluation import evaluate
 from agentkit.evaluation.running.replaying import RecordedAnswers
 from agentkit.evaluation.running.settings import EvaluationSettings
 from agentkit.messages import ToolCall, ToolMessage

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit.errors import ModelConnectionError, ModelStatusError, RunError, UsageError
-from agentkit.evaluation.running.evaluate import MOST_FAILURES, evaluate
+from agentkit.evaluation.running.evaluation import MOST_FAILURES, evaluate
 from agentkit.evaluation.running.settings import EvaluationSettings
 from agentkit.testing import FunctionModel
 
