@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, cast
 
 from agentkit.errors import UsageError
+from agentkit.evaluation.benchmarks.json_lines import as_json_value
 from agentkit.evaluation.task import Environment, Task
 from agentkit.messages import JsonObject
 from agentkit.tools.sources.python_place import import_place
@@ -56,6 +57,29 @@ def with_tools(tools: Iterable[Tool]) -> EnvironmentFactory:
         return ToolsEnvironment(given)
 
     return made
+
+
+def tools_of(environment: EnvironmentFactory, task: Task) -> tuple[Tool, ...]:
+    """The tools of the world of a task, which is made to look at it and then thrown away.
+
+    Raises:
+        UsageError: Making it fails, or what it gives can not be offered or judged.
+    """
+    try:
+        world = environment(task)
+        tools = tuple(world.tools())
+        as_json_value(world.state())
+    except Exception as error:
+        raise UsageError(
+            f"the environment does not take the task {task.task_id!r} "
+            f"({type(error).__name__}: {error})"
+        ) from error
+    for one in tools:
+        if not isinstance(one, Tool):
+            raise UsageError(
+                f"the environment gives {one!r:.80} as a tool; make it one with tool(...)"
+            )
+    return tools
 
 
 def environment_from(target: str) -> EnvironmentFactory:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
 from typing import Any, ClassVar, Literal, TypeAlias, assert_never
 
 from agentkit.evaluation.benchmarks.checked_records import STRICT, RecordError, checked
@@ -28,6 +27,7 @@ from agentkit.evaluation.expectations import (
     Rubric,
     TextAnswer,
 )
+from agentkit.evaluation.verifiers.numbers_in_text import read_number
 from agentkit.metrics import AllowedCall
 
 
@@ -203,11 +203,7 @@ def _state(value: Any, where: str) -> Iterator[Expectation]:
 def _number(value: Any, where: str) -> Iterator[Expectation]:
     record = checked(_Number, _long(value, "value"), where)
     text = str(record.value).strip()
-    try:
-        known = Decimal(text.replace(",", "")).is_finite()
-    except InvalidOperation:
-        known = False
-    if not known or not 0 <= record.tolerance < 1:
+    if read_number(text) is None or not 0 <= record.tolerance < 1:
         raise RecordError(
             f"{where}: expected a number, and a tolerance from 0 to below 1; got {value!r:.60}"
         )

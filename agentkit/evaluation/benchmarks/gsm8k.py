@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentkit.evaluation.benchmarks.checked_records import RecordError, checked
-from agentkit.evaluation.benchmarks.environments import EnvironmentFactory
+from agentkit.evaluation.benchmarks.environments import EnvironmentFactory, tools_of
 from agentkit.evaluation.benchmarks.expectation_forms import expectations_from_json
 from agentkit.evaluation.benchmarks.json_lines import JsonLine
 from agentkit.evaluation.benchmarks.problem_files import file_in, read_problems
@@ -39,6 +39,7 @@ def gsm8k_benchmark(path: Path, *, environment: EnvironmentFactory | None = None
 
     Raises:
         DatasetError: There is no such file, or no row in it is a problem of GSM8K.
+        UsageError: The environment does not take a problem.
     """
     file = file_in(path, FILES, "give a file of GSM8K")
     tasks, left_out = read_problems(
@@ -46,7 +47,7 @@ def gsm8k_benchmark(path: Path, *, environment: EnvironmentFactory | None = None
     )
     if environment is None:
         return Benchmark(name="GSM8K", tasks=tasks, left_out=left_out)
-    definitions = tuple(tool.definition for tool in environment(tasks[0]).tools())
+    definitions = tuple(tool.definition for tool in tools_of(environment, tasks[0]))
     offered = tuple(definition.name for definition in definitions)
     return Benchmark(
         name="GSM8K with tools",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import Lock
 from typing import Any
 
 from agentkit.errors import ModelRetry
@@ -36,6 +37,7 @@ class RecordedWorld:
         self._records: dict[CanonicalCall, list[int]] = {}
         self._trajectory = trajectory
         self._answered: set[int] = set()
+        self._lock = Lock()
         for at, step in enumerate(trajectory.steps):
             key = self._key(step.tool, trajectory.arguments(at))
             self._records.setdefault(key, []).append(at)
@@ -62,8 +64,9 @@ class RecordedWorld:
         records = self._records.get(self._key(name, arguments))
         if records is None:
             raise ModelRetry(NOT_RECORDED)
-        at = next((one for one in records if one not in self._answered), records[-1])
-        self._answered.add(at)
+        with self._lock:  # calls of one message run at the same time, each in a thread
+            at = next((one for one in records if one not in self._answered), records[-1])
+            self._answered.add(at)
         return self._trajectory.steps[at].result
 
     def _key(self, name: str, arguments: Mapping[str, Any]) -> CanonicalCall:

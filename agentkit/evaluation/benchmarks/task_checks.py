@@ -1,7 +1,8 @@
 """Whether a task can be asked and judged with the tools that there are.
 
-A gold call that the tool's own schema refuses can never be made: the runtime refuses it as well.
-Such a task would count every agent as wrong, so it is left out, with the reason.
+A gold call that the tool's own schema refuses is a contradiction: the runtime refuses such a call,
+so an agent that keeps to the schema is counted as wrong. Most often it is a slip in the task, which
+is therefore left out, with the reason.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ def _gold_problems(
             yield f"the gold call {call.name}: {unknown_tool(call.name, definitions)}"
         elif call.name not in callable_here:
             yield f"the gold call {call.name}: the task does not offer this tool"
+        elif isinstance(expectation, AllowedCalls) and expectation.language != "python":
+            continue  # the values are source text of that language
         elif isinstance(call, GoldCall):
             yield from (
                 f"the gold call {call.name}: {why}" for why in gold_call_problems(call, definition)
@@ -123,12 +126,12 @@ def _never(call: AllowedCall, definition: ToolDefinition) -> Iterator[str]:
         if not any(value != "" for value in call.allowed.get(name, ())):
             yield f"the required argument {name!r} has no allowed value"
     for name, values in call.allowed.items():
-        schema = definition.signature.properties.get(name)
-        given = [value for value in values if value != ""]
-        if schema is None or not given or any(map(_holds_object, given)):
+        if name not in definition.signature.properties or "" in values:
+            continue  # it may be left out
+        if any(map(_holds_object, values)):
             continue  # inside objects, allowed values are lists again
-        reasons = [_first_fault(definition, name, value) for value in given]
-        if all(reasons):
+        reasons = [_first_fault(definition, name, value) for value in values]
+        if reasons and all(reasons):
             yield f"{reasons[0]}, and no other allowed value is better"
 
 

@@ -12,7 +12,11 @@ from pathlib import Path
 
 from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation.benchmarks.checked_records import RecordError
-from agentkit.evaluation.benchmarks.environments import EnvironmentFactory, with_tools
+from agentkit.evaluation.benchmarks.environments import (
+    EnvironmentFactory,
+    tools_of,
+    with_tools,
+)
 from agentkit.evaluation.benchmarks.json_lines import JsonLine, as_json_value, read_json_lines
 from agentkit.evaluation.benchmarks.task_checks import task_problems
 from agentkit.evaluation.benchmarks.task_records import (
@@ -161,18 +165,7 @@ class _Reading:
 
 
 def _tools_of(environment: EnvironmentFactory, task: Task) -> tuple[Tool, ...]:
-    """The tools of a task's world, which is made for it."""
     try:
-        world = environment(task)
-        tools = tuple(world.tools())
-        as_json_value(world.state())
-    except Exception as error:
-        raise RecordError(
-            f"the environment does not take this task ({type(error).__name__}: {error})"
-        ) from error
-    for one in tools:
-        if not isinstance(one, Tool):
-            raise RecordError(
-                f"the environment gives {one!r:.80} as a tool; make it one with tool(...)"
-            )
-    return tools
+        return tools_of(environment, task)
+    except UsageError as error:
+        raise RecordError(str(error)) from error

@@ -102,6 +102,7 @@ def test_what_is_no_task(write, row, tools, fields, reason):
         ({"no_call": 1}, "expects.no_call: expected true, got 1"),
         ({"number": "many"}, "expects.number: expected a number"),
         ({"number": True}, "expects.number"),
+        ({"number": "1,0,0"}, "expects.number: expected a number"),
         ({"number": {"value": 1, "tolerance": -1}}, "a tolerance from 0 to below 1"),
         ({"text": ""}, "expects.text: the text is empty"),
         ({"contains": []}, "expects.contains: the text is empty"),
@@ -150,7 +151,8 @@ def test_gold_that_no_valid_call_meets(write, row, tools, expects, reason):
     "expects",
     [
         {"calls": [{"name": "add", "arguments": {"a": "2", "b": "2.5"}}]},
-        {"allowed": [{"name": "add", "arguments": {"a": ["x", 2], "b": [""]}}]},
+        {"allowed": [{"name": "add", "arguments": {"a": ["x", 2], "b": ["x", ""]}}]},
+        {"allowed": {"calls": [{"name": "add", "arguments": {"a": ["0x1"]}}], "language": "java"}},
         {
             "flow": [
                 {"name": "add", "arguments": {"a": 1}},

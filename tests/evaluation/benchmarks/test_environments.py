@@ -116,7 +116,7 @@ def test_tasks_offer_the_tools_of_their_world(python_file, write, row):
     assert [task.offered for task in benchmark.tasks] == [("switch",)]
     assert [definition.name for definition in benchmark.definitions] == ["switch"]
     (left,) = benchmark.left_out
-    assert "the environment does not take this task (KeyError: 'on')" in left.reason
+    assert "the environment does not take the task 'u' (KeyError: 'on')" in left.reason
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from agentkit import open_store
 from agentkit.evaluation import DataFlow
 from agentkit.evaluation.benchmarks import nestful_benchmark
-from agentkit.evaluation.running.evaluate import evaluate
+from agentkit.evaluation.running.evaluation import evaluate
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import FunctionModel
 from agentkit.tools.validation import validate_arguments

@@ -9,7 +9,7 @@ import pytest
 
 from agentkit import open_store
 from agentkit.evaluation.benchmarks import load_benchmark
-from agentkit.evaluation.running.evaluate import evaluate
+from agentkit.evaluation.running.evaluation import evaluate
 from agentkit.messages import AssistantMessage, ToolCall, UserMessage
 from agentkit.testing import FunctionModel
 
