@@ -93,6 +93,13 @@ def test_another_flow_is_another_answer(made, partial):
     assert not found.problems
 
 
+def test_a_label_given_twice_means_the_call_before():
+    """Where a model reuses a label, the latest earlier call is meant."""
+    reused = [find("Aker", "x"), find("Moss", "x"), boats("$x.id$", 1)]
+    gold = [find("Aker"), find("Moss"), boats("$var2.id$", 1)]
+    assert compare_data_flow(reused, gold, TOOLS).is_full
+
+
 def test_one_call_used_twice_is_not_two_equal_calls():
     """Drawing two cards and comparing them differs from comparing one with itself."""
     draw, again = FlowCall(name="draw"), FlowCall(name="draw")

@@ -116,6 +116,15 @@ def test_the_interval_lies_within_the_values(values, method):
     assert min(values) - 1e-9 <= found.low <= found.high <= max(values) + 1e-9
 
 
+def test_bca_moves_towards_the_long_tail():
+    """Of a sample with few large values both ends lie higher than percentiles put them."""
+    values = observed([0.0] * 20 + [1.0] * 6 + [9.0] * 2)
+    plain = bootstrap_interval(values, method="percentile")
+    corrected = bootstrap_interval(values, method="bca")
+    assert corrected.low > plain.low + 0.02
+    assert corrected.high > plain.high + 0.1
+
+
 @pytest.mark.parametrize("rare", [1.0, 0.0])
 def test_one_rare_hit_keeps_the_ends_in_order(rare):
     """One of a thousand is as skewed as it gets; the interval still holds the mean."""

@@ -146,6 +146,7 @@ def test_the_papers_example_of_semantic_overlap_resolves():
         (check(), check(fields=["price"]), (1, 0, 0, 0, 0)),
         (check(fields=["price"]), check(fields=["price", "mileage"]), (1, 1, 0, 0, 0)),
         (check(fields=[]), check(fields=["price"]), (1, 1, 0, 0, 0)),
+        (check(fields=["price", "mileage"]), check(fields=["price"] * 2), (1, 1, 0, 0, 0)),
         # defaults suffice
         (cars("X"), cars("X", limit=10), PERFECT),
         (cars("X", limit=10), cars("X"), PERFECT),
