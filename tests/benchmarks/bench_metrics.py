@@ -4,8 +4,9 @@
 
 Each row scores batches of predicted against gold calls; a batch of 8 against 8 counts as 8 calls.
 *All* is what evaluation and training pay for an answer: ToolDNA's seven metrics with the three
-rewards, ToolACE-R's overlap, and BFCL's allowed values. There the calls are read once for the first
-two (``comparable_calls``). The cases are
+rewards, ToolACE-R's overlap, and BFCL's allowed values, with the calls read once for the first two
+(``comparable_calls``). *All, gold ready* is the same where many answers are compared with one gold
+answer, which is then prepared only once (``GoldCalls``). The cases are
 
 * *right*: the calls are the gold calls, in another order;
 * *one argument wrong*: each call differs from its gold call in one argument;
@@ -33,6 +34,7 @@ from agentkit.messages import ToolCall
 from agentkit.metrics import (
     AllowedCall,
     CallLike,
+    GoldCalls,
     call_overlap,
     comparable_calls,
     match_allowed_values,
@@ -159,8 +161,19 @@ def measure(case: Case, rounds: int) -> dict[str, float]:
         call_overlap(calls, gold, KNOWN)
         works["allowed values"]()
 
+    gold, matcher = comparable_calls(case.gold, KNOWN), GoldCalls(allowed, [SEARCH])
+
+    def gold_ready() -> None:
+        calls = comparable_calls(case.calls, KNOWN)
+        tooldna(calls, gold)
+        call_overlap(calls, gold, KNOWN)
+        matcher.match(case.calls)
+
     rates = {name: rate(work, len(case.calls), rounds=rounds) for name, work in works.items()}
-    return rates | {"all": rate(everything, len(case.calls), rounds=rounds)}
+    together = {"all": everything, "all, gold ready": gold_ready}
+    return rates | {
+        name: rate(work, len(case.calls), rounds=rounds) for name, work in together.items()
+    }
 
 
 def table(rows: dict[str, dict[str, float]]) -> str:
