@@ -15,7 +15,8 @@ from agentkit.metrics.foreign_values import ForeignType, Language, foreign_type
 
 ValueFault = Literal["wrong_type", "wrong_value"]
 
-_STANDARDISED = str.maketrans(dict.fromkeys(" ,./-_*^") | {"'": '"'})
+_IGNORED_SIGNS = " ,./-_*^"
+_MAPPINGS = (dict, Mapping)  # nearly all are dicts, which is quick to see
 _PYTHON_TYPES: Mapping[object, type] = {
     "string": str,
     "integer": int,
@@ -38,6 +39,7 @@ class ArgumentRule:
         usual: The type of the first allowed value; None when there is none.
         is_literal: Whether values are compared as they are, since the allowed ones are not of a
             declared type.
+        is_text: Whether strings are compared leniently, since one is declared and listed.
         texts: The allowed strings as they are compared.
         lists: The allowed lists, with the type of their first element, as they are compared.
         objects: The allowed objects as they are compared: the options of each key.
@@ -49,6 +51,7 @@ class ArgumentRule:
     items: frozenset[type] | None
     usual: type | None
     is_literal: bool
+    is_text: bool
     texts: frozenset[str]
     lists: tuple[_AllowedList, ...]
     objects: tuple[_AllowedObject, ...]
@@ -58,8 +61,7 @@ class ArgumentRule:
         """What is wrong with a value; None when it is allowed."""
         if self.foreign is not None:
             value = self.foreign.read(value)
-        kind = type(value)
-        if kind is str and str in self.declared and not self.is_literal:
+        if type(value) is str and self.is_text:
             return None if standardised(value) in self.texts else "wrong_value"
         value = self._as_declared(value)
         kind = type(value)
@@ -146,10 +148,10 @@ class _AllowedList:
     @classmethod
     def of(cls, answer: Sequence[Any]) -> _AllowedList:
         return cls(
-            usual=next((type(item) for item in answer if item != ""), None),
+            usual=_first_type(answer),
             plain=[_plain(item) for item in answer],
             objects=[
-                _AllowedObject.of(item) if isinstance(item, Mapping) else None for item in answer
+                _AllowedObject.of(item) if isinstance(item, _MAPPINGS) else None for item in answer
             ],
         )
 
@@ -173,23 +175,35 @@ def argument_rule(
     """
     foreign = None if language == "python" else foreign_type(language, source or schema)
     declared = _declared(schema) if foreign is None else frozenset({foreign.python})
-    usual = next((type(answer) for answer in allowed if answer != ""), None)
+    usual = _first_type(allowed)
+    is_literal = usual is not None and usual not in declared
     return ArgumentRule(
         allowed=tuple(allowed),
         declared=declared,
         items=_item_types(schema) if foreign is None else foreign.items,
         usual=usual,
-        is_literal=usual is not None and usual not in declared,
-        texts=frozenset(standardised(answer) for answer in allowed if isinstance(answer, str)),
-        lists=tuple(_AllowedList.of(one) for one in allowed if isinstance(one, list | tuple)),
-        objects=tuple(_AllowedObject.of(one) for one in allowed if isinstance(one, Mapping)),
+        is_literal=is_literal,
+        is_text=str in declared and not is_literal,
+        texts=frozenset([standardised(one) for one in allowed if isinstance(one, str)]),
+        lists=tuple([_AllowedList.of(one) for one in allowed if isinstance(one, list | tuple)]),
+        objects=tuple([_AllowedObject.of(one) for one in allowed if isinstance(one, _MAPPINGS)]),
         foreign=foreign,
     )
 
 
+def _first_type(listed: Sequence[Any]) -> type | None:
+    """The type of the first entry that is not the mark for "may be left out"."""
+    for one in listed:
+        if one != "":
+            return type(one)
+    return None
+
+
 def standardised(text: str) -> str:
     """A string without what the comparison ignores."""
-    return text.translate(_STANDARDISED).lower()
+    for sign in _IGNORED_SIGNS:  # two to four times as fast as str.translate
+        text = text.replace(sign, "")
+    return text.replace("'", '"').lower()
 
 
 def _plain(value: Any) -> Any:
@@ -198,13 +212,18 @@ def _plain(value: Any) -> Any:
 
 def _declared(schema: JsonObject) -> frozenset[type]:
     names = schema.get("type", "string")
-    names = names if isinstance(names, list) else [names]
-    return frozenset(_PYTHON_TYPES.get(name, str) for name in names)
+    if isinstance(names, list):
+        return frozenset([_python_type(name) for name in names])
+    return frozenset((_python_type(names),))
+
+
+def _python_type(name: object) -> type:
+    return _PYTHON_TYPES.get(name, str) if isinstance(name, str) else str
 
 
 def _item_types(schema: JsonObject) -> frozenset[type] | None:
     items = schema.get("items")
-    return _declared(items) if isinstance(items, Mapping) and "type" in items else None
+    return _declared(items) if isinstance(items, _MAPPINGS) and "type" in items else None
 
 
 def _as_list(listed: Any) -> list[Any]:

@@ -120,7 +120,9 @@ class CallRule:
         if call.name != self.name or call.malformed is not None:
             return 1
         given, rules = call.arguments, self.rules
-        wrong = sum(name not in given for name in self.must)
+        wrong = 0
+        for name in self.must:
+            wrong += name not in given
         for name, value in given.items():
             if wrong >= below:
                 break

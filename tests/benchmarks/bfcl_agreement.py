@@ -2,7 +2,7 @@
 
     pip install --no-deps --target FOLDER bfcl_eval==2026.3.23
     python tests/benchmarks/bfcl_agreement.py --package FOLDER [--category NAME ...] [--json FILE]
-        [--limit N] [--store URL --run NAME]
+        [--limit N] [--store URL --run NAME [--only-real]]
 
 Every question gets right and wrong answers made from its gold (``bfcl_outputs.py``); with
 ``--store`` also the answers that a model gave in an evaluation. Both checkers judge each.
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bfcl_outputs import Calls, Output, free_outputs, outputs
+from bfcl_outputs import Calls, Output, free_outputs, outputs, real_output
 from bfcl_upstream import Question, Said, Upstream, read_questions
 
 from agentkit.episodes import Episode, Turn
@@ -123,9 +123,15 @@ class Agreement:
 
 
 class Comparison:
-    """Both checkers over one folder of data."""
+    """Both checkers over one folder of data.
 
-    def __init__(self, package: Path) -> None:
+    Args:
+        package: The folder that ``bfcl_eval`` lies in.
+        only_real: Compare on answers of a model alone.
+    """
+
+    def __init__(self, package: Path, *, only_real: bool = False) -> None:
+        self.only_real = only_real
         self.data = package / "bfcl_eval" / "data"
         self.upstream = Upstream(package)
         self.benchmark: Benchmark = load_bfcl(self.data)
@@ -138,6 +144,8 @@ class Comparison:
         """Compare on every question of a category, or on the first so many."""
         agreement = Agreement(category=category)
         for question in read_questions(self.data, category)[:limit]:
+            if self.only_real and question.task_id not in real:
+                continue
             agreement.items += 1
             asyncio.run(self._question(question, agreement, real.get(question.task_id, [])))
         return agreement
@@ -149,12 +157,15 @@ class Comparison:
         definitions = self.definitions(task)
         names = dict(zip([one["name"] for one in question.function], task.offered, strict=False))
         self._gold(question, task, definitions, agreement)
-        made = (
-            outputs(question.gold, question.function, language_of(task))
-            if question.gold
-            else free_outputs(question.function)
-        )
-        seen = [Output(kind="real", calls=calls) for calls in real]
+        language = language_of(task)
+        made: Iterable[Output] = ()
+        if not self.only_real:
+            made = (
+                outputs(question.gold, question.function, language)
+                if question.gold
+                else free_outputs(question.function)
+            )
+        seen = [real_output(calls, question.function, language) for calls in real]
         gold_passed = upstream_gold = False
         for output in (*made, *seen):
             if not self._can_be_said(question, output):
@@ -329,10 +340,11 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="only the first so many questions of each")
     parser.add_argument("--store", help="URL of a store with episodes of an evaluation")
     parser.add_argument("--run", default="", help="name of the run in that store")
+    parser.add_argument("--only-real", action="store_true", help="only the answers in the store")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
     started = time.perf_counter()
-    comparison = Comparison(options.package)
+    comparison = Comparison(options.package, only_real=options.only_real)
     real = (
         real_outputs(options.store, options.run, comparison.benchmark.definitions)
         if options.store

@@ -81,11 +81,7 @@ def _native(gold: Gold, schemas: Mapping[str, Any], language: str) -> Iterator[O
         source = tuple((name, _arguments(a, p, kind, language)) for name, a, p in pairs)
         yield Output(kind=f"native:{kind}", calls=calls, source=source)
         for one in _one_argument(calls, schemas) if kind == "first" else ():
-            texts = tuple(
-                (name, _sources(given, schemas[name]["properties"], language))
-                for name, given in one.calls or ()
-            )
-            yield replace(one, kind=f"native:{one.kind}", source=texts)
+            yield replace(one, kind=f"native:{one.kind}", source=_sources(one, schemas, language))
 
 
 def _one_argument(base: Calls, schemas: Mapping[str, Any]) -> Iterator[Output]:
@@ -101,16 +97,32 @@ def _values(calls: Calls | None) -> Iterator[Any]:
         yield from arguments.values()
 
 
-def _sources(
-    arguments: dict[str, Any], properties: Mapping[str, Any], language: str
-) -> dict[str, Any]:
-    """Every argument that is not text as the source text of its declared type."""
-    return {
-        name: value
-        if isinstance(value, str)
-        else source_text(value, properties.get(name, {}), language)
-        for name, value in arguments.items()
-    }
+def real_output(
+    calls: Calls | None, functions: Sequence[Mapping[str, Any]], language: str
+) -> Output:
+    """An answer that a model gave; None: its arguments could not be read."""
+    schemas = {one["name"]: one["parameters"] for one in functions}
+    output = Output(kind="real", calls=calls, is_json=calls is not None)
+    if language == "python":
+        return output
+    return replace(output, source=_sources(output, schemas, language))
+
+
+def _sources(output: Output, schemas: Mapping[str, Any], language: str) -> Calls | None:
+    """The calls with every argument that is not text as the source text of its declared type."""
+    if output.calls is None:
+        return None
+    found = []
+    for name, given in output.calls:
+        properties = schemas.get(name, {}).get("properties", {})
+        texts = {
+            key: one
+            if isinstance(one, str)
+            else source_text(one, properties.get(key, {}), language)
+            for key, one in given.items()
+        }
+        found.append((name, texts))
+    return tuple(found)
 
 
 def _arguments(
