@@ -175,6 +175,6 @@ def _turn(
         tool=first.tool,
         parameter=first.parameter,
         evidence=tuple(evidence.values()),
-        hint=repair_hint(first, library),
-        attributions=tuple(finding.attribution for finding in ordered),
+        hint=repair_hint(ordered, library),
+        attributions=tuple(dict.fromkeys(finding.attribution for finding in ordered)),
     )

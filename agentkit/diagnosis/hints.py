@@ -8,12 +8,15 @@ sequence, hidden parameters, or final answer").
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from agentkit.diagnosis.findings import Finding
 from agentkit.episodes import EvidenceKind, FailureLabel
 from agentkit.library.library import Library
-from agentkit.messages import FailureKind
+from agentkit.messages import FailureKind, ToolCall
+
+_LONGEST_NAME = 100  # a name that a model made up can be of any length
+_MOST_NAMED = 5
 
 _BY_FAILURE: Mapping[FailureKind, str] = {
     "malformed_arguments": (
@@ -84,16 +87,24 @@ _BY_LABEL: Mapping[FailureLabel, str] = {
 }
 
 
-def repair_hint(finding: Finding, library: Library) -> str:
+def repair_hint(findings: Sequence[Finding], library: Library) -> str:
     """How to repair what was found, in words that hold nothing of the gold.
 
     Args:
-        finding: The dominant finding of a turn.
+        findings: The findings of a turn, the dominant one first. The hint is about that one, and
+            about what else is wrong with the same call in the same way.
         library: The tools that were offered.
     """
-    call = finding.call
-    tool = "the tool" if call is None else call.name
-    return _template(finding).format(tool=tool, argument=_argument(finding, library))
+    first = findings[0]
+    template = _template(first)
+    alike = [
+        finding
+        for finding in findings
+        if finding.call is first.call and _template(finding) == template
+    ]
+    names = dict.fromkeys(finding.parameter for finding in alike)
+    tool = "the tool" if first.call is None else first.call.name[:_LONGEST_NAME]
+    return template.format(tool=tool, argument=_arguments(first.call, names, library))
 
 
 def _template(finding: Finding) -> str:
@@ -107,11 +118,13 @@ def _template(finding: Finding) -> str:
     return _BY_LABEL[finding.label]
 
 
-def _argument(finding: Finding, library: Library) -> str:
-    """The argument in words; its name only when the call gives it or the schema declares it."""
-    call, name = finding.call, finding.parameter
-    if call is None or not name:
+def _arguments(call: ToolCall | None, names: Iterable[str], library: Library) -> str:
+    """The arguments in words: the names of those that the call gives or the schema declares."""
+    if call is None:
         return "the arguments"
     tool = library.get(call.name)
     declared = {} if tool is None else tool.definition.signature.properties
-    return f"`{name}`" if name in call.arguments or name in declared else "the arguments"
+    seen = [
+        f"`{name[:_LONGEST_NAME]}`" for name in names if name in call.arguments or name in declared
+    ]
+    return ", ".join(seen[:_MOST_NAMED]) or "the arguments"

@@ -75,9 +75,9 @@ def broken_off(house: House, reason: str, kind: str) -> Diagnosis:
     return house.said(episode, house.failed(kind))
 
 
-def unfit(house: House, *answers: str) -> Diagnosis:
+def unfit(house: House, *answers: str, verdict: Verdict | None = PASSED) -> Diagnosis:
     schema = {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"]}
-    return house.said(house.run(*answers, output_type=schema), PASSED)
+    return house.said(house.run(*answers, output_type=schema), verdict)
 
 
 Case = Callable[[House], tuple[Diagnosis, int]]
@@ -245,6 +245,12 @@ EPISODES: dict[str, Callable[[House], Diagnosis]] = {
     ),
     "nobody judged it, and the failed call was mended": lambda h: h.said(
         h.run([h.call("lamp_state", "c0", room="attic")], h.looked(), "off")
+    ),
+    "nobody judged it, and an answer that was sent back was mended": lambda h: unfit(
+        h, "on", '{"on": true}', verdict=None
+    ),
+    "nobody judged it, and the answer never matched the output schema": lambda h: unfit(
+        h, "on", "yes", "it is", verdict=None
     ),
     "the reference is broken": lambda h: h.said(
         h.run([h.call("lamp_state", "c0", room="attic")], "off"),
