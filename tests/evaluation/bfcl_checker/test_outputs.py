@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from agentkit.episodes import Episode, Turn
+from agentkit.library import open_store
+from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.tools.definition import Origin, ToolDefinition
+
 FUNCTION = {
     "name": "find",
     "parameters": {
@@ -69,3 +74,25 @@ def test_json_values_are_written_as_source_text(agreement, value, schema, langua
     from bfcl_outputs import source_text
 
     assert source_text(value, schema, language) == text
+
+
+def test_the_answers_of_an_evaluation_are_read(agreement, tmp_path):
+    """By task, under the benchmark's own names; with arguments that can not be read, as None."""
+    url = f"sqlite:///{tmp_path}/episodes.db"
+    renamed = ToolDefinition(name="find__2", origin=Origin(original_name="find"))
+    good = ToolCall(call_id="1", name="find__2", arguments={"town": "Moss"})
+    broken = ToolCall(call_id="1", name="find__2", malformed="{")
+    store = open_store(url)
+    for number, (run, task, calls) in enumerate(
+        [("a", "t1", (good,)), ("a", "t2", (good, broken)), ("a", "t3", ()), ("b", "t1", ())]
+    ):
+        turns = (Turn(message=AssistantMessage(tool_calls=calls)),)
+        labels = {"run": run, "task": task}
+        episode = Episode(episode_id=str(number), request="?", turns=turns, metadata=labels)
+        store.append(episode)
+    store.close()
+    assert agreement.real_outputs(url, "a", [renamed]) == {
+        "t1": [(("find", {"town": "Moss"}),)],
+        "t2": [None],
+        "t3": [()],
+    }
