@@ -163,7 +163,11 @@ class _AllowedList:
 
 
 def argument_rule(
-    schema: JsonObject, allowed: Sequence[Any], *, source: Any = None, language: Language = "python"
+    schema: JsonObject,
+    allowed: Sequence[Any],
+    *,
+    source: JsonObject | None = None,
+    language: Language = "python",
 ) -> ArgumentRule:
     """The rule for one argument.
 

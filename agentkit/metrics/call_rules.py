@@ -176,8 +176,8 @@ class CallRule:
 def call_rule(gold: AllowedCall, definition: ToolDefinition, language: Language) -> CallRule:
     """The rule for one gold call, whose allowed values are lists (see ``unreadable``)."""
     signature = definition.signature
-    properties = signature.properties
-    source = (definition.origin.original or {}).get("properties", {})
+    properties = _schemas(signature.properties)
+    source = _schemas((definition.origin.original or {}).get("properties"))
     required = set(signature.required)
     return CallRule(
         name=gold.name,
@@ -188,13 +188,20 @@ def call_rule(gold: AllowedCall, definition: ToolDefinition, language: Language)
         ),
         rules={
             name: argument_rule(
-                properties[name], allowed, source=source.get(name), language=language
+                properties.get(name, {}), allowed, source=source.get(name), language=language
             )
             for name, allowed in gold.allowed.items()
-            if name in properties
+            if name in signature.properties
         },
         allowed=gold.allowed,
     )
+
+
+def _schemas(properties: object) -> Mapping[str, JsonObject]:
+    """The schemas of parameters by name; ``true``, which allows anything, and oddities are none."""
+    if not isinstance(properties, Mapping):
+        return {}
+    return {name: part for name, part in properties.items() if isinstance(part, dict | Mapping)}
 
 
 def unreadable(

@@ -82,7 +82,8 @@ def foreign_type(language: Literal["java", "javascript"], schema: JsonObject) ->
     Args:
         language: The language.
         schema: The argument's schema with the language's names of types. Where it has those of
-            JSON Schema instead, the nearest type stands for it; an unknown one is ``any``.
+            JSON Schema instead, the nearest type stands for it; of several the first; an unknown
+            one is ``any``.
     """
     types, read = (
         (JAVA_TYPES, read_java) if language == "java" else (JAVASCRIPT_TYPES, read_javascript)
@@ -90,6 +91,7 @@ def foreign_type(language: Literal["java", "javascript"], schema: JsonObject) ->
 
     def name_of(part: JsonObject) -> str:
         given = part.get("type")
+        given = given[0] if isinstance(given, list) and given else given
         given = _JSON_NAMES[language].get(given, given) if isinstance(given, str) else "any"
         return given if given in types else "any"
 

@@ -15,6 +15,7 @@ from agentkit.metrics.allowed_values import (
     gold_problems,
     match_allowed_values,
 )
+from agentkit.tools.definition import Origin
 
 FIND = ToolDefinition.from_schema(
     "find",
@@ -135,3 +136,18 @@ def test_values_beyond_what_can_be_shown_are_findings():
     told = [str(one) for one in result.unmatched[0].mismatches]
     assert "argument 'n': wrong value, got int that is too large to be shown" in told[0]
     assert told[1].startswith("argument 'tags': wrong type")
+
+
+def test_odd_schemas_are_taken_as_they_can_be():
+    """A parameter that allows anything expects text; what was received may be no schema at all."""
+    tool = ToolDefinition.from_schema(
+        "odd",
+        "Odd.",
+        {"properties": {"x": True, "n": {"type": ["integer", "null"]}}},
+        origin=Origin(original={"properties": ["x", "n"]}),
+    )
+    gold = [AllowedCall(name="odd", allowed={"x": ["a"], "n": [1, None]})]
+    for language in ("python", "java", "javascript"):
+        assert gold_problems(gold, [tool], language=language) == ()
+        call = ToolCall(call_id="1", name="odd", arguments={"x": "A", "n": 1})
+        assert match_allowed_values([call], gold, [tool], language=language).passed
