@@ -15,10 +15,12 @@ class CallChecker:
 
     Args:
         library: The tools that may be called.
+        names_all: Whether a tool that is not in the library can not be called.
     """
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, *, names_all: bool = True) -> None:
         self._library = library
+        self._names_all = names_all
         self._validators: dict[str, ArgumentValidator] = {}
 
     def failure(self, call: ToolCall) -> ToolFailure | None:
@@ -28,14 +30,16 @@ class CallChecker:
             return ToolFailure(kind="malformed_arguments", rule=rule)
         tool = self._library.get(call.name)
         if tool is None:
-            nearest = self._library.nearest(call.name)
-            rule = "It is not in the library."
-            return ToolFailure(kind="unknown_tool", rule=rule, nearest=nearest)
+            return self._unknown(call.name) if self._names_all else None
         try:
             problem = self._problem(tool.definition, call.arguments)
         except DefinitionError as error:  # the schema is broken, not the call
             return ToolFailure(kind="tool_error", rule=str(error), retryable=False)
         return None if problem is None else _invalid(problem)
+
+    def _unknown(self, name: str) -> ToolFailure:
+        nearest = self._library.nearest(name)
+        return ToolFailure(kind="unknown_tool", rule="It is not in the library.", nearest=nearest)
 
     def _problem(self, definition: ToolDefinition, arguments: JsonObject) -> ArgumentProblem | None:
         """The most useful problem of arguments that can not be mended either."""

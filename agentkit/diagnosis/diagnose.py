@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from agentkit.diagnosis.findings import Finding, executable_findings, steps_of
+from agentkit.diagnosis.findings import BROKEN_OFF, Finding, executable_findings, steps_of
 from agentkit.diagnosis.hints import repair_hint
-from agentkit.diagnosis.judged import BROKEN_OFF, VerdictReader
+from agentkit.diagnosis.judged import VerdictReader
 from agentkit.diagnosis.labels import OUTSIDE, dominant, ranked
 from agentkit.diagnosis.recovery import recoveries, recovery_findings
 from agentkit.episodes import (

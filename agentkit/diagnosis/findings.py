@@ -23,6 +23,9 @@ _EVIDENCE_OF_KEYWORD: Mapping[str | None, EvidenceKind] = {
     "unevaluatedProperties": "unexpected_argument",
     "type": "wrong_type",
 }
+BROKEN_OFF = frozenset({"error", "cancelled"})
+"""Why a run stops that says nothing about the agent's work (``Episode.stop_reason``)."""
+
 _LONGEST_ERROR = 500
 
 
@@ -85,7 +88,8 @@ class Step:
 
 def steps_of(episode: Episode, library: Library) -> tuple[tuple[Step, ...], ...]:
     """The calls of an episode with their failures, turn by turn."""
-    checker = CallChecker(library)
+    names_all = episode.stop_reason not in BROKEN_OFF  # the runtime's own tools are in no library
+    checker = CallChecker(library, names_all=names_all)
     return tuple(
         tuple(
             Step(turn=index, call=call, result=result, failure=_failure(call, result, checker))

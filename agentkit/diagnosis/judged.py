@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agentkit.diagnosis.findings import Finding, Step
+from agentkit.diagnosis.findings import BROKEN_OFF, Finding, Step
 from agentkit.diagnosis.labels import LABEL_OF_EVIDENCE
 from agentkit.episodes import Episode, Evidence, FailureLabel
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 
 _OF_THE_STATE = frozenset({"state_differs", "response_differs"})
-BROKEN_OFF = frozenset({"error", "cancelled"})
-"""Why a run stops that says nothing about the agent's work (``Episode.stop_reason``)."""
 
 
 @dataclass(kw_only=True)

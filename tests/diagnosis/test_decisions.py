@@ -316,3 +316,13 @@ def test_evidence_of_a_broken_gold_excludes_also_without_a_fault(house):
     found = Evidence(kind="gold_error", message="gold names an absent tool")
     verdict = Verdict(passed=False, evidence=(found,))
     assert house.said(house.run("off"), verdict).label == "gold_error"
+
+
+@pytest.mark.parametrize(
+    ("reason", "label"), [("finished", "invalid_tool_call"), ("cancelled", "unjudged")]
+)
+def test_an_unknown_name_without_a_result_counts_only_in_a_complete_run(house, reason, label):
+    """A run that was cancelled may have been about to call a tool of the runtime's own."""
+    turn = Turn(message=AssistantMessage(tool_calls=(house.call("search_tools", query="lamps"),)))
+    episode = Episode(episode_id="e", request="?", turns=(turn,), stop_reason=reason)
+    assert house.said(episode).label == label

@@ -149,6 +149,18 @@ def test_a_failure_that_the_user_leaves_stays_pending(run, library, attic, call)
     assert [turn.label for turn in second.turns] == ["pass", "pass"]
 
 
+def test_calls_of_two_episodes_under_one_id_are_kept_apart(run, library, attic, call):
+    """Ids are unique within a run only: a pending failure is not taken for a call of this run."""
+    other = [call("raising", "c1", kind="runtime")]
+    works = [call("set_lamp", "c2", room="hall", state="on")]
+    episodes = two_user_turns(
+        run, ([attic("c1")], "Hm."), (works, other, works, "Hm."), (FAILED, FAILED)
+    )
+    _, second = diagnose_conversation(episodes, library)
+    assert [one.outcome for one in second.recoveries] == ["abandoned", "replaced"]
+    assert not [turn for turn in second.turns if "recovery_failure" in turn.labels]
+
+
 def test_a_recovery_survives_json(run, library, attic):
     """The record of a diagnosis keeps what a later episode needs to go on from it."""
     diagnosis = diagnose(run([attic("c1")], "Hm."), library, FAILED)
