@@ -175,7 +175,7 @@ Benchmarks:
     "--max-steps",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Model turns for each request. [default: 1; 20 where tools are run]",
+    help="Model turns for each request. [default: 1; 21 where tools are run]",
 )
 @click.option("--judge", metavar="NAME", help="The model that judges tasks with a rubric.")
 @click.option(

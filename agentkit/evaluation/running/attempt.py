@@ -31,8 +31,8 @@ from agentkit.messages import Message
 from agentkit.models.base import ChatModel
 from agentkit.retrieval.retriever import Retriever
 
-STEPS_IN_AN_ENVIRONMENT = 20
-"""Model turns for each thing the user says, as in the multi-turn part of BFCL."""
+STEPS_IN_AN_ENVIRONMENT = 21
+"""Model turns for each thing the user says: the multi-turn part of BFCL stops after the 21st."""
 
 _MANY = 1_000
 

@@ -26,7 +26,7 @@ class EvaluationSettings:
         max_refinements: Most refinement rounds a turn.
         attempts: How often each task is tried, for pass@k and pass^k.
         max_steps: Model turns for each thing the user says. None: one where no tool is run, as in
-            the single-turn benchmarks, and 20 in an environment, as in BFCL's multi-turn part.
+            the single-turn benchmarks, and 21 in an environment, as in BFCL's multi-turn part.
         tool_choice: Whether the model may or must call a tool.
         instructions: A system message before the task's own.
         settings: How to generate. Its seed, if there is one, grows by one with each attempt.

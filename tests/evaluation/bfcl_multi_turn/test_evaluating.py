@@ -6,7 +6,7 @@ import pytest
 
 from agentkit import open_store
 from agentkit.evaluation import FinalState
-from agentkit.evaluation.running.evaluate import evaluate
+from agentkit.evaluation.running.evaluation import evaluate
 from agentkit.messages import ToolCall, UserMessage
 from agentkit.testing import FunctionModel
 
