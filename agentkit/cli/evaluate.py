@@ -13,19 +13,19 @@ from typing import Any, get_args
 import click
 
 from agentkit._waiting import wait_for
+from agentkit.cli.evaluate_files import check_report_files, question_files, write_report
 from agentkit.cli.evaluate_report import print_comparison, print_evaluation
 from agentkit.cli.options import data_directory, json_option, model_option
-from agentkit.cli.output import plural, print_json, say, say_some
+from agentkit.cli.output import one_line, plural, print_json, say, say_some
 from agentkit.cli.progress import Progress, progress
 from agentkit.cli.stores import opened, opened_to_read
 from agentkit.episodes import RefineMode
 from agentkit.errors import UsageError
 from agentkit.evaluation.benchmarks.loading import BENCHMARKS, load_benchmark
 from agentkit.evaluation.results.comparison import compare
-from agentkit.evaluation.results.markdown import report_markdown
-from agentkit.evaluation.results.page import report_html
 from agentkit.evaluation.results.records import EvaluationReport
 from agentkit.evaluation.results.summary import summarise
+from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.running.evaluation import RunOutcome, evaluate
 from agentkit.evaluation.running.replaying import RecordedAnswers
 from agentkit.evaluation.running.resuming import episodes_of_run
@@ -41,8 +41,6 @@ from agentkit.evaluation.task import Benchmark
 from agentkit.library import Library, Store
 from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
-
-_WRITERS = {".html": report_html, ".md": report_markdown}
 
 
 def evaluation_store_url() -> str:
@@ -230,11 +228,11 @@ def evaluation(
     with its verdict and diagnosis. The same command again goes on where an interrupted run
     stopped; finished tasks are never asked twice.
     """
-    _check_reports(reports)
+    check_report_files(reports)
     if compared:
         if benchmark:
             raise click.UsageError("give either a BENCHMARK or --compare, not both")
-        _compare(compared, store_url, as_json=as_json)
+        _compare(compared, store_url, reports, as_json=as_json)
         return
     if not benchmark:
         raise click.UsageError("give a BENCHMARK, see 'agentkit eval --help', or --compare RUN RUN")
@@ -242,12 +240,15 @@ def evaluation(
     with opened(store_url) as store:
         chosen = _who(model, asked, store)
         outcome, report = wait_for(_run(chosen, store, asked))
-    _write(report, reports)
+    write_report(report, reports)
     if as_json:
         print_json(report.to_json())
-        return
-    print_evaluation(report)
-    _tell_next(outcome, store_url)
+    else:
+        print_evaluation(report)
+        _tell_next(outcome, store_url)
+    if outcome.unfinished:
+        _tell_unfinished(outcome)
+        click.get_current_context().exit(1)
 
 
 def _asked(
@@ -284,7 +285,7 @@ def _asked(
         )
         fetched(1, 1)
     say_some(
-        (f"left out: {row}" for row in benchmark.left_out),
+        (one_line(f"left out: {row}") for row in benchmark.left_out),
         rest=f" ({len(benchmark.left_out)} in all)",
     )
     return Evaluation(
@@ -301,6 +302,8 @@ def _asked(
             seed=seed if sample is not None else 0,
             sample=sample,
             categories=categories,
+            files=question_files(name, environment),
+            answers=answers or "",
         ),
         run=run or "",
         concurrency=concurrency,
@@ -386,20 +389,33 @@ def _name(model: ChatModel | RecordedAnswers, asked: Evaluation) -> str:
 
 def _listener(told: Progress) -> Listener:
     def listen(news: EvaluationProgress) -> None:
-        note = f"{news.passed} of {news.passed + news.failed} passed"
-        if news.resumed:
-            note += f", {news.resumed} were done before"
-        if news.error:
-            note += f"; {news.task_id}: {news.error[:80]}"
-        told(news.done, news.total, note)
+        told(news.done, news.total, _progress_note(news))
 
     return listen
 
 
-def _compare(runs: tuple[str, str], store_url: str, *, as_json: bool) -> None:
+def _progress_note(news: EvaluationProgress) -> str:
+    """``12 of 20 passed, 30 were done before, 2 not finished (no route to host)``."""
+    judged = news.passed + news.failed
+    parts = []
+    if judged:
+        parts.append(f"{news.passed:,} of {judged:,} passed")
+    if news.resumed:
+        parts.append(f"{news.resumed:,} were done before")
+    if news.unfinished:
+        parts.append(f"{news.unfinished:,} not finished, since the model failed")
+    if news.error:
+        parts.append(f"the last one with: {shown(news.error, 80)}")
+    return ", ".join(parts)
+
+
+def _compare(
+    runs: tuple[str, str], store_url: str, reports: tuple[Path, ...], *, as_json: bool
+) -> None:
     with opened_to_read(store_url) as store:
         one, other = (_finished(store, run, store_url) for run in runs)
     comparison = compare(one, other)
+    write_report(comparison, reports)
     if as_json:
         print_json(comparison.to_json())
     else:
@@ -416,31 +432,19 @@ def _finished(store: Store, run: str, store_url: str) -> EvaluationReport:
     return report
 
 
-def _check_reports(reports: tuple[Path, ...]) -> None:
-    wrong = [str(path) for path in reports if path.suffix not in _WRITERS]
-    if wrong:
-        raise click.UsageError(
-            f"--report writes .html and .md files, and {', '.join(wrong)} is neither"
-        )
-
-
-def _write(report: EvaluationReport, reports: tuple[Path, ...]) -> None:
-    for path in reports:
-        path.write_text(_WRITERS[path.suffix](report), encoding="utf-8")
-        say(f"written: {path}")
-
-
 def _tell_next(outcome: RunOutcome, store_url: str) -> None:
     run, store = shlex.quote(outcome.run), f"--store {shlex.quote(store_url)}"
     lines = [
+        "",
         "Where to look next:",
         f"  agentkit episodes list --verdict failed --label run={run} {store}",
         f"  agentkit eval --compare {run} OTHER {store}",
     ]
-    if outcome.unfinished:
-        lines.insert(
-            0,
-            f"{plural(outcome.unfinished, 'attempt')} could not be finished, since the model "
-            "failed; the same command tries them again.",
-        )
     say("\n".join(lines))
+
+
+def _tell_unfinished(outcome: RunOutcome) -> None:
+    say(
+        f"{plural(outcome.unfinished, 'attempt')} could not be finished, since the model failed "
+        f"(last with: {shown(outcome.error, 200)}); the same command tries them again."
+    )

@@ -90,7 +90,7 @@ class LineProgress:
             return
         self._told = now
         spent = now - self._started
-        tail = f" {note}" if note else ""
+        tail = f", {note}" if note else ""
         if done >= total:
             self._tell(f"{self._title}: 100%, done in {spent:.0f} s{tail}", is_last=True)
             return

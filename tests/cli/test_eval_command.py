@@ -26,6 +26,9 @@ def tasks(tmp_path):
     """Three tasks in a file, one row that is none, and a tool in another file."""
     rows = [json.dumps(task) for task in TASKS] + ['{"id": "sum"}']
     (tmp_path / "tasks.jsonl").write_text("\n".join(rows) + "\n")
+    (tmp_path / "rubric.jsonl").write_text(
+        '{"id": "hi", "request": "Hi!", "expects": {"rubric": {"polite": "It is polite."}}}\n'
+    )
     (tmp_path / "desk.py").write_text(DESK)
 
 
@@ -70,8 +73,60 @@ def test_other_settings_are_another_run(evaluate, script):
     assert one != other
 
 
-def test_two_runs_are_compared(evaluate, invoke, script):
-    """The comparison pairs the tasks, and says which were gained and lost."""
+def test_an_edited_file_is_another_run(evaluate, script, tmp_path):
+    """Answers to other questions are not taken for those to the questions of now."""
+    script("4", "15", "1024")
+    one = json.loads(evaluate("--json").stdout)
+    edited = (tmp_path / "tasks.jsonl").read_text().replace('"number": "4"', '"number": "5"')
+    (tmp_path / "tasks.jsonl").write_text(edited)
+    script("4", "15", "1024")
+    other = json.loads(evaluate("--json").stdout)
+    assert one["run"] != other["run"]
+    assert (one["total"]["passed"], other["total"]["passed"]) == (3, 2)
+
+
+def test_an_edited_environment_is_another_run(evaluate, script, tmp_path):
+    """A tool that was mended may change every answer, so a named run is not gone on with."""
+    script("4", "15", "1024")
+    evaluate("--environment", "desk.py", "--run", "mine")
+    (tmp_path / "desk.py").write_text(DESK.replace("base**exponent", "base * exponent"))
+    result = evaluate("--environment", "desk.py", "--run", "mine")
+    assert result.exit_code == 2
+    assert "files was" in result.stderr
+    assert "desk.py" in result.stderr
+    assert "give the new run another name" in " ".join(result.stderr.split())
+
+
+def test_a_file_can_be_named_with_what_it_holds(evaluate, script, tmp_path):
+    """``FILE.py:NAME`` is the same file, whose content counts."""
+    (tmp_path / "desk.py").write_text(
+        f"{DESK}\n\nclass Desk:\n    def __init__(self, task): ...\n"
+        "    def tools(self): return [power]\n    def state(self): return {}\n"
+    )
+    script("4", "15", "1024")
+    report = json.loads(evaluate("--environment", "desk.py:Desk", "--json").stdout)
+    tasks, desk = report["settings"]["files"]
+    assert tasks.startswith("tasks.jsonl ")
+    assert desk.startswith("desk.py:Desk ")
+
+
+def test_what_the_model_could_not_answer_is_told(evaluate, script):
+    """Unfinished attempts end with status 1 and the error; the report counts the others."""
+    script("4")  # and no more: the script raises
+    result = evaluate()
+    assert result.exit_code == 1
+    told = " ".join(result.stderr.split())
+    assert "2 attempts could not be finished, since the model failed (last with: " in told
+    assert "the same command tries them again" in told
+    assert "100.0%" in result.stdout
+    script("15", "1024")
+    again = evaluate()
+    assert again.exit_code == 0
+    assert "1 were done before" in again.stderr
+
+
+def test_two_runs_are_compared(evaluate, invoke, script, tmp_path):
+    """The comparison pairs the tasks, says which were gained and lost, and can be a page."""
     script("4", "16", "0")
     evaluate("--run", "before")
     script("4", "15", "1024")
@@ -80,7 +135,9 @@ def test_two_runs_are_compared(evaluate, invoke, script):
     assert result.exit_code == 0, result.stderr
     assert "before" in result.stdout
     assert "+66.7 points" in result.stdout
-    told = json.loads(invoke("eval", "--compare", "before", "after", "--json").stdout)
+    again = invoke("eval", "--compare", "before", "after", "--json", "--report", "c.html")
+    assert "+66.7 points" in (tmp_path / "c.html").read_text()
+    told = json.loads(again.stdout)
     assert told["total"]["gained"] == ["power", "product"]
 
 
@@ -132,11 +189,13 @@ def test_a_category_and_a_sample_can_be_chosen(evaluate, script):
         (("eval", "no-such-benchmark"), "there is no benchmark 'no-such-benchmark'"),
         (("eval", "tasks.jsonl", "--category", "odd"), "has no category 'odd'; it has easy, hard"),
         (("eval", "tasks.jsonl", "--report", "r.pdf"), "r.pdf is neither"),
+        (("eval", "tasks.jsonl", "--report", "no/r.md"), "there is no folder no; make it"),
+        (("eval", "rubric.jsonl", "--model", "script:a"), "1 of 1 tasks are judged by a rubric"),
         (("eval", "tasks.jsonl", "--compare", "a", "b"), "not both"),
         (("eval", "tasks.jsonl", "--answers", "nobody"), "no finished answers of a run 'nobody'"),
     ],
 )
-def test_misuse_is_told_before_anything_is_asked(invoke, arguments, message):
+def test_misuse_is_told_before_anything_is_asked(invoke, script, arguments, message):
     """What can not work ends with status 2 and says what to do."""
     result = invoke(*arguments)
     assert result.exit_code == 2

@@ -19,6 +19,9 @@ from agentkit.errors import (
     RunError,
     ToolNotFoundError,
 )
+from agentkit.evaluation.expectations import AllowedCalls
+from agentkit.evaluation.running.namesakes import by_name_metrics
+from agentkit.evaluation.running.raising import RaisingModel
 from agentkit.evaluation.running.replaying import RecordedAnswers, RecordedModel, as_recorded
 from agentkit.evaluation.running.settings import EvaluationSettings
 from agentkit.evaluation.running.staging import Stage, Staging
@@ -184,7 +187,8 @@ class _Conversation:
     async def _answer(self, turn: UserTurn, stage: Stage, number: int) -> RunResult:
         model = self._with.model
         if not isinstance(model, RecordedAnswers):
-            agent = self._agent(self._watched(model), stage, self._with.settings.refine)
+            watched = self._watched(RaisingModel(model))
+            agent = self._agent(watched, stage, self._with.settings.refine)
             return await agent.run(turn.request, history=self._said)
         recorded = model.episodes[self._task.task_id, self._attempt.number][number]
         agent = self._agent(self._watched(RecordedModel(recorded)), stage, "none")
@@ -255,7 +259,16 @@ class _Conversation:
         )
         parts = [verifier_for(expectation, scene) for expectation in stage.expects]
         verifier = parts[0] if len(parts) == 1 else AllOf(parts)
-        return await verifier.verify(episode)
+        verdict = await verifier.verify(episode)
+        return self._by_name(verdict, episode, stage)
+
+    def _by_name(self, verdict: Verdict, episode: Episode, stage: Stage) -> Verdict:
+        """The verdict with its metrics by name, where tools are retrieved and calls are gold."""
+        allowed = [one for one in stage.expects if isinstance(one, AllowedCalls) and one.calls]
+        if not self._with.staging.retrieves or len(allowed) != 1 or verdict.fault is not None:
+            return verdict
+        more = by_name_metrics(episode, allowed[0], stage.definitions, stage.library)
+        return replace(verdict, metrics={**verdict.metrics, **more})
 
     async def _broken(self, error: RunError, stage: Stage, number: int) -> AttemptResult:
         """The attempt that the model failed: for good, or to be tried again."""

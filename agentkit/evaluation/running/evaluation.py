@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from agentkit.errors import ModelError, RunError, UsageError
+from agentkit.evaluation.expectations import Rubric
 from agentkit.evaluation.running.attempt import Attempt, Attempting, AttemptResult
 from agentkit.evaluation.running.replaying import RecordedAnswers
 from agentkit.evaluation.running.resuming import check_settings, earlier_start
@@ -38,6 +39,7 @@ class RunOutcome:
         finished: Attempts that are finished, earlier starts included.
         resumed: How many of them earlier starts had finished.
         unfinished: Attempts that a passing model error cut short; another start tries them again.
+        error: What the newest of these failed with; empty when there is none.
     """
 
     run: str
@@ -45,6 +47,7 @@ class RunOutcome:
     finished: int
     resumed: int
     unfinished: int
+    error: str = ""
 
 
 async def evaluate(
@@ -82,12 +85,14 @@ async def evaluate(
         listen: Told of progress.
 
     Raises:
-        UsageError: The run was begun under other settings, there is nothing to ask, or a task
-            names a tool that neither the library nor the benchmark has.
+        UsageError: The run was begun under other settings, there is nothing to ask, a task names a
+            tool that neither the library nor the benchmark has, or one has a rubric and there is no
+            judge.
         RunError: The model failed ``MOST_FAILURES`` times in a row; what is finished is kept.
     """
     if not benchmark.tasks:
         raise UsageError(f"{benchmark.name} has no tasks to ask")
+    _check_judge(benchmark, judge)
     text = settings_text(
         settings,
         benchmark=benchmark.name,
@@ -128,7 +133,24 @@ async def evaluate(
         finished=running.progress.done,
         resumed=running.progress.resumed,
         unfinished=len(planned) - running.progress.done,
+        error=running.error,
     )
+
+
+def _check_judge(benchmark: Benchmark, judge: ChatModel | None) -> None:
+    """Before anything is asked: answers that nobody can judge are paid for in vain."""
+    rubrics = [
+        task.task_id
+        for task in benchmark.tasks
+        if any(isinstance(one, Rubric) for turn in task.turns for one in turn.expects)
+    ]
+    if rubrics and judge is None:
+        first = ", ".join(map(repr, rubrics[:3])) + (", ..." if len(rubrics) > 3 else "")
+        raise UsageError(
+            f"{len(rubrics)} of {len(benchmark.tasks)} tasks are judged by a rubric ({first}), and "
+            "there is no model to judge them: give one as judge (--judge NAME), another one than "
+            "answers if you can, or leave these tasks out"
+        )
 
 
 @dataclass(kw_only=True)
@@ -139,6 +161,7 @@ class _Running:
     store: EpisodeStore
     listen: Listener
     progress: EvaluationProgress
+    error: str = field(init=False, default="")
     _failures: int = field(init=False, default=0)
 
     async def all(self, attempts: Sequence[Attempt], concurrency: int) -> None:
@@ -165,6 +188,7 @@ class _Running:
             self._failures = 0
             return
         self._failures += 1
+        self.error = str(result.error)
         if self._failures >= MOST_FAILURES:
             raise _broken(result.error, result, self._failures)
 
@@ -182,6 +206,7 @@ class _Running:
             passed=now.passed + (counts and result.passed),
             failed=now.failed + (counts and not result.passed),
             task_id=task.task_id,
+            unfinished=now.unfinished + (not counts),
             label=last.diagnosis.label if last is not None and last.diagnosis else None,
             error="" if result.error is None else str(result.error),
         )

@@ -33,6 +33,10 @@ class EvaluationSettings:
         seed: Of the sample that was drawn, for the record.
         sample: How many tasks were drawn, for the record; None when all are asked.
         categories: What the sample was drawn from, for the record; empty for all.
+        files: The files that tasks and environments come from, with digests, for the record; empty
+            where the benchmark's name says which questions they are.
+        answers: The run whose answers are judged again, for the record; empty where a model is
+            asked.
     """
 
     tools: ToolSource = "given"
@@ -46,6 +50,8 @@ class EvaluationSettings:
     seed: int = 0
     sample: int | None = None
     categories: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    answers: str = ""
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
@@ -56,12 +62,13 @@ class EvaluationSettings:
         record: dict[str, Any] = {"tools": self.tools, "refine": self.refine}
         if self.refine != "none":
             record["max_refinements"] = self.max_refinements
-        for name in ("attempts", "max_steps", "tool_choice", "instructions", "seed", "sample"):
+        for name in _PLAIN:
             value = getattr(self, name)
             if value != getattr(_DEFAULTS, name):
                 record[name] = value
-        if self.categories:
-            record["categories"] = list(self.categories)
+        for name in ("categories", "files"):
+            if getattr(self, name):
+                record[name] = list(getattr(self, name))
         for name in ("temperature", "top_p", "max_tokens", "timeout_seconds"):
             value = getattr(self.settings, name)
             if value is not None:
@@ -74,6 +81,7 @@ class EvaluationSettings:
 
 
 _DEFAULTS = EvaluationSettings()
+_PLAIN = ("attempts", "max_steps", "tool_choice", "instructions", "seed", "sample", "answers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +96,7 @@ class EvaluationProgress:
         failed: How many did not.
         task_id: The newest one; empty at the start.
         label: Its label.
+        unfinished: How many attempts of this start a model error cut short.
         error: What went wrong with the model; empty when nothing did.
     """
 
@@ -98,6 +107,7 @@ class EvaluationProgress:
     failed: int = 0
     task_id: str = ""
     label: FailureLabel | None = None
+    unfinished: int = 0
     error: str = ""
 
 

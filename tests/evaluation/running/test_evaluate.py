@@ -12,7 +12,7 @@ import pytest
 from agentkit import Library, Tool, ToolDefinition
 from agentkit.episodes import Diagnosis
 from agentkit.errors import UsageError
-from agentkit.evaluation import AllowedCalls, Benchmark, Task
+from agentkit.evaluation import AllowedCalls, Benchmark, Rubric, Task, UserTurn
 from agentkit.evaluation.running.evaluation import evaluate
 from agentkit.evaluation.running.settings import EvaluationSettings
 from agentkit.messages import ToolCall, UserMessage
@@ -97,6 +97,41 @@ async def test_tools_can_be_retrieved(lamps, good, store):
     episode = next(store.select())
     assert "set_lamp" in episode.turns[0].retrieval.offered
     assert episode.verdict.passed
+
+
+async def test_a_retrieved_namesake_counts_by_name(lamps, good, store):
+    """A tool of the gold tool's upstream name is another one, and right on a line of its own."""
+    lamp = lamps.definitions[0]
+    origin = replace(lamp.origin, original_name="set_lamp")
+    gold = replace(lamp, origin=origin, name="set_lamp__2")
+    (expected,) = lamps.tasks[0].expects
+    wanted = replace(expected, calls=(replace(expected.calls[0], name="set_lamp__2"),))
+    task = replace(lamps.tasks[0], offered=("set_lamp__2",), expects=(wanted,))
+    benchmark = replace(lamps, tasks=(task,), definitions=(lamp, gold))
+    settings = EvaluationSettings(tools="retrieved")
+    await evaluate(benchmark, model=good, store=store, run="r", settings=settings)
+    (episode,) = store.select()
+    assert not episode.verdict.passed
+    assert dict(episode.verdict.metrics) == {
+        "right_tools": 0.0,
+        "exact_by_name": 1.0,
+        "right_tools_by_name": 1.0,
+    }
+
+
+@pytest.mark.parametrize("is_later", [False, True])
+async def test_a_rubric_needs_a_judge_before_anything_is_asked(lamps, good, store, is_later):
+    """Tasks that nobody can judge are refused up front, those of later user turns as well."""
+    rubric = (Rubric(criteria={"polite": "The answer is polite."}),)
+    first, *rest = lamps.tasks
+    if is_later:
+        first = replace(first, follow_ups=(UserTurn(request="Thank you.", expects=rubric),))
+    else:
+        first = replace(first, expects=rubric)
+    benchmark = replace(lamps, tasks=(first, *rest))
+    with pytest.raises(UsageError, match=r"1 of 4 tasks .* \('simple-hall'\).*--judge NAME"):
+        await evaluate(benchmark, model=good, store=store, run="r")
+    assert not good.requests
 
 
 async def test_attempts_repeat_with_their_own_seed(lamps, store):

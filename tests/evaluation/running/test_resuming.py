@@ -82,6 +82,35 @@ async def test_a_passing_error_is_tried_again(lamps, good, store):
     assert (outcome.resumed, outcome.finished, outcome.unfinished) == (3, 4, 0)
 
 
+async def test_what_a_model_raises_is_an_error_of_the_model(lamps, good, store):
+    """An exception of a client's own leaves one task unfinished, and the others are asked."""
+    failures = iter([True])
+
+    async def buggy(request):
+        if next(failures, False):
+            raise OSError("no route to host")
+        return (await good.complete(request)).message
+
+    outcome = await evaluate(lamps, model=FunctionModel(buggy, name="good"), store=store, run="r")
+    assert (outcome.finished, outcome.unfinished) == (3, 1)
+    assert outcome.error == "good raised OSError: no route to host"
+    outcome = await evaluate(lamps, model=good, store=store, run="r")
+    assert (outcome.finished, outcome.error) == (4, "")
+
+
+async def test_progress_counts_what_was_not_finished(lamps, store):
+    """The listener learns how many attempts a model error cut short, and the error."""
+
+    def broken(request):
+        raise ModelConnectionError("the line is dead")
+
+    heard = []
+    await evaluate(lamps, model=FunctionModel(broken), store=store, run="r", listen=heard.append)
+    assert [news.unfinished for news in heard] == [0, 1, 2, 3, 4]
+    assert heard[-1].error == "the line is dead"
+    assert heard[-1].done == 0
+
+
 async def test_a_lasting_error_counts_as_failed(lamps, store):
     """A prompt that is too long would be too long again: the task is finished, and failed."""
 
