@@ -8,6 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No test asserts how long something takes: a busy machine may need seconds for one example.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 _ROOT = Path(__file__).resolve().parent.parent
 WEIGHTS = "smollm2-135m"

@@ -10,10 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
-
-settings.register_profile("untimed", deadline=None)  # no test asserts how long something takes
-settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

@@ -30,9 +30,6 @@ from agentkit.tools.composite.parser import parse
 from agentkit.tools.definition import Effects
 from agentkit.tools.tool import Tool
 
-settings.register_profile("untimed", deadline=None, max_examples=60)
-settings.load_profile("untimed")
-
 SIZES = {"alpha": 1, "beta": 2, "gamma.delta": 1, "omega": 2}
 NUMBER = {"type": ["string", "integer"]}
 TOOLS = {
@@ -99,6 +96,7 @@ def corpora(draw):
 RULES = MiningRules(search=SearchLimits(min_support=2, max_calls=4))
 
 
+@settings(max_examples=60)
 @given(corpora())
 def test_programs_parse_back(corpus):
     """The text of every mined composite is read back as the very same program."""
@@ -109,6 +107,7 @@ def test_programs_parse_back(corpus):
         known[composite.name] = Tool(definition=composite.definition)
 
 
+@settings(max_examples=60)
 @given(corpora())
 def test_composites_make_the_recorded_calls(corpus):
     """Run by the interpreter on the records, composites make the same calls with the same results."""
@@ -127,6 +126,7 @@ def test_composites_make_the_recorded_calls(corpus):
     event(f"composites: {len(result.composites)}")
 
 
+@settings(max_examples=60)
 @given(corpora(), st.randoms(use_true_random=False))
 def test_the_order_of_episodes_does_not_matter(corpus, chance: random.Random):
     """The same episodes in another order give the same composites, byte for byte."""
@@ -139,6 +139,7 @@ def test_the_order_of_episodes_does_not_matter(corpus, chance: random.Random):
     assert first == second
 
 
+@settings(max_examples=60)
 @given(corpora())
 def test_support_is_a_count(corpus):
     """The patterns found, and in how many episodes, are those that trying every group finds."""
