@@ -1,5 +1,6 @@
-"""A small benchmark of the shape of BFCL, written for these tests."""
+"""A small benchmark of the shape of BFCL, and how much of the large corpora is gone through."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,13 @@ def sample_folder():
 def sample():
     """The sample, loaded."""
     return load_bfcl(SAMPLE)
+
+
+@pytest.fixture(scope="session")
+def every():
+    """Every nth of many, for the sake of time; all of them where AGENTKIT_WHOLE_CORPORA is set."""
+
+    def of(step, items):
+        return items if os.environ.get("AGENTKIT_WHOLE_CORPORA") else items[::step]
+
+    return of

@@ -3,7 +3,7 @@
 from itertools import combinations, pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit.evaluation.results import summarise
@@ -30,6 +30,7 @@ def test_pass_at_k_counts_tasks_with_enough_attempts(maker):
     assert (table[2].any_passes, table[2].all_pass) == (1.0, 0.0)
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(OUTCOMES, min_size=1, max_size=8))
 def test_pass_at_k_is_the_share_of_all_choices_of_k_attempts(outcomes):
     """The closed form is what drawing every k of the attempts gives (Chen et al. 2021, Eq. 1)."""
@@ -42,6 +43,7 @@ def test_pass_at_k_is_the_share_of_all_choices_of_k_attempts(outcomes):
         assert one.all_pass == pytest.approx(sum(all_pass) / len(tried))
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(OUTCOMES, min_size=1, max_size=8))
 def test_more_attempts_help_any_and_harm_all(outcomes):
     """pass@k never falls with k and pass^k never rises, where every task has enough attempts."""
@@ -51,6 +53,7 @@ def test_more_attempts_help_any_and_harm_all(outcomes):
         assert one.all_pass >= next_one.all_pass - 1e-12
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(OUTCOMES, min_size=1, max_size=8))
 def test_an_interval_holds_its_value(outcomes):
     """However the attempts are spread, 0 <= low <= accuracy <= high <= 1."""
@@ -78,6 +81,7 @@ INTERVALS = (
 )
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(INTERVALS, min_size=1, max_size=8))
 def test_the_mean_over_categories_is_narrower_than_they_are(groups):
     """The interval of a mean holds the mean, and is no wider than the widest of its parts."""
