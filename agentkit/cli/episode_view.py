@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from itertools import groupby
 
 import click
 
-from agentkit.episodes import Episode, RefineTrace, RetrievalTrace, Turn
+from agentkit.diagnosis.labels import NOT_FAILURES
+from agentkit.episodes import (
+    Diagnosis,
+    Episode,
+    Evidence,
+    Recovery,
+    RefineTrace,
+    RetrievalTrace,
+    Turn,
+    TurnDiagnosis,
+    Verdict,
+)
+from agentkit.evaluation.results.texts import visible
+from agentkit.evaluation.results.wording import label_name
 from agentkit.messages import ToolCall, ToolResult
 
 _LONGEST = 2_000
+_NUMBERS = 5
+"""Turns that are listed by their numbers."""
 
 
 def call_line(call: ToolCall) -> str:
-    """``get_weather(city="Oslo", days=3)``."""
+    """``get_weather(city="Oslo", days=3)``, with characters that nobody sees written out.
+
+    People are asked whether such a call may run, so it must not look like another one.
+    """
     if call.malformed is not None:
-        return f"{call.name}(malformed: {call.malformed})"
+        return visible(f"{call.name}(malformed: {call.malformed})")
     given = (f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in call.arguments.items())
-    return f"{call.name}({', '.join(given)})"
+    return visible(f"{call.name}({', '.join(given)})")
 
 
 def result_line(result: ToolResult) -> str:
@@ -36,7 +55,7 @@ def result_line(result: ToolResult) -> str:
 def render_episode(episode: Episode) -> None:
     """Print an episode from the request to the verdict."""
     for line in _lines(episode):
-        click.echo(line)
+        click.echo(visible(line))
 
 
 def _lines(episode: Episode) -> Iterator[str]:
@@ -45,8 +64,12 @@ def _lines(episode: Episode) -> Iterator[str]:
     yield f"model     {episode.model}, library version {episode.library_version}"
     if episode.session_id:
         yield f"session   {episode.session_id} ({episode.history_length} messages before)"
-    if episode.metadata:
-        yield f"labels    {', '.join(f'{k}={v}' for k, v in episode.metadata.items())}"
+    labels = dict(episode.metadata)
+    settings = labels.pop("settings", "")
+    if labels:
+        yield f"labels    {', '.join(f'{k}={v}' for k, v in labels.items())}"
+    if settings:
+        yield f"settings  {settings}"
     yield f"request   {_indented(episode.request)}"
     for number, turn in enumerate(episode.turns, start=1):
         yield ""
@@ -105,8 +128,65 @@ def _ending(episode: Episode) -> Iterator[str]:
         f"{episode.seconds:.1f} s"
     )
     if episode.verdict is not None:
-        yield f"verdict   {'passed' if episode.verdict.passed else 'failed'}"
-        yield from (f"          {line}" for line in episode.verdict.evidence)
+        yield from _verdict(episode.verdict)
+    if episode.diagnosis is not None:
+        found = () if episode.verdict is None else episode.verdict.evidence
+        yield from _diagnosis(episode.diagnosis, told={one.message for one in found})
+
+
+def _verdict(verdict: Verdict) -> Iterator[str]:
+    told = "passed" if verdict.passed else "failed"
+    if verdict.fault is not None:
+        told = f"{label_name(verdict.fault)}, which says nothing about the agent"
+    elif verdict.score not in {0.0, 1.0}:
+        told += f", score {verdict.score:.3f}"
+    yield f"verdict   {told}{f' ({verdict.verifier})' if verdict.verifier else ''}"
+    for finding in verdict.evidence:
+        yield f"          {_finding(finding)}"
+    if verdict.metrics:
+        values = (f"{label_name(name)} {value:g}" for name, value in verdict.metrics.items())
+        yield f"metrics   {', '.join(values)}"
+
+
+def _finding(finding: Evidence) -> str:
+    where = "" if finding.turn is None else f"turn {finding.turn + 1}: "
+    return where + _indented(finding.message)
+
+
+def _diagnosis(diagnosis: Diagnosis, told: Container[str]) -> Iterator[str]:
+    """Each turn that something is wrong with; turns that say the same in a row stand together."""
+    yield f"diagnosis {label_name(diagnosis.label)}"
+    faulty = (turn for turn in diagnosis.turns if turn.label not in NOT_FAILURES)
+    described = ((turn.turn + 1, tuple(_turn_diagnosis(turn, told))) for turn in faulty)
+    for (first, *rest), same in groupby(described, key=lambda one: one[1]):
+        numbers = [number for number, _ in same]
+        span = f"turn {numbers[0]}"
+        if len(numbers) > 1:
+            span = f"turns {', '.join(map(str, numbers[:_NUMBERS]))}"
+            span += f" and {len(numbers) - _NUMBERS} more" if len(numbers) > _NUMBERS else ""
+        yield f"          {span}: {first}"
+        yield from (f"            {line}" for line in rest)
+    for recovery in diagnosis.recoveries:
+        yield f"          {_recovery(recovery)}"
+
+
+def _turn_diagnosis(turn: TurnDiagnosis, told: Container[str]) -> Iterator[str]:
+    about = ".".join(filter(None, (turn.tool, turn.parameter)))
+    about = f" ({about})" if about else ""
+    others = ", ".join(label_name(label) for label in turn.labels if label != turn.label)
+    yield f"{label_name(turn.label)}{about}{f', also {others}' if others else ''}"
+    for message in dict.fromkeys(finding.message for finding in turn.evidence):
+        if message not in told:
+            yield f"found {_indented(message)}"
+    if turn.hint:
+        yield f"hint  {_indented(turn.hint)}"
+
+
+def _recovery(recovery: Recovery) -> str:
+    return (
+        f"turn {recovery.turn + 1}: the failed call of {recovery.tool} "
+        f"({label_name(recovery.kind)}): {label_name(recovery.outcome)}"
+    )
 
 
 def _indented(text: str) -> str:

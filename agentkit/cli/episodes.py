@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, get_args
 
 import click
 
 from agentkit.cli.episode_view import render_episode
 from agentkit.cli.options import json_option, store_option
-from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
+from agentkit.cli.output import Column, plural, print_json, print_table, say
 from agentkit.cli.stores import opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import write_episodes
 from agentkit.errors import StoreError
+from agentkit.evaluation.results.texts import shown
+from agentkit.evaluation.results.wording import label_name
 from agentkit.library import EpisodeFilter, EpisodeStore
 
-VerdictFilter = Literal["passed", "failed", "none"]
+VerdictFilter = Literal["passed", "failed", "fault", "none"]
 
 _FILTERS = (
     click.option("--session", metavar="ID", help="Only this conversation."),
@@ -25,8 +27,9 @@ _FILTERS = (
     click.option("--stop-reason", metavar="WORD", help="Only episodes that ended so."),
     click.option(
         "--verdict",
-        type=click.Choice(["passed", "failed", "none"]),
-        help="Only episodes that were judged so; none: not judged.",
+        type=click.Choice(get_args(VerdictFilter)),
+        help="Only episodes that were judged so; fault: the reference or the verifier is broken; "
+        "none: not judged.",
     ),
     click.option(
         "--label",
@@ -75,15 +78,8 @@ def list_(limit: int, store_url: str, as_json: bool, **filters: Any) -> None:
     if as_json:
         print_json([_brief(episode) for episode in found])
         return
-    columns = [
-        Column(title="episode"),
-        Column(title="started UTC"),
-        Column(title="ended"),
-        Column(title="verdict"),
-        Column(title="tokens", align="right"),
-        Column(title="request", fit="cut"),
-    ]
-    print_table(columns, (_row(episode) for episode in found))
+    are_attempts = bool(found) and all("task" in episode.metadata for episode in found)
+    _print_attempts(found) if are_attempts else _print_runs(found)
     say(f"{plural(len(found), 'episode')}; agentkit episodes show ID tells all about one")
 
 
@@ -124,18 +120,65 @@ def _first(found: Iterable[Episode], limit: int) -> list[Episode]:
 def _verdict(episode: Episode) -> VerdictFilter:
     if episode.verdict is None:
         return "none"
+    if episode.verdict.fault is not None:
+        return "fault"
     return "passed" if episode.verdict.passed else "failed"
 
 
-def _row(episode: Episode) -> tuple[object, ...]:
-    return (
-        episode.episode_id,
-        episode.started_at[5:16].replace("T", " "),  # month to minute: a line of 80 is short
-        episode.stop_reason,
-        "" if episode.verdict is None else _verdict(episode),
-        f"{episode.usage.total_tokens:,}",
-        one_line(episode.request),
+def _print_runs(found: Sequence[Episode]) -> None:
+    columns = [
+        Column(title="episode"),
+        Column(title="started UTC"),
+        Column(title="ended"),
+        Column(title="verdict"),
+        Column(title="tokens", align="right"),
+        Column(title="request", fit="cut"),
+    ]
+    rows = (
+        (
+            episode.episode_id,
+            episode.started_at[5:16].replace("T", " "),  # month to minute: a line of 80 is short
+            episode.stop_reason,
+            _judged(episode),
+            f"{episode.usage.total_tokens:,}",
+            shown(episode.request),
+        )
+        for episode in found
     )
+    print_table(columns, rows)
+
+
+def _print_attempts(found: Sequence[Episode]) -> None:
+    """Episodes of an evaluation: which task each is about matters more than when it was."""
+    columns = [
+        Column(title="episode"),
+        Column(title="task", fit="fold"),
+        Column(title="ended"),
+        Column(title="verdict", fit="fold"),
+        Column(title="request", fit="cut"),
+    ]
+    rows = (
+        (
+            episode.episode_id,
+            shown(episode.metadata["task"]),
+            episode.stop_reason,
+            _judged(episode),
+            shown(episode.request),
+        )
+        for episode in found
+    )
+    print_table(columns, rows)
+
+
+def _judged(episode: Episode) -> str:
+    """``passed``, or why not, as far as that is known."""
+    if episode.verdict is None:
+        return ""
+    if episode.verdict.fault is not None:
+        return label_name(episode.verdict.fault)
+    if episode.verdict.passed or episode.diagnosis is None:
+        return _verdict(episode)
+    return label_name(episode.diagnosis.label)
 
 
 def _brief(episode: Episode) -> dict[str, Any]:

@@ -1,16 +1,20 @@
 """``agentkit episodes``."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from agentkit.episodes import (
+    Diagnosis,
     Episode,
     Evidence,
+    Recovery,
     RefineTrace,
     RetrievalTrace,
     StageReport,
     Turn,
+    TurnDiagnosis,
     Verdict,
 )
 from agentkit.library.opening import open_store
@@ -122,6 +126,94 @@ def test_show_tells_the_whole_story(invoke):
     assert "verdict   failed" in told
     assert "wrong value" in told
     assert "category=multiple" in told
+
+
+@pytest.fixture
+def evaluated(store_url):
+    """Two episodes of an evaluation: one that failed twice, one whose gold is broken."""
+    wrong = Evidence(kind="wrong_value", message="a is 2, expected 1", turn=0, tool="add")
+    turn = TurnDiagnosis(
+        turn=0,
+        label="argument_mismatch",
+        labels=("argument_mismatch", "missing_tool_call"),
+        tool="add",
+        parameter="a",
+        evidence=(wrong, Evidence(kind="other", message="add was never called again")),
+        hint="Take `a` from what the user said.",
+    )
+    recovery = Recovery(turn=1, call_id="c1", tool="add", kind="tool_error", outcome="failed_again")
+    labels = {"task": "sum\u202e", "run": "r", "settings": '{"refine":"none"}'}
+    failed = Episode(
+        episode_id="ca01",
+        request="1 + 1 \x1b[2J",
+        output="2\n\x1b]0;title\x07",
+        verdict=Verdict(
+            passed=False,
+            score=0.25,
+            evidence=(wrong,),
+            verifier="allowed_calls",
+            metrics={"right_tools": 1.0},
+        ),
+        diagnosis=Diagnosis(
+            label="argument_mismatch",
+            turns=(turn, replace(turn, turn=1), TurnDiagnosis(turn=2, label="pass")),
+            recoveries=(recovery,),
+        ),
+        metadata=labels,
+    )
+    broken = Evidence(kind="gold_error", message="there is no tool 'ad'")
+    fault = Verdict(passed=False, evidence=(broken,), fault="gold_error")
+    other = replace(failed, episode_id="ca02", verdict=fault, diagnosis=None)
+    store = open_store(store_url)
+    store.append(failed)
+    store.append(other)
+    store.close()
+
+
+def test_show_tells_why_an_answer_failed(invoke, evaluated):
+    """The verdict with its evidence, then the diagnosis, each finding said once."""
+    told = invoke("episodes", "show", "ca01").stdout
+    assert told[told.index("verdict ") :].splitlines() == [
+        "verdict   failed, score 0.250 (allowed_calls)",
+        "          turn 1: a is 2, expected 1",
+        "metrics   right tools 1",
+        "diagnosis argument mismatch",
+        "          turns 1, 2: argument mismatch (add.a), also missing tool call",
+        "            found add was never called again",
+        "            hint  Take `a` from what the user said.",
+        "          turn 2: the failed call of add (tool error): failed again",
+    ]
+    assert 'settings  {"refine":"none"}' in told
+
+
+def test_foreign_text_can_not_steer_the_terminal(invoke, evaluated):
+    """Controls and marks that turn text around stand as their code points; lines stay lines."""
+    told = invoke("episodes", "show", "ca01").stdout
+    assert "\x1b" not in told
+    assert "\u202e" not in told
+    assert "request   1 + 1 ⟨U+001B⟩[2J\n" in told
+    assert "output    2\n          ⟨U+001B⟩]0;title⟨U+0007⟩\n" in told
+    listed = invoke("episodes", "list").stdout
+    assert "\x1b" not in listed
+    assert "\u202e" not in listed
+
+
+def test_a_broken_reference_is_no_failure(invoke, as_json, evaluated):
+    """A verdict with a fault is found and shown as such, not among what the agent got wrong."""
+    found = as_json("episodes", "list", "--verdict", "fault")
+    assert [row["episode_id"] for row in found] == ["ca02"]
+    failed = as_json("episodes", "list", "--verdict", "failed", "--label", "run=r")
+    assert [row["episode_id"] for row in failed] == ["ca01"]
+    told = invoke("episodes", "show", "ca02").stdout
+    assert "verdict   gold error, which says nothing about the agent" in told
+
+
+def test_attempts_are_listed_with_task_and_label(invoke, evaluated):
+    """Of an evaluation one sees which task each episode is about, and why it failed."""
+    lines = invoke("episodes", "list", "--label", "run=r").stdout.splitlines()
+    assert lines[0].split() == ["episode", "task", "ended", "verdict", "request"]
+    assert "argument mismatch" in next(line for line in lines if line.startswith("ca01"))
+    assert "gold error" in next(line for line in lines if line.startswith("ca02"))
 
 
 @pytest.mark.parametrize(("asked", "found"), [("last", "bb03"), ("b", "bb03"), ("aa02", "aa02")])

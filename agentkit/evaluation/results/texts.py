@@ -33,6 +33,19 @@ def shown(text: str, limit: int = MOST) -> str:
     return f"{line[: limit - 1].rstrip()}…"
 
 
+def visible(text: str) -> str:
+    """A text with the characters that nobody sees written out; line breaks and tabs stay.
+
+    What a model wrote can so neither steer a terminal nor turn around the text after it.
+
+    Args:
+        text: Any text, of any length.
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one in "\n\t" else _seen(one) for one in text)
+
+
 def _seen(character: str) -> str:
     if unicodedata.category(character) in _UNSEEN and character != "\u200d":  # joins emoji
         return f"⟨U+{ord(character):04X}⟩"
