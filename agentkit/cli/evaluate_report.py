@@ -22,14 +22,16 @@ from agentkit.evaluation.results.tables import (
     headline,
     incident_table,
     label_table,
+    metric_table,
     parameter_table,
     pass_table,
     recovery_table,
     refine_table,
+    seen_once,
     tool_table,
 )
 from agentkit.evaluation.results.texts import shown
-from agentkit.evaluation.results.wording import notes
+from agentkit.evaluation.results.wording import many, notes
 
 _WORST = 8
 _WIDE = frozenset({"mean score", "meaning", "gained", "lost"})
@@ -52,6 +54,7 @@ def print_evaluation(report: EvaluationReport) -> None:
     tables = (
         category_table(report),
         pass_table(report),
+        metric_table(report),
         label_table(report),
         finding_table(report),
         recovery_table(report),
@@ -59,7 +62,10 @@ def print_evaluation(report: EvaluationReport) -> None:
     )
     for table in tables:
         _print(table)
-    _print(tool_table(report), most=_WORST, of=len(report.tools))
+    if once := seen_once(report):
+        click.echo(f"\nWorst tools\n{once}")
+    else:
+        _print(tool_table(report), most=_WORST, of=len(report.tools))
     _print(parameter_table(report), most=_WORST, of=len(report.parameters))
     _print(incident_table(report), most=_WORST)
 
@@ -74,7 +80,7 @@ def print_comparison(comparison: Comparison) -> None:
         say(warning)
     print_text(verdict_line(comparison))
     total = comparison.total
-    click.echo(f"{len(total.gained):,} tasks gained, {len(total.lost):,} lost")
+    click.echo(f"{many(len(total.gained), 'task')} gained, {len(total.lost):,} lost")
     runs = [shown(run, 60) for run in (comparison.a, comparison.b)]
     click.echo(f"a is {runs[0]}, b is {runs[1]}")
     table = comparison_table(comparison)

@@ -1,5 +1,7 @@
 """Evaluation reports on a terminal."""
 
+from dataclasses import replace
+
 import pytest
 
 from agentkit.cli.evaluate_report import print_comparison, print_evaluation
@@ -50,6 +52,24 @@ def test_a_report_fits_the_terminal(capsys):
     assert "argument mismatch" in printed.out
     assert "lamp" in printed.out
     assert "3 of 4 planned attempts" in printed.err
+
+
+def test_tools_seen_once_are_not_listed_as_worst(capsys):
+    """With one episode each no tool is worse than another, and that is all that is said."""
+    told = [
+        replace(
+            one,
+            diagnosis=Diagnosis(
+                label="argument_mismatch",
+                turns=(TurnDiagnosis(turn=0, label="argument_mismatch", tool=one.episode_id),),
+            ),
+        )
+        for one in episodes("r", {"a": False, "b": False})
+    ]
+    print_evaluation(summarise(told))
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "Worst tools Each of the 2 tools was seen in one episode only" in printed
+    assert "r-a" not in printed
 
 
 def test_a_comparison_fits_the_terminal(capsys):

@@ -94,7 +94,13 @@ class _Choice:
 
 
 def tool_faults(rows: Iterable[EpisodeRow]) -> list[ToolFaults]:
-    """The blamed tools: those that spoilt most episodes first, then those that did most often."""
+    """The blamed tools: those that spoilt most episodes first, then those that surely do so often.
+
+    Sure is the lower end of Wilson's interval.
+
+    Args:
+        rows: Episodes.
+    """
     calls: Counter[str] = Counter()
     episodes: Counter[str] = Counter()
     faulty: Counter[str] = Counter()
@@ -116,7 +122,7 @@ def tool_faults(rows: Iterable[EpisodeRow]) -> list[ToolFaults]:
         )
         for tool, spoilt in faulty.items()
     ]
-    return sorted(found, key=lambda one: (-one.faulty, -one.faulty / one.episodes, one.tool))
+    return sorted(found, key=lambda one: (-one.faulty, -one.share.low, one.tool))
 
 
 def parameter_faults(rows: Iterable[EpisodeRow]) -> list[ParameterFaults]:

@@ -112,7 +112,7 @@ def verdict_line(comparison: Comparison) -> str:
     a, b = shown(comparison.a, _NAME), shown(comparison.b, _NAME)
     return (
         f"Of {total.tasks:,} tasks that both answered, {a} passes {percent(total.a)} and {b} "
-        f"{percent(total.b)}: {points(difference.value)} points, with an interval of "
-        f"{points(difference.low)} to {points(difference.high)} that "
-        f"{'holds' if holds_zero else 'leaves out'} zero."
+        f"{percent(total.b)}: {points(difference.value)} points. The 95% interval, "
+        f"{points(difference.low)} to {points(difference.high)}, "
+        f"{'includes' if holds_zero else 'does not include'} zero."
     )

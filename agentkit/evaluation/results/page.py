@@ -43,7 +43,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 """What a browser may load for the page: nothing. A script would not run either."""
 
 _FEW_COLUMNS = 3
-_LABELS_COLUMN = 4  # of the table of tools
+_LABELS_COLUMN = 5  # of the table of tools
 
 Look: TypeAlias = Callable[[int, int, str], Markup | None]
 """Another cell for a row, a column and its text; None for the usual one."""

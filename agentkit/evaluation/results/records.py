@@ -13,7 +13,7 @@ from typing import Any
 from agentkit.episodes import EvidenceKind, FailureLabel, Fault, RecoveryOutcome, StopReason
 from agentkit.evaluation.results.examples import Example
 from agentkit.messages import FailureKind, JsonObject, Usage
-from agentkit.metrics.intervals import Interval
+from agentkit.metrics.intervals import Interval, wilson_interval
 
 REPORT_FORMAT = 1
 """Version of the JSON form of a report."""
@@ -202,6 +202,11 @@ class ToolFaults:
     faulty: int
     labels: Mapping[FailureLabel, int]
     examples: tuple[str, ...] = ()
+
+    @property
+    def share(self) -> Interval:
+        """The share of its episodes that were faulty, with Wilson's interval."""
+        return wilson_interval(self.faulty, self.episodes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,4 +1,8 @@
-"""The style sheet of the HTML report: light and dark, screen and paper."""
+"""The style sheet of the HTML report: light and dark, screen and paper.
+
+The colours of the labels were searched so that any two stay apart for people who do not see red,
+green or blue as others do; ``test_colours.py`` holds how far.
+"""
 
 STYLE = """
 :root {
@@ -6,17 +10,17 @@ STYLE = """
   --paper: #ffffff; --ink: #1c2330; --soft: #5b6577; --rule: #dfe3ea; --panel: #f5f7fa;
   --track: #e9edf3; --fill: #7aa5dd; --line: #22406b; --link: #1d5fb4; --warn: #fff4d6;
   --heat: 224 130 20;
-  --invalid: #b83a32; --argument: #e0861a; --state: #8a5bb5; --recovery: #8a6243;
-  --spurious: #d670a4; --missing: #2f76b5; --response: #1f9a8a; --abstained: #a9cf9b;
-  --passed: #69a96d; --fault: #9aa3b0;
+  --invalid: #742f26; --argument: #e3a30d; --state: #cc9ef9; --recovery: #b58152;
+  --spurious: #a55370; --missing: #017dd3; --response: #48d8c2; --abstained: #b8e45d;
+  --passed: #207601; --fault: #989eab;
 }
 @media (prefers-color-scheme: dark) { :root {
   --paper: #14181f; --ink: #e4e8ef; --soft: #9aa5b6; --rule: #2d3542; --panel: #1b212b;
   --track: #262e3a; --fill: #3f6ca8; --line: #c3d6f2; --link: #8ab8f5; --warn: #3a3116;
   --heat: 235 150 50;
-  --invalid: #d4574e; --argument: #d9892b; --state: #a47fce; --recovery: #a98262;
-  --spurious: #d983b0; --missing: #4d92d0; --response: #35ad9d; --abstained: #83ab76;
-  --passed: #4f8f56; --fault: #717b89;
+  --invalid: #ab3325; --argument: #ba750d; --state: #a47dc9; --recovery: #f5cfb4;
+  --spurious: #f295c2; --missing: #2260ea; --response: #73ecff; --abstained: #aad44e;
+  --passed: #46b479; --fault: #686f7b;
 } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);

@@ -78,11 +78,12 @@ def _costs(report: EvaluationReport) -> Iterator[tuple[str, str, str]]:
     total, usage = report.total, report.total.usage
     n = total.attempts
     cached = share(usage.cached_tokens, usage.prompt_tokens)
+    cached = f" ({cached} cached)" if usage.prompt_tokens else ""
     yield (
         "tokens an attempt",
         whole(usage.total_tokens / n),
         (
-            f"{usage.prompt_tokens / n:,.0f} read ({cached} cached), "
+            f"{usage.prompt_tokens / n:,.0f} read{cached}, "
             f"{usage.completion_tokens / n:,.0f} written"
         ),
     )
@@ -246,6 +247,7 @@ def tool_table(report: EvaluationReport) -> Table:
             ("episodes", "right"),
             ("faulty", "right"),
             ("share", "right"),
+            ("at least", "right"),
             ("labels", "left"),
         ),
         rows=tuple(
@@ -254,12 +256,26 @@ def tool_table(report: EvaluationReport) -> Table:
                 whole(one.episodes),
                 whole(one.faulty),
                 share(one.faulty, one.episodes),
+                f"{one.share.low:.0%}",
                 labels_text(one.labels),
             )
             for one in report.tools[:WORST]
         ),
         note="Episodes: in which the tool was called or should have been. Faulty: a label blames "
-        f"it.{_rest(len(report.tools), 'tools')}",
+        f"it. At least: the lower end of the share's 95% interval. {seen_once(report)}".rstrip()
+        + _rest(len(report.tools), "tools"),
+    )
+
+
+def seen_once(report: EvaluationReport) -> str:
+    """A sentence where no tool came up twice, so that none is worse than another; else empty."""
+    if not report.tools or any(one.episodes > 1 for one in report.tools):
+        return ""
+    if len(report.tools) == 1:
+        return "It was seen in one episode only."
+    return (
+        f"Each of the {len(report.tools):,} tools was seen in one episode only, so their order "
+        "says nothing."
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from agentkit.episodes import Attribution, Diagnosis, Recovery, TurnDiagnosis, Verdict
 from agentkit.evaluation.results import summarise
+from agentkit.evaluation.results.tables import seen_once, tool_table
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import Usage
 
@@ -101,6 +102,32 @@ def test_worst_tools_come_first_with_their_share(maker):
     ]
     assert tools[0].labels == {"argument_mismatch": 2}
     assert len(tools[0].examples) == 2
+
+
+def test_equally_faulty_tools_go_by_what_is_sure(maker):
+    """Of tools that spoilt as many episodes, the one that did in the larger sure share is first."""
+    episodes = [
+        maker.episode(f"{tool}-{at}", passed=at >= 2, tool=tool)
+        for tool, seen in {"database.query": 4, "music.play": 2}.items()
+        for at in range(seen)
+    ]
+    report = summarise(episodes)
+    assert [one.tool for one in report.tools] == ["music.play", "database.query"]
+    assert [row[:5] for row in tool_table(report).rows] == [
+        ("music.play", "2", "2", "100%", "34%"),
+        ("database.query", "4", "2", "50%", "15%"),
+    ]
+    assert seen_once(report) == ""
+
+
+def test_tools_that_were_seen_once_are_not_ranked(maker):
+    """Where no tool came up twice the report says that none is worse than another."""
+    wrong = [maker.episode(tool, passed=False, tool=tool) for tool in ("a", "b")]
+    told = seen_once(summarise(wrong))
+    assert told.startswith("Each of the 2 tools was seen in one episode only")
+    assert told in tool_table(summarise(wrong)).note
+    assert seen_once(summarise(wrong[:1])) == "It was seen in one episode only."
+    assert seen_once(summarise([])) == ""
 
 
 def test_every_attribution_of_a_turn_blames_its_tool(maker):
