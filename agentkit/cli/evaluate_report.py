@@ -62,12 +62,20 @@ def print_evaluation(report: EvaluationReport) -> None:
     )
     for table in tables:
         _print(table)
-    if once := seen_once(report):
-        click.echo(f"\nWorst tools\n{once}")
-    else:
-        _print(tool_table(report), most=_WORST, of=len(report.tools))
-    _print(parameter_table(report), most=_WORST, of=len(report.parameters))
+    _print_worst(report)
     _print(incident_table(report), most=_WORST)
+
+
+def _print_worst(report: EvaluationReport) -> None:
+    """Tools and parameters that came up more than once: of the others none is worse."""
+    tools = [tool for tool in report.tools if tool.episodes > 1]
+    parameters = [one for one in report.parameters if one.calls > 1]
+    again = replace(report, tools=tuple(tools), parameters=tuple(parameters))
+    _print(tool_table(again), most=_WORST, of=len(tools))
+    if once := len(report.tools) - len(tools):
+        told = f"{many(once, 'more tool')}: seen in one episode each, so none is worse than another"
+        click.echo(told if tools else f"\nWorst tools\n{seen_once(report)}")
+    _print(parameter_table(again), most=_WORST, of=len(parameters))
 
 
 def print_comparison(comparison: Comparison) -> None:
