@@ -38,7 +38,8 @@ Where upstream's verdict would be an accident, ours is another one:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentkit.errors import UsageError
@@ -46,6 +47,7 @@ from agentkit.messages import ToolCall
 from agentkit.metrics.call_rules import (
     AllowedCall,
     CallRule,
+    DeclaredArguments,
     GoldProblem,
     Mismatch,
     MismatchKind,
@@ -112,7 +114,7 @@ class GoldCalls:
         language: What the values are written in.
     """
 
-    __slots__ = ("_problems", "_rules", "expected", "unreadable")
+    __slots__ = ("_declared", "_problems", "_rules", "expected", "unreadable")
 
     def __init__(
         self,
@@ -131,8 +133,13 @@ class GoldCalls:
         )
         """Gold calls that no call can be compared with."""
         self._rules: tuple[CallRule, ...] = ()
+        self._declared: dict[str, DeclaredArguments] = {}
         if not self.unreadable:
-            self._rules = tuple(call_rule(gold, known[gold.name], language) for gold in expected)
+            self._declared = {
+                name: DeclaredArguments.of(definition, language)
+                for name, definition in known.items()
+            }
+            self._rules = tuple([call_rule(gold, self._declared[gold.name]) for gold in expected])
         self._problems: tuple[GoldProblem, ...] | None = None
 
     @property
@@ -152,19 +159,65 @@ class GoldCalls:
         if self.unreadable:
             reasons = "; ".join(map(str, self.unreadable))
             raise UsageError(f"{reasons}; see gold_problems for what else is wrong")
+        answer = _Answer(calls, self._declared)
         rules = self._rules
-        pairs = _assignment([[rule.fits(call) for call in calls] for rule in rules])
+        pairs = _assignment([answer.fitting(rule) for rule in rules])
         taken = set(pairs.values())
-        spurious = tuple(at for at in range(len(calls)) if at not in taken)
+        spurious = tuple([at for at in range(len(calls)) if at not in taken])
         return AllowedValuesResult(
             pairs=tuple(sorted(pairs.items())),
             unmatched=tuple(
-                _unmatched(at, rule, calls, spurious)
-                for at, rule in enumerate(rules)
-                if at not in pairs
+                [
+                    answer.unmatched(at, rule, spurious)
+                    for at, rule in enumerate(rules)
+                    if at not in pairs
+                ]
             ),
             spurious=spurious,
         )
+
+
+class _Answer:
+    """The calls of one answer, whose arguments are read once for all gold calls."""
+
+    __slots__ = ("_calls", "_given")
+
+    def __init__(
+        self, calls: Sequence[ToolCall], declared: Mapping[str, DeclaredArguments]
+    ) -> None:
+        self._calls = calls
+        self._given = [
+            declared[call.name].read(call) if call.name in declared else None for call in calls
+        ]
+
+    def fitting(self, rule: CallRule) -> list[int]:
+        """Indexes of the calls that are a gold call."""
+        name = rule.name
+        return [
+            at
+            for at, (call, given) in enumerate(zip(self._calls, self._given, strict=True))
+            if given is not None and call.name == name and rule.fits(given)
+        ]
+
+    def unmatched(self, expected: int, rule: CallRule, left: Sequence[int]) -> UnmatchedCall:
+        """A gold call with the reasons why the nearest of the calls that are left is not it."""
+        if not left:
+            return UnmatchedCall(expected=expected)
+        same_tool = [at for at in left if self._calls[at].name == rule.name] or left[:1]
+        nearest, distance = same_tool[0], self._distance(rule, same_tool[0])
+        for at in same_tool[1:]:
+            if distance == 1:  # none of them fits, so none is nearer
+                break
+            if (other := self._distance(rule, at, below=distance)) < distance:
+                nearest, distance = at, other
+        mismatches = rule.mismatches(self._calls[nearest], self._given[nearest])
+        return UnmatchedCall(expected=expected, nearest=nearest, mismatches=mismatches)
+
+    def _distance(self, rule: CallRule, at: int, below: float = math.inf) -> int:
+        given = self._given[at]
+        if given is None or self._calls[at].name != rule.name:
+            return 1
+        return rule.distance(given, below)
 
 
 def match_allowed_values(
@@ -229,36 +282,19 @@ def gold_problems(
     return GoldCalls(expected, definitions, language=language).problems
 
 
-def _unmatched(
-    expected: int, rule: CallRule, calls: Sequence[ToolCall], left: Sequence[int]
-) -> UnmatchedCall:
-    """The gold call with the reasons why the nearest of the calls that are left is not it."""
-    if not left:
-        return UnmatchedCall(expected=expected)
-    same_tool = [at for at in left if calls[at].name == rule.name] or left[:1]
-    nearest, distance = same_tool[0], rule.distance(calls[same_tool[0]])
-    for at in same_tool[1:]:
-        if distance == 1:  # none of them fits, so none is nearer
-            break
-        if (other := rule.distance(calls[at], below=distance)) < distance:
-            nearest, distance = at, other
-    mismatches = rule.mismatches(calls[nearest])
-    return UnmatchedCall(expected=expected, nearest=nearest, mismatches=mismatches)
-
-
-def _assignment(fits: Sequence[Sequence[bool]]) -> dict[int, int]:
+def _assignment(fitting: Sequence[Sequence[int]]) -> dict[int, int]:
     """A largest assignment of rows to columns that fit (augmenting paths, Kuhn 1955)."""
     row_of: dict[int, int] = {}
 
     def place(row: int, tried: set[int]) -> bool:
-        for column, fit in enumerate(fits[row]):
-            if fit and column not in tried:
+        for column in fitting[row]:
+            if column not in tried:
                 tried.add(column)
                 if column not in row_of or place(row_of[column], tried):
                     row_of[column] = row
                     return True
         return False
 
-    for row in range(len(fits)):
+    for row in range(len(fitting)):
         place(row, set())
     return {row: column for column, row in row_of.items()}

@@ -60,13 +60,27 @@ def _check(weights: Sequence[Sequence[float]]) -> None:
 
 def _assign(weights: Sequence[Sequence[float]]) -> Sequence[int]:
     """The column of each row; there are at least as many columns as rows."""
-    best = [max(range(len(row)), key=row.__getitem__) for row in weights]
-    if len(set(best)) == len(best):  # no two rows want the same column, so all get the best
+    if (best := _all_best(weights)) is not None:
         return best
     search = _Search(costs=[[-weight for weight in row] for row in weights])
     for row in range(len(weights)):
         search.place(row)
     return search.column_of
+
+
+def _all_best(weights: Sequence[Sequence[float]]) -> Sequence[int] | None:
+    """A column for each row that is as good as any to it; None where rows get in each other's way.
+
+    Two answers that agree, or that have nothing in common, need no search.
+    """
+    chosen: dict[int, None] = {}
+    for row in weights:
+        most = max(row)
+        free = [at for at, weight in enumerate(row) if weight == most and at not in chosen]
+        if not free:
+            return None
+        chosen[free[0]] = None
+    return list(chosen)
 
 
 @dataclass(kw_only=True, slots=True)

@@ -5,11 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics.argument_rules import ArgumentRule, argument_rule
+from agentkit.metrics.argument_types import (
+    LISTS,
+    ArgumentType,
+    GivenValue,
+    argument_type,
+    is_object,
+)
 from agentkit.metrics.foreign_values import Language
+from agentkit.metrics.remembering import remembered
 from agentkit.tools.definition import ToolDefinition
 
 MismatchKind = Literal[
@@ -80,6 +88,39 @@ class GoldProblem:
         return f"gold call {self.expected} {self.reason}"
 
 
+GivenArguments: TypeAlias = Mapping[str, GivenValue | None]
+"""The arguments of a call, ready to be compared; None for one that the tool does not take."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeclaredArguments:
+    """What a tool declares for its arguments.
+
+    Attributes:
+        required: Arguments that it requires.
+        types: The type of each argument that it takes.
+    """
+
+    required: tuple[str, ...]
+    types: Mapping[str, ArgumentType]
+
+    @classmethod
+    def of(cls, definition: ToolDefinition, language: Language) -> DeclaredArguments:
+        """What a tool declares, where values are written in ``language``."""
+        # Types of other languages stand in the origin, by which definitions do not differ.
+        return _of_json(definition) if language == "python" else _of_source(definition, language)
+
+    def read(self, call: ToolCall) -> GivenArguments | None:
+        """The arguments of a call; None when they could not be read."""
+        if call.malformed is not None:
+            return None
+        types = self.types
+        return {
+            name: types[name].read(value) if name in types else None
+            for name, value in call.arguments.items()
+        }
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallRule:
     """A gold call as it is compared.
@@ -96,49 +137,47 @@ class CallRule:
     rules: Mapping[str, ArgumentRule] = field(repr=False)
     allowed: Mapping[str, Sequence[Any]]
 
-    def fits(self, call: ToolCall) -> bool:
-        """Whether the call is the gold call; stops at the first thing that is not right."""
-        if call.name != self.name or call.malformed is not None:
-            return False
-        given, rules = call.arguments, self.rules
-        for name in self.must:
-            if name not in given:
-                return False
+    def fits(self, given: GivenArguments) -> bool:
+        """Whether these are the arguments of the gold call; stops at the first that is not."""
+        rules = self.rules
         for name, value in given.items():
             rule = rules.get(name)
-            if rule is None or rule.fault(value) is not None:
+            if rule is None or value is None or rule.fault(value) is not None:
                 return False
-        return True
+        return all(name in given for name in self.must)
 
-    def distance(self, call: ToolCall, below: float = math.inf) -> int:
-        """The number of mismatches that keep the call from being the gold call.
+    def distance(self, given: GivenArguments, below: float = math.inf) -> int:
+        """The number of mismatches that keep arguments from being those of the gold call.
 
         Args:
-            call: The call.
+            given: The arguments.
             below: Counting stops here, when only a smaller number is of interest.
         """
-        if call.name != self.name or call.malformed is not None:
-            return 1
-        given, rules = call.arguments, self.rules
         wrong = 0
         for name in self.must:
             wrong += name not in given
+        rules = self.rules
         for name, value in given.items():
             if wrong >= below:
                 break
             rule = rules.get(name)
-            wrong += rule is None or rule.fault(value) is not None
+            wrong += rule is None or value is None or rule.fault(value) is not None
         return wrong
 
-    def mismatches(self, call: ToolCall) -> tuple[Mismatch, ...]:
-        """All that keeps a call from being the gold call; empty when it is."""
+    def mismatches(self, call: ToolCall, given: GivenArguments | None) -> tuple[Mismatch, ...]:
+        """All that keeps a call from being the gold call; empty when it is.
+
+        Args:
+            call: The call.
+            given: Its arguments as the gold call's tool reads them; None where it does not.
+        """
         if call.name != self.name:
             return (Mismatch(kind="wrong_tool", value=call.name, allowed=(self.name,)),)
-        if call.malformed is not None:
+        if given is None:
             return (Mismatch(kind="malformed_arguments", value=call.malformed),)
-        return tuple(self._wrong_arguments(call.arguments))
+        return tuple(self._wrong_arguments(call.arguments, given))
 
-    def _wrong_arguments(self, given: JsonObject) -> Iterator[Mismatch]:
+    def _wrong_arguments(self, stated: JsonObject, given: GivenArguments) -> Iterator[Mismatch]:
         for name in self.must:
             if name not in given:
                 allowed = tuple(self.allowed.get(name, ()))
@@ -146,11 +185,11 @@ class CallRule:
         for name, value in given.items():
             rule = self.rules.get(name)
             kind: MismatchKind | None = "unexpected_argument"
-            if rule is not None:
+            if rule is not None and value is not None:
                 kind = rule.fault(value)
             if kind is not None:
                 allowed = tuple(self.allowed.get(name, ()))
-                yield Mismatch(kind=kind, argument=name, value=value, allowed=allowed)
+                yield Mismatch(kind=kind, argument=name, value=stated[name], allowed=allowed)
 
     def problems(self, expected: int) -> Iterator[GoldProblem]:
         """Arguments that must be given, and for which no value is right."""
@@ -173,25 +212,40 @@ class CallRule:
             )
 
 
-def call_rule(gold: AllowedCall, definition: ToolDefinition, language: Language) -> CallRule:
-    """The rule for one gold call, whose allowed values are lists (see ``unreadable``)."""
+@remembered()
+def _of_json(definition: ToolDefinition) -> DeclaredArguments:
+    return _of_source(definition, "python")
+
+
+def _of_source(definition: ToolDefinition, language: Language) -> DeclaredArguments:
     signature = definition.signature
-    properties = _schemas(signature.properties)
     source = _schemas((definition.origin.original or {}).get("properties"))
-    required = set(signature.required)
+    schemas = _schemas(signature.properties)
+    return DeclaredArguments(
+        required=tuple(signature.required),
+        types={
+            name: argument_type(schemas.get(name, {}), source=source.get(name), language=language)
+            for name in signature.properties
+        },
+    )
+
+
+def call_rule(gold: AllowedCall, declared: DeclaredArguments) -> CallRule:
+    """The rule for one gold call, whose allowed values are lists (see ``unreadable``)."""
+    required, types = declared.required, declared.types
     return CallRule(
         name=gold.name,
         must=tuple(
-            name
-            for name in dict.fromkeys((*signature.required, *gold.allowed))
-            if name in required or "" not in gold.allowed[name]
+            [
+                name
+                for name in dict.fromkeys((*required, *gold.allowed))
+                if name in required or "" not in gold.allowed[name]
+            ]
         ),
         rules={
-            name: argument_rule(
-                properties.get(name, {}), allowed, source=source.get(name), language=language
-            )
+            name: argument_rule(types[name], allowed)
             for name, allowed in gold.allowed.items()
-            if name in signature.properties
+            if name in types
         },
         allowed=gold.allowed,
     )
@@ -201,7 +255,7 @@ def _schemas(properties: object) -> Mapping[str, JsonObject]:
     """The schemas of parameters by name; ``true``, which allows anything, and oddities are none."""
     if not isinstance(properties, Mapping):
         return {}
-    return {name: part for name, part in properties.items() if isinstance(part, dict | Mapping)}
+    return {name: part for name, part in properties.items() if is_object(part)}
 
 
 def unreadable(
@@ -216,7 +270,7 @@ def unreadable(
         reason = f"lists no arguments by name but {_shown(arguments):.80}"
         return GoldProblem(expected=expected, tool=gold.name, reason=reason)
     for name, allowed in arguments.items():
-        if not isinstance(allowed, list | tuple):
+        if not isinstance(allowed, LISTS):
             reason = f"has no list of allowed values for {name!r} but {_shown(allowed):.80}"
             return GoldProblem(
                 expected=expected, tool=gold.name, reason=reason, argument=name, allowed=allowed

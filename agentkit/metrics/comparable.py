@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 from agentkit.messages import JsonObject, ToolCall
+from agentkit.metrics.remembering import remembered
 from agentkit.tools.coercion import canonical_arguments
 from agentkit.tools.definition import ToolDefinition
 
@@ -25,6 +25,8 @@ _DEEPEST = 100
 """Arguments nested deeper than this are not read: no tool means them, and recursion would end."""
 
 _MAX_EXACT_INTEGER = 2**53
+
+_MAPPINGS = (dict, Mapping)  # nearly all are dicts, which is quick to see
 
 _MOST_BITS = 14_284
 """4,300 decimal digits, where Python stops to write integers."""
@@ -80,6 +82,7 @@ class ComparableCall:
         is_readable: Whether there were arguments to read: the text was JSON, and not nested
             beyond reason.
         definition: The tool, if it is known.
+        facts: ``marks`` as pairs of name and mark.
     """
 
     name: str
@@ -88,6 +91,10 @@ class ComparableCall:
     marks: Mapping[str, Hashable] = field(default_factory=dict)
     is_readable: bool = True
     definition: ToolDefinition | None = None
+    facts: frozenset[tuple[str, Hashable]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "facts", frozenset(self.marks.items()))
 
     @property
     def arguments(self) -> JsonObject:
@@ -97,7 +104,7 @@ class ComparableCall:
     @property
     def key(self) -> Hashable:
         """Equal for equal calls; meant for readable ones."""
-        return self.name, frozenset(self.marks.items())
+        return self.name, self.facts
 
     def equals(self, other: ComparableCall) -> bool:
         """Whether both are the same call. An unreadable call is the same as no other."""
@@ -115,7 +122,7 @@ Definitions: TypeAlias = Iterable[ToolDefinition] | Mapping[str, ToolDefinition]
 
 def by_name(definitions: Definitions) -> Mapping[str, ToolDefinition]:
     """The definitions by name; of several with one name the last."""
-    if isinstance(definitions, Mapping):
+    if isinstance(definitions, _MAPPINGS):
         return definitions
     return {definition.name: definition for definition in definitions}
 
@@ -254,7 +261,7 @@ class _Plan:
 _NO_PLAN = _Plan()
 
 
-@lru_cache(maxsize=4_096)
+@remembered()
 def _plan(definition: ToolDefinition) -> _Plan:
     parameters = definition.signature.parameters
     defaults = canonical_arguments({}, parameters)

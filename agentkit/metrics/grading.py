@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from agentkit.messages import JsonObject
 from agentkit.metrics.comparable import ComparableCall, mark_of
 from agentkit.metrics.fields import FieldKind, field_kind, texts_agree
+from agentkit.metrics.remembering import remembered
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.fit import fits
 from agentkit.tools.references import resolve_local
@@ -41,6 +41,7 @@ class CallGrade(NamedTuple):
 
 _WRONG_CALL = CallGrade()
 _SAME_CALL = CallGrade(RIGHT, RIGHT)
+_WRONG_VALUES = {names: CallGrade(names, WRONG) for names in (PARTLY, RIGHT)}
 _DEFAULT = object()
 
 
@@ -59,7 +60,7 @@ class Grader:
         self._exact = [
             (name, gold.marks.get(name, _DEFAULT))
             for name in gold.given
-            if type(gold.values[name]) is not dict and self._rules.of((name,)).kind == "exact"
+            if type(gold.values[name]) is not dict and self._rules.is_exact(name)
         ]
 
     def grade(self, call: ComparableCall) -> CallGrade:
@@ -75,7 +76,7 @@ class Grader:
             return _WRONG_CALL
         for name, mark in self._exact:  # most wrong calls are found out here, at little cost
             if marks.get(name, _DEFAULT) != mark:
-                return CallGrade(names, WRONG)
+                return _WRONG_VALUES[names]
         differ = {name for name, _ in marks.items() ^ gold.marks.items()} & gold.given
         pairs = [((name,), call.values.get(name), gold.values[name]) for name in differ]
         # Unequal calls are never wholly right, also where only a default in a branch differs.
@@ -121,6 +122,13 @@ class _Rules:
         kind = self.kinds.get(".".join((self.tool, *path))) if self.kinds else None
         return found if kind is None else _Field(kind, found.schema)
 
+    def is_exact(self, name: str) -> bool:
+        """Whether the values of a parameter are right or wrong and nothing between."""
+        kind = self.kinds.get(f"{self.tool}.{name}") if self.kinds else None
+        if kind is not None:
+            return kind == "exact"
+        return self.definition is None or name not in _lenient(self.definition)
+
     @property
     def root(self) -> JsonObject:
         """The document that the schemas point into."""
@@ -135,7 +143,14 @@ class _Field(NamedTuple):
 _UNKNOWN = _Field("exact", {})
 
 
-@lru_cache(maxsize=16_384)
+@remembered()
+def _lenient(definition: ToolDefinition) -> frozenset[str]:
+    """The parameters of a tool whose values may be right in part."""
+    properties = definition.signature.properties
+    return frozenset(name for name in properties if _field(definition, (name,)).kind != "exact")
+
+
+@remembered(most=16_384)
 def _field(definition: ToolDefinition, path: _Path) -> _Field:
     """The schema of a field, and how it is compared."""
     root = schema = definition.signature.parameters

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -59,13 +60,13 @@ class Observation:
     stratum: str = ""
 
 
-def wilson_interval(passed: int, total: int, *, level: float = 0.95) -> Interval:
+def wilson_interval(passed: float, total: float, *, level: float = 0.95) -> Interval:
     """Wilson's score interval for a share (Wilson 1927), sound for few trials and extreme shares.
 
     Without trials it reaches from 0 to 1 around .5: nothing is known.
 
     Args:
-        passed: How many passed.
+        passed: How many passed; weights count as fractions of a trial.
         total: Of how many independent trials.
         level: The level of confidence, between 0 and 1.
 
@@ -83,7 +84,7 @@ def wilson_interval(passed: int, total: int, *, level: float = 0.95) -> Interval
     if not total:
         return Interval(value=0.5, low=0.0, high=1.0, level=level)
     share = passed / total
-    z = NormalDist().inv_cdf((1 + level) / 2)
+    z = _quantile((1 + level) / 2)
     center = share + z * z / (2 * total)
     spread = z * math.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
     scale = 1 + z * z / total
@@ -91,6 +92,11 @@ def wilson_interval(passed: int, total: int, *, level: float = 0.95) -> Interval
     low = 0.0 if not passed else max(0.0, (center - spread) / scale)
     high = 1.0 if passed == total else min(1.0, (center + spread) / scale)
     return Interval(value=share, low=low, high=high, level=level)
+
+
+@lru_cache(maxsize=64)  # tables of a thousand rates ask for one and the same
+def _quantile(share: float) -> float:
+    return NormalDist().inv_cdf(share)
 
 
 def bootstrap_interval(

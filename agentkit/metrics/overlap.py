@@ -141,6 +141,6 @@ def _overlap(predicted: Sequence[ComparableCall], reference: Sequence[Comparable
 def _similarity(one: ComparableCall, other: ComparableCall) -> float:
     if one.name != other.name or not (one.is_readable and other.is_readable):
         return 0.0
-    shared = len(one.marks.items() & other.marks.items())
+    shared = len(one.facts & other.facts)
     either = len(one.marks) + len(other.marks) - shared
     return shared / either if either else 1.0

@@ -51,7 +51,6 @@ Where the paper is silent or says two things, and what holds here:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -157,16 +156,22 @@ def _grade(holds: bool) -> Grade:  # noqa: FBT001  # it turns a truth value into
 
 def _are_same(made: Sequence[ComparableCall], wanted: Sequence[ComparableCall]) -> bool:
     """Whether both are the same calls; the most frequent case of a good model, told quickly."""
-    if len(made) != len(wanted) or not all(call.is_readable for call in wanted):
+    if len(made) != len(wanted):
         return False
-    return Counter(call.key for call in made) == Counter(call.key for call in wanted)
+    left = list(wanted)
+    for call in made:
+        same = next((at for at, gold in enumerate(left) if call.equals(gold)), None)
+        if same is None:
+            return False
+        del left[same]
+    return True
 
 
 def _grade_tools(made: Sequence[ComparableCall], wanted: Sequence[ComparableCall]) -> Grade:
-    called, gold = Counter(call.name for call in made), Counter(call.name for call in wanted)
-    if called == gold:
+    called, gold = [call.name for call in made], [call.name for call in wanted]
+    if sorted(called) == sorted(gold):
         return RIGHT
-    return PARTLY if called & gold else WRONG
+    return WRONG if set(called).isdisjoint(gold) else PARTLY
 
 
 def _grade_parameters(
