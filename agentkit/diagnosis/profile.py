@@ -13,6 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from math import fsum
 from typing import Any
 
 from agentkit.diagnosis.labels import NOT_FAILURES, by_weight, dominant
@@ -180,7 +181,7 @@ class FailureProfile:
         return tuple(
             PositionLabels(
                 position=position,
-                observed=sum(cell.weight for _, cell in cells),
+                observed=fsum(cell.weight for _, cell in cells),
                 labels=_shares(_sums(cells)),
             )
             for position, cells in sorted(at.items())
@@ -218,8 +219,8 @@ class FailureProfile:
             yield FailureRate(
                 tool=tool,
                 parameter=parameter,
-                failures=sum(labels.values()),
-                observed=sum(cell.weight for _, cell in calls),
+                failures=fsum(labels.values()),
+                observed=fsum(cell.weight for _, cell in calls),
                 labels=by_weight(labels),
                 examples=tuple(
                     name for _, name in newest(one for _, cell in failed for one in cell.examples)
@@ -341,14 +342,15 @@ def _time_of(episode: Episode) -> float | None:
 
 
 def _sums(cells: Iterable[tuple[FailureLabel, Cell]]) -> dict[FailureLabel, float]:
-    sums: dict[FailureLabel, float] = defaultdict(float)
+    weights: dict[FailureLabel, list[float]] = defaultdict(list)
     for label, cell in cells:
-        sums[label] += cell.weight
-    return sums
+        weights[label].append(cell.weight)
+    # Exact sums: replicas that hold the same cells in another order must agree to the last bit.
+    return {label: fsum(several) for label, several in weights.items()}
 
 
 def _shares(sums: Mapping[FailureLabel, float]) -> dict[FailureLabel, float]:
-    total = sum(sums.values())
+    total = fsum(sums.values())
     return {label: sum_ / total for label, sum_ in by_weight(sums).items()} if total > 0 else {}
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agentkit.episodes import FailureLabel
-
-_Z = 1.959963984540054  # 95%, two-sided
+from agentkit.metrics.intervals import Interval, wilson_interval
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,12 +41,17 @@ class FailureRate:
         Weights count as a number of calls, which is less than their true information (Kish's
         effective size is never smaller than a sum of weights up to 1), so it errs on the low side.
         """
-        return wilson_bounds(self.failures, self.observed)[0]
+        return self._interval.low
 
     @property
     def highest(self) -> float:
         """The upper end of that interval."""
-        return wilson_bounds(self.failures, self.observed)[1]
+        return self._interval.high
+
+    @property
+    def _interval(self) -> Interval:
+        failed = max(0.0, min(self.failures, self.observed))  # sums of weights round apart
+        return wilson_interval(failed, max(0.0, self.observed))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,26 +67,3 @@ class PositionLabels:
     position: int
     observed: float
     labels: Mapping[FailureLabel, float]
-
-
-def wilson_bounds(hits: float, total: float) -> tuple[float, float]:
-    """Wilson's 95% score interval of a share, for counts that may be fractions.
-
-    Source: Wilson, "Probable inference, the law of succession, and statistical inference",
-    Journal of the American Statistical Association 22 (1927).
-
-    Args:
-        hits: How many of them, at most ``total``.
-        total: How many in all; 0 gives the whole range.
-
-    Example:
-        >>> [round(wilson_bounds(*counts)[0], 2) for counts in ((1, 1), (3, 4), (30, 40))]
-        [0.21, 0.3, 0.6]
-    """
-    if total <= 0:
-        return 0.0, 1.0
-    share = min(1.0, max(0.0, hits / total))
-    square = _Z * _Z / total
-    centre = (share + square / 2) / (1 + square)
-    reach = math.sqrt(square * share * (1 - share) + square * square / 4) / (1 + square)
-    return max(0.0, centre - reach), min(1.0, centre + reach)

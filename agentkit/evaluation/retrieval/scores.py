@@ -71,28 +71,5 @@ def mean_interval(values: Sequence[float], *, confidence: float = 0.95) -> Inter
     return Interval(mean=mean, low=mean - reach, high=mean + reach)
 
 
-def wilson_interval(successes: int, total: int, *, confidence: float = 0.95) -> Interval:
-    """The share of successes with Wilson's score interval, which holds near 0 and 1 too.
-
-    Source: Wilson, "Probable inference, the law of succession, and statistical inference",
-    Journal of the American Statistical Association 22 (1927).
-
-    Example:
-        >>> interval = wilson_interval(10, 10)
-        >>> round(interval.low, 3), interval.mean, interval.high
-        (0.722, 1.0, 1.0)
-    """
-    if total == 0:
-        return Interval(mean=0.0, low=0.0, high=1.0)
-    z, share = _quantile(confidence), successes / total
-    centre = (share + z * z / (2 * total)) / (1 + z * z / total)
-    reach = z / (1 + z * z / total)
-    reach *= math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
-    low, high = max(0.0, centre - reach), min(1.0, centre + reach)
-    return Interval(
-        mean=share, low=min(low, share), high=max(high, share)
-    )  # ends may round past 0 or 1
-
-
 def _quantile(confidence: float) -> float:
     return NormalDist().inv_cdf(0.5 + confidence / 2)

@@ -12,7 +12,6 @@ from agentkit.evaluation.retrieval.scores import (
     percentile,
     recall_at,
     reciprocal_rank,
-    wilson_interval,
 )
 
 keys = st.sampled_from("abcdefgh")
@@ -47,23 +46,6 @@ def test_a_percentile_is_one_of_the_values(values, share):
     found = percentile(values, share)
     assert found in values
     assert sum(value <= found for value in values) >= math.floor(share * len(values))
-
-
-@pytest.mark.parametrize(
-    ("successes", "total", "low", "high"),
-    [(0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662)],
-)
-def test_wilson_intervals_known_from_literature(successes, total, low, high):
-    """Newcombe's examples (1998) come out."""
-    found = wilson_interval(successes, total)
-    assert (found.low, found.high) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
-
-
-@given(st.integers(0, 50), st.integers(0, 50))
-def test_an_interval_holds_its_share(successes, failures):
-    """Whatever was counted, the estimate lies inside, and all within 0 and 1."""
-    found = wilson_interval(successes, successes + failures)
-    assert 0 <= found.low <= found.mean <= found.high <= 1
 
 
 def test_the_mean_interval_covers_as_often_as_it_says():
