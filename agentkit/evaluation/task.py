@@ -93,6 +93,9 @@ class Benchmark:
         environment: Makes the world of a task; None when no tool is run, as where only the calls
             are judged.
         left_out: What the source holds beside the tasks, and why it can not be asked or judged.
+        adapt: How a library's definition of a tool is changed to be offered here, where questions
+            are asked in a way that its schema does not allow for; None: as it is. Adapting twice
+            is adapting once, so that a library may come from the catalogue, which is adapted.
     """
 
     name: str
@@ -100,6 +103,7 @@ class Benchmark:
     definitions: tuple[ToolDefinition, ...] = ()
     environment: Callable[[Task], Environment] | None = None
     left_out: tuple[LeftOut, ...] = ()
+    adapt: Callable[[ToolDefinition], ToolDefinition] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

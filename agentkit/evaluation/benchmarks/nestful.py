@@ -89,6 +89,7 @@ def nestful_benchmark(
         definitions=tuple(way.definitions.values()),
         environment=way.world,
         left_out=tuple(left_out),
+        adapt=way.adapt,
     )
 
 
@@ -107,6 +108,11 @@ class _Way(Protocol):
         """Makes the world that calls run in; None where they do not run."""
         ...
 
+    @property
+    def adapt(self) -> Callable[[ToolDefinition], ToolDefinition] | None:
+        """Changes definitions so that they can be offered; None where they can as they are."""
+        ...
+
 
 class _Planned:
     """All calls at once."""
@@ -116,10 +122,14 @@ class _Planned:
 
     def __init__(self, nestful: Nestful) -> None:
         self._plain = {definition.name: definition for definition in nestful.definitions}
+        self._fields = nestful.fields
+        self.adapt = self._plannable
         self.definitions: Mapping[str, ToolDefinition] = {
-            definition.name: plannable(definition, nestful.fields.get(definition.name, ()))
-            for definition in nestful.definitions
+            definition.name: self._plannable(definition) for definition in nestful.definitions
         }
+
+    def _plannable(self, definition: ToolDefinition) -> ToolDefinition:
+        return plannable(definition, self._fields.get(definition.name, ()))
 
     def why_not(self, question: NestfulQuestion) -> str:
         for call in question.calls:
@@ -135,6 +145,7 @@ class _Executed:
     """Call by call, on recorded responses."""
 
     instructions = ""
+    adapt = None
 
     def __init__(self, nestful: Nestful) -> None:
         self.definitions: Mapping[str, ToolDefinition] = {

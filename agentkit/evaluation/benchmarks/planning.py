@@ -31,6 +31,7 @@ INSTRUCTIONS = (
     "return."
 )
 
+_RETURNS = "Returns: "
 _FREE_TEXT = frozenset({"type", "description", "title", "default", "examples"})
 _OUTSIDE = ("description", "default")
 """Keywords of a parameter that must stand beside the alternatives to be found."""
@@ -42,7 +43,10 @@ def plannable(definition: ToolDefinition, fields: Sequence[str]) -> ToolDefiniti
     Args:
         definition: The tool.
         fields: Dotted paths of what it returns, outer ones first; the first ``MOST_FIELDS`` are
-            told.
+            told, unless a usage rule tells already.
+
+    Returns:
+        The definition. One that is for plans already comes back as it is.
 
     Example:
         >>> wait = ToolDefinition.from_schema(
@@ -58,9 +62,11 @@ def plannable(definition: ToolDefinition, fields: Sequence[str]) -> ToolDefiniti
     made = ToolDefinition.from_schema(
         definition.name, definition.description.summary, {**schema, "properties": properties}
     )
-    told = ", ".join(fields[:MOST_FIELDS]) or "a value"
-    more = " and more" if len(fields) > MOST_FIELDS else ""
-    rules = (*definition.description.usage_rules, f"Returns: {told}{more}.")
+    rules = definition.description.usage_rules
+    if not any(rule.startswith(_RETURNS) for rule in rules):
+        told = ", ".join(fields[:MOST_FIELDS]) or "a value"
+        more = " and more" if len(fields) > MOST_FIELDS else ""
+        rules = (*rules, f"{_RETURNS}{told}{more}.")
     return replace(
         definition,
         signature=replace(definition.signature, parameters=made.signature.parameters),
@@ -74,7 +80,7 @@ def plannable(definition: ToolDefinition, fields: Sequence[str]) -> ToolDefiniti
 
 def _widened(schema: Any) -> Any:
     """A part of a schema that takes a reference as well."""
-    if not isinstance(schema, Mapping) or _takes_any_text(schema):
+    if not isinstance(schema, Mapping) or _takes_any_text(schema) or _takes_references(schema):
         return schema
     inside = {key: value for key, value in schema.items() if key not in _OUTSIDE}
     if isinstance(schema.get("properties"), Mapping):
@@ -89,3 +95,8 @@ def _takes_any_text(schema: JsonObject) -> bool:
     declared = schema.get("type", "string")
     names = declared if isinstance(declared, list) else [declared]
     return "string" in names and set(schema) <= _FREE_TEXT
+
+
+def _takes_references(schema: JsonObject) -> bool:
+    alternatives = schema.get("anyOf")
+    return isinstance(alternatives, list) and REFERENCE in alternatives

@@ -51,13 +51,14 @@ class Staging:
     @classmethod
     def of(cls, benchmark: Benchmark, library: Library, *, retrieves: bool) -> Staging:
         """The staging for ``benchmark``; tools that ``library`` lacks come from the benchmark."""
+        adapted = _adapted(benchmark, library, everything=retrieves)
         own = [d for d in benchmark.definitions if d.name not in library]
         renamed = {
             definition.name: definition.origin.original_name
             for definition in benchmark.definitions
             if definition.origin.original_name
         }
-        whole = library.with_tools(own) if own else library
+        whole = adapted.with_tools(own) if own else adapted
         return cls(library=whole, retrieves=retrieves, upstream_names=renamed)
 
     def stage(
@@ -104,6 +105,16 @@ class Staging:
         """The benchmark's own name for each tool, as far as that leaves no two alike."""
         names = {name: self.upstream_names.get(name, name) for name in tools}
         return names if len(set(names.values())) == len(names) else {name: name for name in names}
+
+
+def _adapted(benchmark: Benchmark, library: Library, *, everything: bool) -> Library:
+    """The library with its tools as the benchmark offers tools; only those that it may offer."""
+    adapt = benchmark.adapt
+    if adapt is None:
+        return library
+    names = library.tools if everything else {one.name for one in benchmark.definitions}
+    tools = [tool for tool in library if tool.name in names]
+    return library.with_tools(tool.with_definition(adapt(tool.definition)) for tool in tools)
 
 
 def _renamed_tool(tool: Tool, name: str) -> Tool:
