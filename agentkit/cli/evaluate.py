@@ -91,7 +91,8 @@ Benchmarks:
     "compared",
     nargs=2,
     metavar="RUN RUN",
-    help="Compare two runs on the tasks that both have finished, and ask nothing.",
+    help="Compare two runs on the tasks that both have finished, and ask nothing; --report writes "
+    "the comparison.",
 )
 @click.option("--data", type=click.Path(path_type=Path), help="Where the benchmark's files are.")
 @click.option(
@@ -179,7 +180,8 @@ Benchmarks:
 @click.option(
     "--answers",
     metavar="RUN",
-    help="Ask nothing: judge the answers of this earlier run again, as a run of its own.",
+    help="Ask nothing: judge the answers of this earlier run again, as a run of its own. Where "
+    "only agentkit has changed since the last time, give that run a name (--run).",
 )
 @click.option(
     "--concurrency",
@@ -190,8 +192,8 @@ Benchmarks:
 @click.option(
     "--run",
     metavar="NAME",
-    help="Name of the run. [default: made of benchmark, model and settings, so that the same "
-    "command goes on where it stopped]",
+    help="Name of the run. [default: made of benchmark, model, settings and your files, so that "
+    "the same command goes on where it stopped]",
 )
 @click.option(
     "--store",
@@ -226,7 +228,9 @@ def evaluation(
 
     BENCHMARK is a name below or a file of tasks (JSON lines). Every answer is kept as an episode
     with its verdict and diagnosis. The same command again goes on where an interrupted run
-    stopped; finished tasks are never asked twice.
+    stopped; finished tasks are never asked twice. When your file of tasks or your environment has
+    changed, it is another run. Exit status 1: the model failed in some tasks, which the same
+    command tries again.
     """
     check_report_files(reports)
     if compared:
@@ -373,8 +377,6 @@ async def _run(
 
 def _name(model: ChatModel | RecordedAnswers, asked: Evaluation) -> str:
     """A name that is the same for the same benchmark, model and settings."""
-    if asked.answers is not None:
-        return f"{asked.answers}-again"
     library = asked.library
     text = settings_text(
         asked.settings,
@@ -383,6 +385,8 @@ def _name(model: ChatModel | RecordedAnswers, asked: Evaluation) -> str:
         library="" if library is None else library.digest,
     )
     short = hashlib.sha256(text.encode()).hexdigest()[:6]
+    if asked.answers is not None:
+        return f"{asked.answers}-again-{short}"
     words = (asked.benchmark.name.split()[0].lower(), model.name.rpartition(":")[2], short)
     return "-".join(word.rpartition("/")[2] for word in words)
 

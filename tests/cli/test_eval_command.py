@@ -150,8 +150,13 @@ def test_answers_can_be_judged_again(evaluate, invoke, script, tmp_path):
     result = invoke("eval", "tasks.jsonl", "--answers", "first", "--json")
     assert result.exit_code == 0, result.stderr
     report = json.loads(result.stdout)
-    assert report["run"] == "first-again"
+    assert report["run"].startswith("first-again-")
+    assert report["settings"]["answers"] == "first"
     assert report["total"]["passed"] == 3
+    rows = rows.replace('"number": "15"', '"number": "16"')
+    (tmp_path / "tasks.jsonl").write_text(rows)
+    corrected = json.loads(invoke("eval", "tasks.jsonl", "--answers", "first", "--json").stdout)
+    assert corrected["total"]["passed"] == 2
 
 
 def test_tools_of_a_file_are_run(evaluate, script):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
 from agentkit.library import EpisodeFilter, EpisodeStore
+from agentkit.messages import JsonObject
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,8 +62,12 @@ def check_settings(run: str, earlier: Earlier, settings: str) -> None:
         return
     old, new = json.loads(earlier.settings), json.loads(settings)
     changed = sorted(key for key in {*old, *new} if old.get(key) != new.get(key))
-    told = "; ".join(f"{key} was {old.get(key)!r}, is {new.get(key)!r}" for key in changed)
+    told = "; ".join(f"{key} was {_told(old, key)}, is {_told(new, key)}" for key in changed)
     raise UsageError(
         f"the run {run!r} was begun under other settings ({told}); repeat them to go on with it, "
         "or give the new run another name"
     )
+
+
+def _told(settings: JsonObject, key: str) -> str:
+    return repr(settings[key]) if key in settings else "not set"
