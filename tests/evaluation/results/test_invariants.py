@@ -23,6 +23,8 @@ SPECS = st.lists(
     ),
     max_size=10,
 )
+KEPT = 4
+"""Examples that are kept of a tool while it is not known which attempts count."""
 
 
 def episodes_of(make, specs):
@@ -78,7 +80,7 @@ def test_examples_are_of_counted_failures(make_once, specs):
     shown = {one.episode_id for one in report.examples}
     for one in (*report.tools, *report.parameters):
         assert shown.issuperset(one.examples)
-        assert one.examples
+        assert one.examples or len(episodes) > KEPT  # tries that do not count may have crowded
     for example in report.examples:
         assert example.label not in NOT_FAILURES
         assert episodes[example.episode_id].verdict is None or (
