@@ -16,7 +16,7 @@ from agentkit._waiting import wait_for
 from agentkit.cli.evaluate_files import check_report_files, question_files, write_report
 from agentkit.cli.evaluate_report import print_comparison, print_evaluation
 from agentkit.cli.options import data_directory, json_option, model_option
-from agentkit.cli.output import one_line, plural, print_json, say, say_some
+from agentkit.cli.output import plural, print_json, say, say_some
 from agentkit.cli.progress import Progress, progress
 from agentkit.cli.stores import opened, opened_to_read
 from agentkit.episodes import RefineMode
@@ -249,7 +249,7 @@ def evaluation(
         print_json(report.to_json())
     else:
         print_evaluation(report)
-        _tell_next(outcome, store_url)
+        _tell_next(report, store_url)
     if outcome.unfinished:
         _tell_unfinished(outcome)
         click.get_current_context().exit(1)
@@ -289,7 +289,7 @@ def _asked(
         )
         fetched(1, 1)
     say_some(
-        (one_line(f"left out: {row}") for row in benchmark.left_out),
+        (shown(f"left out: {row}") for row in benchmark.left_out),
         rest=f" ({len(benchmark.left_out)} in all)",
     )
     return Evaluation(
@@ -436,12 +436,13 @@ def _finished(store: Store, run: str, store_url: str) -> EvaluationReport:
     return report
 
 
-def _tell_next(outcome: RunOutcome, store_url: str) -> None:
-    run, store = shlex.quote(outcome.run), f"--store {shlex.quote(store_url)}"
+def _tell_next(report: EvaluationReport, store_url: str) -> None:
+    run, store = shlex.quote(report.run), f"--store {shlex.quote(store_url)}"
+    failed = "" if report.total.passed == report.total.attempts else "--verdict failed "
     lines = [
         "",
         "Where to look next:",
-        f"  agentkit episodes list --verdict failed --label run={run} {store}",
+        f"  agentkit episodes list {failed}--label run={run} {store}",
         f"  agentkit eval --compare {run} OTHER {store}",
     ]
     say("\n".join(lines))

@@ -52,6 +52,17 @@ def test_a_file_of_tasks_is_asked_and_counted(evaluate, script):
     assert "2 of 3" in result.stdout
     assert "response mismatch" in result.stdout
     assert "left out: tasks.jsonl, line 4" in result.stderr.replace("\n", " ")
+    assert "agentkit episodes list --verdict failed --label run=" in result.stderr
+
+
+def test_what_is_left_out_is_told_in_a_line_of_its_own(evaluate, script, tmp_path):
+    """Reasons hold foreign text: line breaks and terminal controls in it are shown, not sent."""
+    row = {"id": "\x1b[2J\nx", "request": "1?", "expects": {"\x1b[2J": 1}}
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(TASKS[0]) + "\n" + json.dumps(row))
+    script("4")
+    result = evaluate()
+    assert "\x1b" not in result.stderr
+    assert "agentkit episodes list --label run=" in result.stderr
 
 
 def test_the_same_command_asks_nothing_again(evaluate, script):
