@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from agentkit.evaluation.results.records import PassAtK
 from agentkit.metrics.intervals import Interval, Observation, bootstrap_interval, wilson_interval
@@ -12,6 +13,9 @@ from agentkit.metrics.passing import pass_at_k, pass_hat_k
 
 RESAMPLES = 2_000
 """Draws of a bootstrap: the ends of an interval are good to about a twentieth of its width."""
+
+FEWEST_DRAWN = 20
+"""Tasks below which no bootstrap is drawn: from a few it takes what it saw for all there is."""
 
 _LISTED_K = 8
 
@@ -22,24 +26,28 @@ Outcome = tuple[int, int]
 def accuracy(outcomes: Sequence[Outcome]) -> Interval | None:
     """Mean share of attempts that passed, each task of the same weight; None without tasks.
 
-    Where each task was tried once this is the share of tasks, and the interval is Wilson's. Where
-    tasks were tried again, attempts at one task are not independent, so the interval is that of a
-    bootstrap over tasks.
+    Where the attempts at each task agree, as with one attempt each, repetition tells nothing new
+    and the interval is Wilson's for as many trials as there are tasks. So it is with few tasks, of
+    which a bootstrap knows too little; it is then wide rather than narrow, since shares vary less
+    than single trials do. Otherwise it is that of a bootstrap over tasks, because attempts at one
+    task are not independent, and at least as wide as if they were.
 
     Args:
         outcomes: The outcome of each task, in any order.
     """
     if not outcomes:
         return None
-    if all(attempts == 1 for attempts, _ in outcomes):
-        return wilson_interval(sum(passed for _, passed in outcomes), len(outcomes))
-    return bootstrap_interval(
-        (
-            Observation(value=passed / attempts, task=str(at))
-            for at, (attempts, passed) in enumerate(sorted(outcomes))
-        ),
+    shares = [passed / attempts for attempts, passed in sorted(outcomes)]
+    agree = all(passed in {0, attempts} for attempts, passed in outcomes)
+    if agree or len(outcomes) < FEWEST_DRAWN:
+        return wilson_interval(math.fsum(shares), len(shares))
+    drawn = bootstrap_interval(
+        (Observation(value=share, task=str(at)) for at, share in enumerate(shares)),
         resamples=RESAMPLES,
     )
+    attempts = sum(tried for tried, _ in outcomes)
+    least = wilson_interval(drawn.value * attempts, attempts)
+    return replace(drawn, low=min(drawn.low, least.low), high=max(drawn.high, least.high))
 
 
 def macro_mean(groups: Sequence[Interval]) -> Interval | None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentkit.evaluation.results import summarise
 from agentkit.evaluation.results.estimating import accuracy, macro_mean, pass_table
-from agentkit.metrics.intervals import Interval
+from agentkit.metrics.intervals import Interval, wilson_interval
 
 OUTCOMES = st.integers(1, 6).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n)))
 
@@ -67,6 +67,24 @@ def test_attempts_at_one_task_are_not_taken_for_independent():
     clustered = accuracy([(10, 10), (10, 0), (10, 10), (10, 0)])
     independent = accuracy([(1, 1)] * 20 + [(1, 0)] * 20)
     assert clustered.high - clustered.low > 2 * (independent.high - independent.low)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(OUTCOMES, min_size=1, max_size=40))
+def test_no_number_of_attempts_is_certain(outcomes):
+    """An interval is never a point, and never narrower than if all attempts were independent."""
+    share = accuracy(outcomes)
+    attempts = sum(tried for tried, _ in outcomes)
+    independent = wilson_interval(share.value * attempts, attempts)
+    assert share.high - share.low >= (independent.high - independent.low) - 1e-9 > 0.0
+
+
+@pytest.mark.parametrize("tasks", [1, 5, 40])
+def test_repetitions_that_agree_tell_nothing_new(tasks):
+    """A model that always answers the same is known no better after four attempts than after one."""
+    once = [(1, at % 2) for at in range(tasks)]
+    again = [(4, 4 * passed) for _, passed in once]
+    assert accuracy(again) == accuracy(once)
 
 
 def test_many_attempts_are_listed_by_powers_of_two():
