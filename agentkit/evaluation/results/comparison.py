@@ -9,7 +9,7 @@ from typing import Any
 
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.attempts import mean
-from agentkit.evaluation.results.estimating import RESAMPLES
+from agentkit.evaluation.results.estimating import RESAMPLES, sure_difference
 from agentkit.evaluation.results.records import EvaluationReport, TaskResult
 from agentkit.evaluation.results.texts import shown_value
 from agentkit.evaluation.results.wording import many
@@ -52,7 +52,7 @@ class GroupComparison:
         tasks: How many tasks both have.
         a: Share of attempts that passed in the first run; each task has the same weight.
         b: The same of the second run.
-        difference: ``b - a`` with the 95 % interval of a paired bootstrap over tasks.
+        difference: ``b - a`` with its 95 % interval, see ``sure_difference``.
         gained: Tasks that passed more often in the second run.
         lost: Tasks that passed less often.
         p_value: Two-sided mid-p of McNemar's test on the gained and lost tasks. Where tasks were
@@ -177,7 +177,7 @@ def _group(name: str, pairs: Sequence[_Pair]) -> GroupComparison:
         tasks=len(pairs),
         a=mean(shares_a),
         b=mean(shares_b),
-        difference=paired.difference,
+        difference=sure_difference(paired.difference, len(pairs), len(gained), len(lost)),
         gained=gained,
         lost=lost,
         p_value=paired.p_value,

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import NormalDist
 
 from agentkit.evaluation.results.records import PassAtK
 from agentkit.metrics.intervals import Interval, Observation, bootstrap_interval, wilson_interval
@@ -48,6 +49,32 @@ def accuracy(outcomes: Sequence[Outcome]) -> Interval | None:
     attempts = sum(tried for tried, _ in outcomes)
     least = wilson_interval(drawn.value * attempts, attempts)
     return replace(drawn, low=min(drawn.low, least.low), high=max(drawn.high, least.high))
+
+
+def sure_difference(drawn: Interval, tasks: int, gained: int, lost: int) -> Interval:
+    """The difference of two runs with an interval that is no point.
+
+    That of a paired bootstrap, except where it can not know: with few tasks, and where no resample
+    differs. It is then that of Agresti and Min (2005, Statistics in Medicine 24:729): half a pair
+    is added to each of the four cells, and the interval is Wald's.
+
+    Args:
+        drawn: The difference with its bootstrap interval.
+        tasks: How many tasks both runs answered.
+        gained: How many of them the second run did better.
+        lost: How many it did worse.
+    """
+    if tasks >= FEWEST_DRAWN and drawn.low < drawn.high:
+        return drawn
+    n, better, worse = tasks + 2, gained + 0.5, lost + 0.5
+    center = (better - worse) / n
+    error = math.sqrt(better + worse - (better - worse) ** 2 / n) / n
+    reach = NormalDist().inv_cdf((1 + drawn.level) / 2) * error
+    return replace(
+        drawn,
+        low=max(-1.0, min(drawn.value, center - reach)),
+        high=min(1.0, max(drawn.value, center + reach)),
+    )
 
 
 def macro_mean(groups: Sequence[Interval]) -> Interval | None:

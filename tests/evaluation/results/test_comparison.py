@@ -140,6 +140,30 @@ def test_adjusted_p_values_keep_their_order(values):
     assert ranked == sorted(ranked)
 
 
+@pytest.mark.parametrize("tasks", [1, 4, 30])
+@pytest.mark.parametrize(("before", "after"), [(True, True), (False, True), (True, False)])
+def test_a_difference_is_never_certain(make_once, tasks, before, after):
+    """Where all tasks changed alike the interval holds the difference and is no point."""
+    names = [f"t{at}" for at in range(tasks)]
+    a = report_of(make_once, "a", dict.fromkeys(names, before))
+    b = report_of(make_once, "b", dict.fromkeys(names, after))
+    total = compare(a, b).total.difference
+    assert -1.0 <= total.low <= total.value <= total.high <= 1.0
+    assert total.high - total.low > 0.1 / tasks
+    if tasks == 30:
+        assert (total.low > 0, total.high < 0) == (after > before, after < before)
+
+
+def test_few_pairs_have_the_interval_of_agresti_and_min(make):
+    """Two gained and one lost of four: (2 - 1) / 6, and Wald's interval with half a pair each."""
+    a = report_of(make, "a", {"t1": True, "t2": False, "t3": False, "t4": True})
+    b = report_of(make, "b", {"t1": False, "t2": True, "t3": True, "t4": True})
+    total = compare(a, b).total.difference
+    error = (4 - 1 / 6) ** 0.5 / 6
+    assert total.low == pytest.approx(1 / 6 - 1.959964 * error)
+    assert total.high == pytest.approx(1 / 6 + 1.959964 * error)
+
+
 def test_a_comparison_is_json(make):
     """The record for machines holds the numbers of the tables."""
     comparison = compare(report_of(make, "a", {"t": True}), report_of(make, "b", {"t": False}))
