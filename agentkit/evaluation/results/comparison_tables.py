@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentkit.evaluation.results.comparison import Comparison, GroupComparison
+from agentkit.evaluation.results.estimating import FEWEST_DRAWN
 from agentkit.evaluation.results.tables import Table
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.results.wording import percent, points, whole
@@ -34,9 +35,10 @@ def comparison_table(comparison: Comparison) -> Table:
             ("tokens", "right"),
         ),
         rows=tuple(rows),
-        note="Difference: in percentage points, with a paired bootstrap over tasks. p: McNemar's "
-        "mid-p, for categories adjusted for their number (Holm). Tokens: of the second run for "
-        "each of the first.",
+        note="Difference: in percentage points; its interval is that of a paired bootstrap over "
+        f"tasks, below {FEWEST_DRAWN} tasks that of Agresti and Min. p: McNemar's mid-p, for "
+        "categories adjusted for their number (Holm). Tokens: of the second run for each of the "
+        "first.",
     )
 
 
