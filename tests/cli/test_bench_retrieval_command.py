@@ -51,12 +51,13 @@ def test_json_is_one_object_a_method(bench, tmp_path):
 
 
 def test_the_table_has_a_row_a_method(bench):
-    """Without --json there is a table on stdout and its legend on stderr."""
+    """Without --json there is a table on stdout, and on stderr what is measured and a legend."""
     result = bench("--methods", "lexical", "--split", "test")
     assert result.exit_code == 0, result.stderr
     heading, _, row = result.stdout.splitlines()[:3]
     assert heading.split()[:6] == ["method", "R@1", "R@5", "R@10", "R@32", "full@10"]
     assert row.split()[:3] == ["lexical", "100.0", "100.0"]
+    assert "Measuring lexical ..." in result.stderr
     assert "3 tools, 2 questions (test)" in result.stderr
 
 
@@ -156,8 +157,3 @@ def test_gold_that_the_catalogue_lacks_is_told(bench, tmp_path):
         lines.write(json.dumps({"query": "a taxi", "gold": ["9", "1"]}) + "\n")
     result = bench("--methods", "lexical")
     assert "1 gold tool that --tools does not hold" in result.stderr
-
-
-def test_progress_is_told(bench):
-    """Each method says when it begins."""
-    assert "Measuring lexical ..." in bench("--methods", "lexical").stderr

@@ -309,7 +309,7 @@ def accepted_programs(*children: str) -> st.SearchStrategy[Program]:
     return programs(*children).filter(lambda made: not check_program(made))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(programs("a", "b", "c"))
 def test_the_shortest_way_is_the_lightest_of_all_ways(generated):
     """What is found without trying every way is what trying every way finds."""
@@ -346,7 +346,7 @@ def flat_by_recursion(library: Library, name: str) -> int:
     return max(1, min(sum(flat_by_recursion(library, child) for child in way) for way in ways))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(libraries())
 def test_flat_size_is_what_brute_force_finds(library):
     """Through all layers, the flat size is that of the lightest way, and the expansion as long."""

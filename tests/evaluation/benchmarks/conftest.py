@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentkit import Tool, ToolDefinition, tool
-from agentkit.evaluation.benchmarks import nestful_benchmark
+from agentkit.evaluation.benchmarks import gsm8k_benchmark, nestful_benchmark
 
 SHOP = Path("examples") / "shop_tasks"
 
@@ -91,6 +91,12 @@ def corpus(project_root):
         return root / name
 
     return folder
+
+
+@pytest.fixture(scope="session")
+def word_problems(corpus):
+    """The whole of GSM8K."""
+    return gsm8k_benchmark(corpus("gsm8k"))
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import json
 import pytest
 
 from agentkit.episodes import Episode, Turn
-from agentkit.evaluation.benchmarks import gsm8k_benchmark, humaneval_benchmark
+from agentkit.evaluation.benchmarks import humaneval_benchmark
 from agentkit.evaluation.nestful import load_nestful
 from agentkit.evaluation.verifiers.making import Scene, verifier_for
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
@@ -62,11 +62,10 @@ async def failed(tasks, episode_of, scene_of=lambda _: Scene()):
     return found
 
 
-async def test_solutions_of_gsm8k(corpus, every):
+async def test_solutions_of_gsm8k(corpus, word_problems, every):
     """Solutions of the test split end in the number that is expected."""
-    folder = corpus("gsm8k")
-    solutions = rows(folder)
-    test = [task for task in gsm8k_benchmark(folder).tasks if task.category == "test"]
+    solutions = rows(corpus("gsm8k"))
+    test = [task for task in word_problems.tasks if task.category == "test"]
     tasks = every(EACH, test)
     assert len(tasks) in {132, 1319}
     assert await failed(tasks, lambda task: said(solutions[task.task_id]["solution"])) == []

@@ -104,12 +104,11 @@ def test_other_files_are_refused(load, write, tmp_path):
 
 
 @pytest.mark.corpora
-def test_the_whole_of_gsm8k_loads(corpus):
+def test_the_whole_of_gsm8k_loads(word_problems):
     """All 8,792 problems can be asked."""
-    benchmark = gsm8k_benchmark(corpus("gsm8k"))
-    categories = [task.category for task in benchmark.tasks]
+    categories = [task.category for task in word_problems.tasks]
     assert (categories.count("train"), categories.count("test")) == (7473, 1319)
-    assert benchmark.left_out == ()
+    assert word_problems.left_out == ()
 
 
 @pytest.mark.corpora

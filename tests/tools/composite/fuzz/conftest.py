@@ -39,7 +39,7 @@ COUNTS = pytest.StashKey[Counter[str]]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``pytest tests/tools/composite/fuzz --programs 20000 --first-seed 100000``."""
     group = parser.getgroup("composites")
-    group.addoption("--programs", type=int, default=1_000, help="random programs to compare")
+    group.addoption("--programs", type=int, default=500, help="random programs to compare")
     group.addoption("--first-seed", type=int, default=0, help="seed of the first one")
 
 
@@ -47,7 +47,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each batch of seeds."""
     if "batch" in metafunc.fixturenames:
         first = metafunc.config.getoption("--first-seed", 0)
-        last = first + metafunc.config.getoption("--programs", 1_000)
+        last = first + metafunc.config.getoption("--programs", 500)
         ranges = [range(seed, min(seed + BATCH, last)) for seed in range(first, last, BATCH)]
         names = [f"{seeds.start}-{seeds.stop - 1}" for seeds in ranges]
         metafunc.parametrize("batch", ranges, ids=names, indirect=True, scope="session")
