@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -205,13 +207,25 @@ async def test_our_own_environment_can_not_be_read(judge):
     assert "PermissionError" in str(verdict.evidence[0])
 
 
-async def test_cancelling_ends_the_process(judge, tmp_path):
+@pytest.fixture
+def children():
+    """Gives the ids of the processes that this thread has started and that are there."""
+    listed = Path(f"/proc/self/task/{threading.get_native_id()}/children")
+    if not listed.exists():
+        pytest.skip("this system does not list the processes that a thread has started")
+    return lambda: set(listed.read_text().split())
+
+
+async def test_cancelling_ends_the_process(judge, children):
     """A cancelled evaluation leaves no process behind."""
+    before = children()
     task = asyncio.create_task(judge("    import time\n    time.sleep(60)", seconds=60.0))
-    await asyncio.sleep(0.3)
+    while not (started := children() - before):
+        await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert not started & children()
 
 
 @pytest.mark.parametrize(
