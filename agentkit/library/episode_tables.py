@@ -19,11 +19,13 @@ INSERT OR IGNORE INTO episodes (episode_id, session_id, stop_reason, body) VALUE
 """
 
 _HAS_LABEL = """
-EXISTS (
+CASE WHEN json_valid(body) THEN EXISTS (
     SELECT 1 FROM json_each(body, '$.metadata')
     WHERE key = json_extract(?, '$') AND atom = json_extract(?, '$')
-)
+) ELSE TRUE END
 """
+"""Python writes and reads NaN, where SQLite says "malformed JSON" and ends the query. What it can
+not read is looked at when it has been decoded."""
 
 
 class EpisodeTables:
@@ -68,11 +70,13 @@ class EpisodeTables:
             sql, parameters = _page(matching, position=position, newest=newest, size=size)
             rows = self._connection.execute(sql, parameters)
             for _, body in rows:
-                yield decode_episode(body)
+                episode = decode_episode(body)
+                if matching.labels.items() <= episode.metadata.items():
+                    left = None if left is None else left - 1
+                    yield episode
             if len(rows) < size:
                 return
             position = rows[-1][0]
-            left = None if left is None else left - size
 
 
 def _page(

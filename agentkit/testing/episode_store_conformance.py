@@ -153,6 +153,20 @@ class EpisodeStoreConformance(StoreFixtures):
         assert _ids(store, EpisodeFilter(labels=labels, session_id="s")) == ["1"]
         assert _ids(store, EpisodeFilter(labels={"absent": value})) == []
 
+    @pytest.mark.parametrize("output", [float("nan"), float("-inf")])
+    def test_labels_select_beside_numbers_that_are_no_json(
+        self, store: Store, output: float
+    ) -> None:
+        """An episode with NaN in it is found by its labels, and hides no other one."""
+        labels = {"run": "r"}
+        store.append(replace(_episode("1"), metadata=labels))
+        store.append(replace(_episode("2"), metadata=labels, output=output))
+        store.append(replace(_episode("3"), metadata={"run": "s"}, output=output))
+        store.append(replace(_episode("4"), metadata=labels))
+        assert _ids(store, EpisodeFilter(labels=labels)) == ["4", "2", "1"]
+        assert _ids(store, EpisodeFilter(labels=labels, limit=2)) == ["4", "2"]
+        assert _ids(store, EpisodeFilter(labels={"run": "s"})) == ["3"]
+
     def test_a_limit_is_kept(self, store: Store) -> None:
         """A limit takes from the front of the chosen order; 0 takes nothing."""
         for name in ("1", "2", "3"):
