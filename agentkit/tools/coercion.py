@@ -164,6 +164,10 @@ class _Coercion:
             value = self._object(value, schema, place)
         elif isinstance(value, list | tuple):
             value = self._array(value, schema, place)
+        return self._combined(value, schema, place)
+
+    def _combined(self, value: Any, schema: JsonObject, place: _Place) -> Any:
+        """Under the keywords that combine schemas."""
         if isinstance(branches := schema.get("allOf"), list):
             for branch in branches:
                 value = self.apply(value, branch, _beside(place))
