@@ -17,9 +17,9 @@ from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval
 from agentkit.metrics.paired import PairedOutcome, compare_paired
 
-_CHOICE_OF_TASKS = frozenset({"seed", "sample", "categories", "attempts"})
-"""Settings that say which tasks are asked and how often. The tasks that both runs have are
-compared, so that a difference in these spoils nothing."""
+_HARMLESS = frozenset({"seed", "sample", "categories", "attempts", "answers"})
+"""Settings that say which tasks are asked and how often, and which run's answers were judged again.
+The tasks that both runs have are compared, so that a difference in these spoils nothing."""
 
 _FOLLOWS = {"max_refinements": "refine"}
 """Settings that only stand there because of another one."""
@@ -236,7 +236,7 @@ def _warnings(
     unpaired: int,
     paired: int,
 ) -> Iterator[str]:
-    changed = {one.name for one in differences} - _CHOICE_OF_TASKS
+    changed = {one.name for one in differences} - _HARMLESS
     changed -= {name for name, cause in _FOLLOWS.items() if cause in changed}
     if len(changed) > 1:
         yield (

@@ -85,6 +85,13 @@ def test_another_sample_is_no_confounder(make):
     assert compare(a, b).warnings == ()
 
 
+def test_answers_of_two_runs_judged_again_are_compared(make):
+    """Where the answers were taken from is no cause of a difference."""
+    a = report_of(make, "a", {"t": True}, settings={"refine": "none", "answers": "one"})
+    b = report_of(make, "b", {"t": True}, settings={"refine": "vanilla", "answers": "two"})
+    assert compare(a, b).warnings == ()
+
+
 def test_repeated_attempts_are_compared_by_their_share(make):
     """Two of three passes against one of three is a gain, not a tie."""
     reports = [
