@@ -8,6 +8,7 @@ sequence, hidden parameters, or final answer").
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from agentkit.diagnosis.findings import Finding
@@ -40,6 +41,11 @@ _BY_FAILURE: Mapping[FailureKind, str] = {
         "values it takes, and which tool finds them."
     ),
 }
+
+_BROKEN_OFF = (
+    "The call of {tool} ends in the middle: the answer ran into its limit. Leave out what is "
+    "optional and do not repeat anything; if the arguments are that long, allow longer answers."
+)
 
 _BY_EVIDENCE: Mapping[EvidenceKind, str] = {
     "missing_argument": (
@@ -108,6 +114,8 @@ def repair_hint(findings: Sequence[Finding], library: Library) -> str:
 
 
 def _template(finding: Finding) -> str:
+    if finding.call is not None and _breaks_off(finding.call.malformed):
+        return _BROKEN_OFF
     if finding.label in {"invalid_tool_call", "argument_mismatch"} and finding.call is not None:
         if finding.failure is not None and finding.failure.kind in _BY_FAILURE:
             return _BY_FAILURE[finding.failure.kind]
@@ -128,3 +136,17 @@ def _arguments(call: ToolCall | None, names: Iterable[str], library: Library) ->
         f"`{name[:_LONGEST_NAME]}`" for name in names if name in call.arguments or name in declared
     ]
     return ", ".join(seen[:_MOST_NAMED]) or "the arguments"
+
+
+def _breaks_off(malformed: str | None) -> bool:
+    """Whether a text would be JSON if it went on."""
+    if malformed is None:
+        return False
+    text = malformed.strip()
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return bool(text) and (error.pos >= len(text) or error.msg.startswith("Unterminated"))
+    except (RecursionError, ValueError):  # too deep, or a number of thousands of digits
+        return False
+    return False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agentkit.diagnosis.diagnose import diagnose
 from agentkit.episodes import Evidence, Verdict
 from agentkit.messages import ToolCall
@@ -39,3 +41,21 @@ def test_a_hint_stays_short_whatever_a_model_makes_up(run, library):
     hint = hint_of(library, run([made_up], "done"))
     assert "{tool}{tool}" in hint
     assert len(hint) < 500
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ('{"room": "kitchen", "state": "o', "The call of set_lamp ends in the middle"),
+        ('{"room": "kitchen", "state":', "The call of set_lamp ends in the middle"),
+        ('{"rooms": ["a", "b", ', "The call of set_lamp ends in the middle"),
+        ("{room: kitchen}", "Write the arguments of set_lamp as one JSON object"),
+        ("", "Write the arguments of set_lamp as one JSON object"),
+        ("[" * 100_000, "Write the arguments of set_lamp as one JSON object"),
+        ('{"level": ' + "9" * 5000 + "} x", "Write the arguments of set_lamp as one JSON object"),
+    ],
+)
+def test_a_call_that_broke_off_is_told_from_one_that_is_no_json(run, library, text, start):
+    """Arguments that end in the middle ran into a limit; other broken ones have a wrong form."""
+    cut = ToolCall(call_id="c1", name="set_lamp", malformed=text)
+    assert hint_of(library, run([cut], "done")).startswith(start)
