@@ -25,7 +25,6 @@ from agentkit.errors import DefinitionError, ToolFailed
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.linking import broken_links
 from agentkit.messages import FailureKind, JsonObject, ToolCall, ToolFailure, ToolResult
-from agentkit.tools.coercion import coerce
 from agentkit.tools.encoding import encode_result
 from agentkit.tools.threads import run_in_daemon_thread
 from agentkit.tools.tool import Tool
@@ -138,7 +137,7 @@ class Executor:
             kind: FailureKind = "tool_error"
             return self._failed(call, tool, kind=kind, rule=str(error), retryable=False)
         if isinstance(checked, ArgumentProblem):
-            return self._invalid(call, tool, checked)
+            return self._counted(call, tool, checked.failure())
         refusal = self._barred(call, tool, checked) or await self._refusal(call, tool)
         return refusal if refusal is not None else await self._attempts(call, tool, checked)
 
@@ -147,12 +146,7 @@ class Executor:
         validator = self.validators.get(tool.name)
         if validator is None:
             validator = self.validators[tool.name] = ArgumentValidator(tool.definition)
-        problems = validator.check(arguments)
-        if not problems:
-            return arguments
-        # "3" for an integer is clear enough: mending it here saves a round trip to the model.
-        mended: JsonObject = coerce(arguments, tool.definition.signature.parameters)
-        return problems[0] if validator.check(mended) else mended
+        return validator.runnable(arguments)
 
     def _barred(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult | None:
         """A failed result when the budget or the tool's contract rules the call out."""
@@ -228,17 +222,6 @@ class Executor:
             nearest=nearest_names(call.name, names),
         )
         return _failure_result(call, self._spent(call.name, failure, self.policy.retries))
-
-    def _invalid(self, call: ToolCall, tool: Tool, problem: ArgumentProblem) -> ToolResult:
-        failure = ToolFailure(
-            kind="invalid_arguments",
-            rule=problem.rule,
-            path=problem.path_text,
-            schema_excerpt=problem.schema_excerpt,
-            nearest=problem.nearest,
-            cause=problem.keyword,
-        )
-        return self._counted(call, tool, failure)
 
     def _failed(
         self,

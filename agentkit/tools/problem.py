@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from agentkit.messages import JsonObject
+from agentkit.messages import JsonObject, ToolFailure
 
 _SHOWN_CHARACTERS = 60
 
@@ -34,6 +34,17 @@ class ArgumentProblem:
     def path_text(self) -> str:
         """The path as text: ``address.city``, ``items[0].sku``; empty for the whole call."""
         return path_text(self.path)
+
+    def failure(self) -> ToolFailure:
+        """The problem as the failure of the call whose arguments these are."""
+        return ToolFailure(
+            kind="invalid_arguments",
+            rule=self.rule,
+            path=self.path_text,
+            schema_excerpt=self.schema_excerpt,
+            nearest=self.nearest,
+            cause=self.keyword,
+        )
 
 
 def path_text(path: tuple[str | int, ...]) -> str:

@@ -22,12 +22,11 @@ from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms
 from agentkit.tools.canonical import is_json
-from agentkit.tools.coercion import coerce
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.invisible import invisible
 from agentkit.tools.tool import Tool
-from agentkit.tools.validation import ArgumentValidator
+from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,7 +121,7 @@ def _chosen(
     candidates: dict[Words, Use] = {}
     for use in uses:
         fault = _fault_of_words(use, rules, learned)
-        fitting = use.arguments if fault else _fitting(use, definition, validator)
+        fitting = use.arguments if fault else _fitting(use, validator)
         words = words_of(use.query, use.arguments)
         if fault is None and fitting is None:
             fault = "arguments_changed", "the call does not fit the tool's parameters of today"
@@ -157,20 +156,16 @@ def _fault_of_words(
     return None
 
 
-def _fitting(
-    use: Use, definition: ToolDefinition, validator: ArgumentValidator
-) -> JsonObject | None:
+def _fitting(use: Use, validator: ArgumentValidator) -> JsonObject | None:
     """The arguments as the tool takes them today, mended as a run mends them; None if it does not.
 
     A tool whose schema is broken takes none.
     """
     try:
-        if not validator.check(use.arguments):
-            return use.arguments
-        mended: JsonObject = coerce(use.arguments, definition.signature.parameters)
-        return None if validator.check(mended) else mended
+        taken = validator.runnable(use.arguments)
     except DefinitionError:
         return None
+    return None if isinstance(taken, ArgumentProblem) else taken
 
 
 def _skipped(use: Use, reason: SkipReason, detail: str) -> Skipped:
