@@ -59,7 +59,6 @@ class Evaluation:
         run: Name of the run; empty for one that the settings give.
         concurrency: Attempts at the same time; None for one with a model in this process, else 8.
         judge: Name of the model that judges by rubrics.
-        answers: The earlier run whose answers are judged again; None to ask the model.
     """
 
     benchmark: Benchmark
@@ -68,7 +67,6 @@ class Evaluation:
     run: str
     concurrency: int | None
     judge: str | None
-    answers: str | None
 
 
 @click.command(
@@ -312,7 +310,6 @@ def _asked(
         run=run or "",
         concurrency=concurrency,
         judge=judge,
-        answers=answers,
     )
 
 
@@ -339,11 +336,12 @@ def _library(url: str) -> Library:
 
 
 def _who(model: str, asked: Evaluation, store: Store) -> ChatModel | RecordedAnswers:
-    if asked.answers is None:
+    answers = asked.settings.answers
+    if not answers:
         return resolve_model(model)
-    recorded = RecordedAnswers.of(episodes_of_run(store, asked.answers))
+    recorded = RecordedAnswers.of(episodes_of_run(store, answers))
     if not recorded.episodes:
-        raise UsageError(f"there are no finished answers of a run {asked.answers!r} to judge again")
+        raise UsageError(f"there are no finished answers of a run {answers!r} to judge again")
     return recorded
 
 
@@ -385,8 +383,8 @@ def _name(model: ChatModel | RecordedAnswers, asked: Evaluation) -> str:
         library="" if library is None else library.digest,
     )
     short = hashlib.sha256(text.encode()).hexdigest()[:6]
-    if asked.answers is not None:
-        return f"{asked.answers}-again-{short}"
+    if asked.settings.answers:
+        return f"{asked.settings.answers}-again-{short}"
     words = (asked.benchmark.name.split()[0].lower(), model.name.rpartition(":")[2], short)
     return "-".join(word.rpartition("/")[2] for word in words)
 

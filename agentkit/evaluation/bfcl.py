@@ -279,7 +279,7 @@ def _rows(path: Path, kind: type[Row]) -> Iterator[Row]:
     from pydantic import TypeAdapter, ValidationError
 
     adapter = TypeAdapter(kind)
-    for number, line in _lines(path):
+    for number, line in numbered_lines(path):
         try:
             yield adapter.validate_json(line)
         except ValidationError as error:
@@ -292,14 +292,15 @@ def _rows(path: Path, kind: type[Row]) -> Iterator[Row]:
 
 
 def _records(path: Path) -> Iterator[JsonObject]:
-    for number, line in _lines(path):
+    for number, line in numbered_lines(path):
         try:
             yield json.loads(line)
         except ValueError as error:
             raise DatasetError(f"{path.name}, line {number}: not JSON: {error}") from error
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, with their numbers from 1; none of an absent file."""
     if not path.is_file():
         return
     # read whole (a few MB): a file that is left half read would stay open

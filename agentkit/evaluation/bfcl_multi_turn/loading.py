@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from agentkit.errors import DatasetError
-from agentkit.evaluation.bfcl import RELEASE
+from agentkit.evaluation.bfcl import RELEASE, numbered_lines
 from agentkit.evaluation.bfcl_multi_turn.environment import LONG_CONTEXT, BfclWorlds, Simulator
 from agentkit.evaluation.bfcl_multi_turn.files import (
     CATEGORIES,
@@ -220,7 +220,7 @@ class _Loader:
         from pydantic import TypeAdapter, ValidationError
 
         adapter = TypeAdapter(kind)
-        for number, line in _lines(path):
+        for number, line in numbered_lines(path):
             try:
                 yield adapter.validate_json(line)
             except ValidationError as error:
@@ -245,7 +245,7 @@ def _request(said: Sequence[_Said], added: Sequence[str], number: int) -> str:
 def _simulator(files: MultiTurnFiles, module: str) -> Simulator:
     path = files.definitions(module)
     definitions = []
-    for number, line in _lines(path):
+    for number, line in numbered_lines(path):
         try:
             record = json.loads(line)
         except ValueError as error:
@@ -260,12 +260,3 @@ def _simulator(files: MultiTurnFiles, module: str) -> Simulator:
             )
         )
     return Simulator(module=module, definitions=tuple(definitions))
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    if not path.is_file():
-        return
-    # read whole (a few MB): a file that is left half read would stay open
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-        if line.strip():
-            yield number, line

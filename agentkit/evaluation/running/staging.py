@@ -73,7 +73,9 @@ class Staging:
         """
         bound = {} if world is None else {tool.name: tool for tool in world.tools()}
         if self.retrieves:
-            library = self.library.with_tools(self._tool(name, bound) for name in bound)
+            # Without a world it stays the same object, by which an agent's caches know it.
+            running = [self._tool(name, bound) for name in bound]
+            library = self.library.with_tools(running) if running else self.library
             gold = _gold_names(expects)
             judged = {name: library.get(name) for name in (*offered, *gold)}
             return Stage(

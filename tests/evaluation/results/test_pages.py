@@ -207,9 +207,9 @@ def test_any_text_makes_a_page(make_once, request, tool, task, category):
     )
     report = summarise([episode])
     text = report_html(report)
-    text.encode("utf-8")
     Page(text)
-    report_markdown(report).encode("utf-8")
+    assert text.encode("utf-8").decode("utf-8") == text
+    assert report_markdown(report).encode("utf-8")
 
 
 def test_only_markup_is_left_as_it_is():
