@@ -22,10 +22,9 @@ from agentkit.evaluation.bfcl_multi_turn.gold import UnreadableGoldError, parse_
 from agentkit.evaluation.bfcl_multi_turn.simulators import SimulatorModules
 from agentkit.evaluation.expectations import AnyCall, Expectation, FinalState, GoldCall
 from agentkit.evaluation.task import Benchmark, LeftOut, Task, UserTurn
-from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.sources.json_schema import definition_from_json
-from agentkit.tools.validation import ArgumentValidator
+from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
 
 ADDED_FUNCTIONS_REQUEST = "I have updated some more functions you can choose from. What about now?"
 """What the user says when tools that were held out are offered.
@@ -209,12 +208,11 @@ class _Loader:
         validator = self._validators.get(call.name)
         if validator is None:
             validator = self._validators[call.name] = ArgumentValidator(definition)
-        if validator.check(call.arguments):
-            mended = coerce(call.arguments, definition.signature.parameters)
-            for problem in validator.check(mended):
-                raise _UnusableError(
-                    f"its gold call of {call.name} breaks the tool's own schema: {problem.rule}"
-                )
+        checked = validator.runnable(call.arguments)
+        if isinstance(checked, ArgumentProblem):
+            raise _UnusableError(
+                f"its gold call of {call.name} breaks the tool's own schema: {checked.rule}"
+            )
 
     def _rows(self, path: Path, kind: type[Row]) -> Iterator[Row]:
         from pydantic import TypeAdapter, ValidationError
