@@ -17,7 +17,7 @@ from agentkit.evaluation.retrieval.corpus import Identity, Split
 from agentkit.evaluation.retrieval.equipment import Equipment
 from agentkit.evaluation.retrieval.methods import HINTS, METHODS, find_method
 from agentkit.evaluation.retrieval.report import Comparison, MethodReport
-from agentkit.evaluation.retrieval.scores import Interval
+from agentkit.metrics.intervals import Interval
 
 _QUALITY = ("R@1", "R@5", "R@10", "R@32", "full@10")
 _COST = ("tokens", "p50 ms", "p99 ms", "MB")
@@ -167,7 +167,7 @@ def _record(report: MethodReport, versus: Comparison | None, files: CorpusFiles)
     if versus is not None:
         record["versus"] = {"method": versus.against} | {
             f"recall@{depth}": {
-                "difference": round(interval.mean, 4),
+                "difference": round(interval.value, 4),
                 "low": round(interval.low, 4),
                 "high": round(interval.high, 4),
             }
@@ -227,5 +227,5 @@ def _differences(comparison: Comparison) -> Iterator[str]:
 
 
 def _points(interval: Interval) -> str:
-    mean, low, high = (value * 100 for value in (interval.mean, interval.low, interval.high))
+    mean, low, high = (100 * end for end in (interval.value, interval.low, interval.high))
     return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from statistics import NormalDist, fmean, variance
+
+from agentkit.metrics.intervals import Interval
 
 
 def recall_at(gold: AbstractSet[str], ranked: Sequence[str], depth: int) -> float:
@@ -35,41 +36,22 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Interval:
-    """A mean and where it may lie.
-
-    Attributes:
-        mean: The estimate.
-        low: Lower end of the 95% interval.
-        high: Upper end.
-    """
-
-    mean: float
-    low: float
-    high: float
-
-
-def mean_interval(values: Sequence[float], *, confidence: float = 0.95) -> Interval:
+def mean_interval(values: Sequence[float], *, level: float = 0.95) -> Interval:
     """The mean of independent values with its normal interval, as a Student t is one at this size.
 
     For differences of the same questions under two methods this is the paired interval.
 
     Args:
         values: One figure a question; with fewer than two the interval is the mean itself.
-        confidence: The share of such intervals that hold the true mean.
+        level: The share of such intervals that hold the true mean.
 
     Example:
         >>> interval = mean_interval([0.0, 1.0, 1.0, 1.0] * 100)
-        >>> round(interval.low, 3), interval.mean, round(interval.high, 3)
+        >>> round(interval.low, 3), interval.value, round(interval.high, 3)
         (0.708, 0.75, 0.792)
     """
     mean = fmean(values) if values else 0.0
     if len(values) < 2:
-        return Interval(mean=mean, low=mean, high=mean)
-    reach = _quantile(confidence) * math.sqrt(variance(values) / len(values))
-    return Interval(mean=mean, low=mean - reach, high=mean + reach)
-
-
-def _quantile(confidence: float) -> float:
-    return NormalDist().inv_cdf(0.5 + confidence / 2)
+        return Interval(value=mean, low=mean, high=mean, level=level)
+    reach = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(variance(values) / len(values))
+    return Interval(value=mean, low=mean - reach, high=mean + reach, level=level)

@@ -81,10 +81,10 @@ async def test_a_comparison_pairs_the_questions(sample):
         await measure_method(method, sample) for method in (IN_ORDER, find_method("default"))
     ]
     found = compare(high, low).difference[1]
-    assert found.mean == pytest.approx(high.quality.recall[1] - low.quality.recall[1])
-    assert found.low <= found.mean <= found.high
+    assert found.value == pytest.approx(high.quality.recall[1] - low.quality.recall[1])
+    assert found.low <= found.value <= found.high
     same = compare(low, low).difference[5]
-    assert (same.low, same.mean, same.high) == (0.0, 0.0, 0.0)
+    assert (same.low, same.value, same.high) == (0.0, 0.0, 0.0)
 
 
 async def test_other_questions_are_not_compared(sample):

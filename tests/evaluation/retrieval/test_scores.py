@@ -61,4 +61,4 @@ def test_the_mean_interval_covers_as_often_as_it_says():
 def test_too_few_values_have_no_width():
     """One value says nothing about its spread."""
     assert mean_interval([0.5]).low == mean_interval([0.5]).high == 0.5
-    assert mean_interval([]).mean == 0.0
+    assert mean_interval([]).value == 0.0
