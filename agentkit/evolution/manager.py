@@ -17,7 +17,7 @@ from agentkit.evolution.learning.uses import Passed, has_passed, uses_of
 from agentkit.evolution.loops import from_sync
 from agentkit.evolution.outcome import InsertOutcome, Rejected
 from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.proposal import LESSON, Proposal, lesson
+from agentkit.evolution.provenance import LESSON, Provenance, lesson
 from agentkit.evolution.reading import Candidate
 from agentkit.evolution.recorded import check_recorded, with_recorded
 from agentkit.evolution.snapshot import Snapshot
@@ -122,7 +122,7 @@ class ToolManager:
             raise UsageError(f"{', '.join(composites)}: composites are added with insert()")
         self._code |= {tool.name: tool for tool in given if tool.is_bound}
         return self._write(
-            Proposal.of(proposal_id, "register", reason=reason),
+            Provenance.of(proposal_id, "register", reason=reason),
             lambda held: tuple(tool.definition for tool in given if tool.name not in held),
         )
 
@@ -168,7 +168,7 @@ class ToolManager:
         check_recorded(worked_calls)
         most = self._procedure.policy.most_examples
         return self._write(
-            Proposal.of(proposal_id, "record", reason=reason, evidence=evidence),
+            Provenance.of(proposal_id, "record", reason=reason, evidence=evidence),
             lambda held: with_recorded(held, worked_calls, most=most),
         )
 
@@ -310,7 +310,7 @@ class ToolManager:
         proposal_id: str | None = None,
     ) -> InsertOutcome:
         """As ``insert``, where an event loop runs."""
-        proposal = Proposal.of(proposal_id, "insert", reason=reason, evidence=evidence)
+        provenance = Provenance.of(proposal_id, "insert", reason=reason, evidence=evidence)
         attempts_left = self._procedure.policy.attempts
         while True:
             snapshot = self._snapshot
@@ -318,7 +318,7 @@ class ToolManager:
             if isinstance(decision, Rejected):
                 return decision
             try:
-                return self._carry_out(decision, snapshot, proposal)
+                return self._carry_out(decision, snapshot, provenance)
             except StaleVersionError:
                 self._reload()
                 attempts_left -= 1
@@ -344,7 +344,7 @@ class ToolManager:
         return outcome if isinstance(outcome, Rejected) else None
 
     def _write(
-        self, proposal: Proposal, build: Callable[[Library], tuple[ToolDefinition, ...]]
+        self, provenance: Provenance, build: Callable[[Library], tuple[ToolDefinition, ...]]
     ) -> int:
         """Commit what ``build`` makes of the newest library; nothing when it makes nothing."""
         attempts_left = self._procedure.policy.attempts
@@ -353,7 +353,7 @@ class ToolManager:
             try:
                 changed = build(held)
                 if changed:
-                    change = proposal.change(changed, author=self._author)
+                    change = provenance.change(changed, author=self._author)
                     self._store.commit(change, expected_version=held.version)
                 return self._reload().version
             except StaleVersionError:
@@ -367,10 +367,10 @@ class ToolManager:
         report: LearnReport,
         changed: tuple[ToolDefinition, ...],
         library: Library,
-        proposal: Proposal,
+        provenance: Provenance,
     ) -> LearnReport:
         """Commit what was learned; a proposal that the store knows has taught it before."""
-        change = proposal.change(changed, author=self._author)
+        change = provenance.change(changed, author=self._author)
         version = self._store.commit(change, expected_version=library.version)
         self._reload()
         return report.written(version) if version > library.version else report.repeated(version)
@@ -387,16 +387,16 @@ class ToolManager:
         return loaded.library
 
     def _carry_out(
-        self, decision: Addition | Merger, snapshot: Snapshot, proposal: Proposal
+        self, decision: Addition | Merger, snapshot: Snapshot, provenance: Provenance
     ) -> InsertOutcome:
         changed = decision.upserts
         if not changed:
-            return self._earlier(decision, proposal) or told(decision, snapshot.library)
+            return self._earlier(decision, provenance) or told(decision, snapshot.library)
         expected = snapshot.library.version
-        change = proposal.change(changed, author=self._author)
+        change = provenance.change(changed, author=self._author)
         version = self._store.commit(change, expected_version=expected)
-        if version <= expected or not self._is_written(changed[0], proposal, version):
-            return self._repeated(changed[0], proposal, version)
+        if version <= expected or not self._is_written(changed[0], provenance, version):
+            return self._repeated(changed[0], provenance, version)
         if isinstance(decision, Addition) and decision.tool.is_bound:
             self._code[decision.tool.name] = decision.tool
         after = snapshot.after(decision, version)
@@ -418,14 +418,16 @@ class ToolManager:
             linked = linked.with_tools([tool])
         self._linked = linked.at_version(snapshot.library.version)
 
-    def _is_written(self, wanted: ToolDefinition, proposal: Proposal, version: int) -> bool:
+    def _is_written(self, wanted: ToolDefinition, provenance: Provenance, version: int) -> bool:
         """Whether that version was made by this change; a store skips an id that it knows."""
-        if proposal.is_new:
+        if provenance.is_new:
             return True
         history = self._store.history(wanted.name)
         return any(r.version == version and r.definition == wanted for r in history)
 
-    def _repeated(self, wanted: ToolDefinition, proposal: Proposal, version: int) -> InsertOutcome:
+    def _repeated(
+        self, wanted: ToolDefinition, provenance: Provenance, version: int
+    ) -> InsertOutcome:
         """The store knew the proposal: what it made then, if that was the same."""
         library = self._reload()
         held = library.get(wanted.name)
@@ -433,18 +435,18 @@ class ToolManager:
             return Rejected(
                 code="proposal_reused",
                 name=wanted.name,
-                explanation=f"the proposal {proposal.identity!r} made library version {version}, "
+                explanation=f"the proposal {provenance.identity!r} made library version {version}, "
                 f"which was another change than adding {wanted.name!r}",
                 advice="give each candidate a proposal id of its own",
             )
         return told(Addition(tool=held), library.at_version(version))
 
-    def _earlier(self, decision: Addition | Merger, proposal: Proposal) -> InsertOutcome | None:
+    def _earlier(self, decision: Addition | Merger, provenance: Provenance) -> InsertOutcome | None:
         """What the proposal did when it was first made, for a retry that finds it done."""
-        if isinstance(decision, Addition) or proposal.is_new:
+        if isinstance(decision, Addition) or provenance.is_new:
             return None
         library, name = self._snapshot.library, decision.into.name
-        made = [r for r in self._store.history(name) if r.proposal_id == proposal.identity]
+        made = [r for r in self._store.history(name) if r.proposal_id == provenance.identity]
         if not made:
             return None
         at = library.at_version(made[0].version)

@@ -16,8 +16,8 @@ LESSON = "learn-"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Proposal:
-    """What the history keeps of a candidate.
+class Provenance:
+    """What a tool's history keeps of a change.
 
     Attributes:
         identity: Recognises a retry.
@@ -34,8 +34,8 @@ class Proposal:
     @classmethod
     def of(
         cls, identity: str | None, kind: str, *, reason: str, evidence: Iterable[str] = ()
-    ) -> Proposal:
-        """A proposal with an id of its own where none is given.
+    ) -> Provenance:
+        """One with an id of its own where none is given.
 
         Args:
             identity: The id that a caller gave, to recognise a retry.
@@ -61,11 +61,11 @@ class Proposal:
         )
 
 
-def lesson(identity: str | None, report: LearnReport, reason: str) -> Proposal:
-    """The proposal of what was learned. Two that learn the same of one version have one id."""
+def lesson(identity: str | None, report: LearnReport, reason: str) -> Provenance:
+    """The provenance of what was learned. Two that learn the same of one version have one id."""
     count = len(report.evidence)
     content = [report.version, sorted(report.added), list(report.evidence)]
-    return Proposal(
+    return Provenance(
         identity=LESSON + (identity or digest(content)[:32]),
         is_new=False,
         reason=reason or f"learned from {count} episode{'' if count == 1 else 's'}",

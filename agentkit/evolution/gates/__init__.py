@@ -1,0 +1,1 @@
+"""What the numbers must say before a suggested change goes one step further."""

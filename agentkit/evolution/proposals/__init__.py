@@ -1,0 +1,1 @@
+"""Suggested changes: what they are, who makes them, and how they come to be believed."""

@@ -1,0 +1,153 @@
+"""``Proposal``: one change of one tool that somebody suggests, before anybody believes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from agentkit.evolution.validation.report import FailedCheck
+from agentkit.library.events import Author
+from agentkit.messages import JsonObject
+from agentkit.tools.canonical import digest
+from agentkit.tools.definition import ToolDefinition
+
+Stream = Literal["evolution", "feedback", "evidence", "composite", "optimizer", "import", "person"]
+"""Where a proposal comes from; see ``docs/evolution.md``."""
+
+ProposalState = Literal[
+    "proposed",  # nobody has looked at it, or somebody who must agree has not yet
+    "validated",  # every check passed, and everybody agreed who must
+    "shadow",  # run beside the answers of the active definition, unseen by users
+    "canary",  # serves a share of the sessions
+    "active",  # serves all
+    "superseded",  # a later proposal took its place
+    "rejected",  # a check, a gate or a person said no
+    "quarantined",  # its proposer was rejected too often
+    "rolled_back",  # it was active or in canary, and was taken back
+]
+
+OPEN: frozenset[ProposalState] = frozenset({"proposed", "validated", "shadow", "canary"})
+"""States in which nothing is decided yet."""
+
+NEXT: dict[ProposalState, frozenset[ProposalState]] = {
+    "proposed": frozenset({"validated", "rejected", "quarantined"}),
+    "validated": frozenset({"shadow", "canary", "active", "rejected", "quarantined"}),
+    "shadow": frozenset({"canary", "active", "rejected", "quarantined"}),
+    "canary": frozenset({"active", "rejected", "quarantined", "rolled_back"}),
+    "active": frozenset({"superseded", "rolled_back"}),
+    "superseded": frozenset({"rolled_back"}),
+    "rejected": frozenset(),
+    "quarantined": frozenset({"proposed", "rejected"}),
+    "rolled_back": frozenset(),
+}
+"""Which state may follow which. Stages may be left out by policy, never gone through backwards."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proposal:
+    """One change of one tool, with who suggests it and why.
+
+    Attributes:
+        proposal_id: Recognises a retry. Made of the content when not given, so that the same change
+            suggested twice by the same proposer is one proposal.
+        stream: Where it comes from.
+        author: Who suggests it.
+        base: Digest of the revision that it changes.
+        candidate: The whole definition as it would be.
+        reason: Why, in words.
+        evidence: Ids of the episodes behind it.
+        created_at: ISO 8601 time in UTC.
+    """
+
+    proposal_id: str
+    stream: Stream
+    author: Author
+    base: str
+    candidate: ToolDefinition
+    reason: str = ""
+    evidence: tuple[str, ...] = ()
+    created_at: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        base: ToolDefinition,
+        candidate: ToolDefinition,
+        *,
+        stream: Stream,
+        author: Author,
+        reason: str = "",
+        evidence: Iterable[str] = (),
+        proposal_id: str | None = None,
+    ) -> Proposal:
+        """A proposal to put ``candidate`` in the place of ``base``, made now."""
+        content = [stream, author.name, base.digest, candidate.name, candidate.digest]
+        return cls(
+            proposal_id=proposal_id or f"{stream}-{digest(content)[:20]}",
+            stream=stream,
+            author=author,
+            base=base.digest,
+            candidate=candidate,
+            reason=reason,
+            evidence=tuple(evidence),
+            created_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        )
+
+    @property
+    def tool_name(self) -> str:
+        """The tool that it changes."""
+        return self.candidate.name
+
+    def to_json(self) -> dict[str, Any]:
+        """The proposal as a JSON object."""
+        author = {n: getattr(self.author, n) for n in ("kind", "name", "prompt_hash")}
+        return {
+            "proposal_id": self.proposal_id,
+            "stream": self.stream,
+            "author": {name: value for name, value in author.items() if value},
+            "base": self.base,
+            "candidate": self.candidate.to_json(),
+            "reason": self.reason,
+            "evidence": list(self.evidence),
+            "created_at": self.created_at,
+        }
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> Proposal:
+        """The inverse of ``to_json``.
+
+        Raises:
+            DefinitionError: The candidate is no definition.
+            KeyError: A part is absent.
+        """
+        return cls(
+            proposal_id=record["proposal_id"],
+            stream=record["stream"],
+            author=Author(**record["author"]),
+            base=record["base"],
+            candidate=ToolDefinition.from_json(record["candidate"]),
+            reason=record["reason"],
+            evidence=tuple(record["evidence"]),
+            created_at=record["created_at"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnreadableProposal:
+    """What a proposer answered that can not become a proposal; kept with the reasons.
+
+    Attributes:
+        author: Who answered.
+        stream: Where it comes from.
+        tool_name: The tool that was to be changed, as far as it is known.
+        text: The answer, cut to a length that can be kept.
+        failed: Why it can not be read.
+    """
+
+    author: Author
+    stream: Stream
+    tool_name: str
+    text: str
+    failed: tuple[FailedCheck, ...]

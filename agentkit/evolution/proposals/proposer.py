@@ -1,0 +1,48 @@
+"""The seam to those who suggest changes: one method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from agentkit.diagnosis.profile import FailureProfile
+from agentkit.episodes import Episode
+from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
+from agentkit.library.library import Library
+
+Suggestion: TypeAlias = Proposal | UnreadableProposal
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observations:
+    """What a proposer may look at.
+
+    Attributes:
+        library: The tools as they are.
+        episodes: What happened, with verdicts and diagnoses where there are some.
+        profile: The failures of these episodes and of earlier ones, counted.
+        tools: Names of the tools to look at, the worst first; empty for all.
+    """
+
+    library: Library
+    episodes: tuple[Episode, ...] = ()
+    profile: FailureProfile = field(default_factory=FailureProfile)
+    tools: tuple[str, ...] = ()
+
+
+class Proposer(Protocol):
+    """Suggests changes from what was observed.
+
+    What it suggests is a value, also when it makes no sense: validation decides. A model that can
+    not be reached raises ``ModelError``.
+    """
+
+    @property
+    def name(self) -> str:
+        """Who it is, for records and for quarantine."""
+        ...
+
+    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
+        """What should change, the most urgent first; empty when nothing should."""
+        ...

@@ -1,0 +1,1 @@
+"""What is asked of a suggested change before anybody runs it."""

@@ -1,0 +1,90 @@
+"""What validation looks at, and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from agentkit.library.library import Library
+from agentkit.tools.definition import ToolDefinition
+
+Layer = Literal["lexical", "structural", "semantic"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProposedChange:
+    """What a check sees.
+
+    Attributes:
+        base: The definition as it is.
+        candidate: The definition as it would be.
+        library: The library that holds the base.
+        sources: Texts that the candidate must not copy from: what users said and tools returned in
+            the episodes behind it.
+    """
+
+    base: ToolDefinition
+    candidate: ToolDefinition
+    library: Library
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FailedCheck:
+    """One reason against a candidate.
+
+    Attributes:
+        code: Which check failed, such as ``invisible_characters``.
+        layer: The layer that the check belongs to.
+        field: Where: ``summary``, ``parameters.periods``, ``usage_rules[0]``, ``rules[0]``; empty
+            for the whole.
+        message: What is wrong, with values.
+        advice: What to do instead.
+        excerpt: The text that shows it, cut to a readable length.
+    """
+
+    code: str
+    layer: Layer
+    message: str
+    advice: str
+    field: str = ""
+    excerpt: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """The failed check as a JSON object; empty parts are left out."""
+        names = ("code", "layer", "field", "message", "advice", "excerpt")
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, str]) -> FailedCheck:
+        """The inverse of ``to_json``."""
+        return cls(**record)  # type: ignore[arg-type]  # the layer is one that to_json wrote
+
+    def __str__(self) -> str:
+        where = f" in {self.field}" if self.field else ""
+        return f"[{self.code}]{where}: {self.message}"
+
+
+Check: TypeAlias = Callable[[ProposedChange], Iterable[FailedCheck]]
+"""A check yields every reason it finds; none means that it has no objection."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ValidationReport:
+    """What all checks together say.
+
+    Attributes:
+        failed: Every failed check, in the order of the layers.
+        needs: Who must still agree: ``judge``, ``person``. A candidate that needs somebody waits;
+            it does not pass.
+    """
+
+    failed: tuple[FailedCheck, ...] = ()
+    needs: tuple[Literal["judge", "person"], ...] = ()
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether no check failed."""
+        return not self.failed

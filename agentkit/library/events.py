@@ -1,0 +1,138 @@
+"""Events: what was done to a library, by whom and why, in a chain that shows tampering.
+
+Every step of a proposal and every other write is an event. Events are only ever appended. Each
+holds the hash of the one before it, so that one that was changed, dropped or moved is found out;
+a signature shows that nobody without the key made the chain anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from agentkit.errors import StoreFormatError
+from agentkit.messages import JsonObject
+from agentkit.tools.canonical import digest
+
+FORMAT_VERSION = 1
+"""Version of the JSON form of an event."""
+
+EventKind = Literal[
+    # a proposal came into this state
+    "proposed",
+    "validated",
+    "shadow",
+    "canary",
+    "active",
+    "superseded",
+    "rejected",
+    "quarantined",
+    "rolled_back",
+    # something about a proposal, whose state stays
+    "judged",  # a judge of another model gave its opinion
+    "approved",  # a person agreed
+    "assessed",  # a gate looked at the numbers
+    # something about a tool, a proposer or the library
+    "written",  # a change outside of proposals: register, record, learn, insert, import
+    "marked",  # a composite waits for re-validation, because a child changed
+    "revalidated",  # it was looked at again
+    "pinned",  # the kill switch: runs use this version whatever happens
+    "unpinned",
+    "proposer_quarantined",  # nothing more is taken from this proposer
+    "proposer_released",
+]
+
+AuthorKind = Literal["person", "model", "program"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Author:
+    """Who did something.
+
+    Attributes:
+        kind: A person, a language model, or a program that needs neither.
+        name: Of the person, the model or the program.
+        prompt_hash: SHA-256 of the prompt file that a model was asked with; empty for others.
+    """
+
+    kind: AuthorKind
+    name: str
+    prompt_hash: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LibraryEvent:
+    """One entry of the chain.
+
+    Attributes:
+        sequence: Its place; the first is 1.
+        kind: What happened.
+        at: ISO 8601 time in UTC.
+        author: Who did it.
+        reason: Why, in words.
+        proposal_id: The proposal that it is about; empty for none.
+        tool_name: The tool that it is about; empty for none.
+        library_version: The newest library version once it had happened.
+        evidence: Ids of the episodes behind it.
+        digest_before: Digest of the tool's definition before; empty where nothing changed.
+        digest_after: Digest of the definition afterwards.
+        facts: What else is to be kept, by kind: the proposal itself, failed checks, numbers of a
+            gate.
+        previous: Hash of the event before; empty for the first.
+        signature: Of the hash, as ``hmac-sha256:...`` or ``ed25519:...``; empty for none.
+    """
+
+    sequence: int
+    kind: EventKind
+    at: str
+    author: Author
+    reason: str = ""
+    proposal_id: str = ""
+    tool_name: str = ""
+    library_version: int = 0
+    evidence: tuple[str, ...] = ()
+    digest_before: str = ""
+    digest_after: str = ""
+    facts: JsonObject = field(default_factory=dict)
+    previous: str = ""
+    signature: str = ""
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 over the canonical JSON of everything but the signature."""
+        record = self.to_json()
+        record.pop("signature", None)
+        return digest(record)
+
+    def to_json(self) -> dict[str, Any]:
+        """The event as a JSON object; empty parts are left out."""
+        record: dict[str, Any] = {
+            name: getattr(self, name) for name in self.__dataclass_fields__ if name != "author"
+        }
+        record["evidence"] = list(self.evidence)
+        record["facts"] = dict(self.facts)
+        author = {n: getattr(self.author, n) for n in ("kind", "name", "prompt_hash")}
+        record["author"] = {name: value for name, value in author.items() if value}
+        kept = {name: value for name, value in record.items() if value not in ("", [], {})}
+        return {"format": FORMAT_VERSION, **kept}
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> LibraryEvent:
+        """The inverse of ``to_json``.
+
+        Raises:
+            StoreFormatError: The record is no event, or its format is newer than ours.
+        """
+        found = dict(record)
+        try:
+            if found.pop("format", FORMAT_VERSION) > FORMAT_VERSION:
+                raise StoreFormatError(
+                    f"event {record.get('sequence')} has format {record['format']}, this agentkit "
+                    f"reads up to {FORMAT_VERSION}; upgrade agentkit-evolve"
+                )
+            author = Author(**found.pop("author"))
+            evidence = tuple(found.pop("evidence", ()))
+            return cls(author=author, evidence=evidence, **found)
+        except (KeyError, TypeError) as error:
+            raise StoreFormatError(f"not a library event ({error}): {str(record)[:200]}") from error
