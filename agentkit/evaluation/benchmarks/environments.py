@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias, cast
 
 from agentkit.errors import UsageError
-from agentkit.evaluation.benchmarks.json_lines import as_json_value
+from agentkit.evaluation.json_lines import as_json_value
 from agentkit.evaluation.task import Environment, Task
 from agentkit.messages import JsonObject
 from agentkit.tools.sources.python_place import import_place

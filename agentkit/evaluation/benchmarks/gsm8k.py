@@ -8,8 +8,8 @@ from pathlib import Path
 from agentkit.evaluation.benchmarks.checked_records import RecordError, checked
 from agentkit.evaluation.benchmarks.environments import EnvironmentFactory, tools_of
 from agentkit.evaluation.benchmarks.expectation_forms import expectations_from_json
-from agentkit.evaluation.benchmarks.json_lines import JsonLine
 from agentkit.evaluation.benchmarks.problem_files import file_in, read_problems
+from agentkit.evaluation.json_lines import JsonLine
 from agentkit.evaluation.task import Benchmark, Task
 from agentkit.messages import JsonObject
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentkit.evaluation.benchmarks.checked_records import RecordError, checked
-from agentkit.evaluation.benchmarks.json_lines import JsonLine
 from agentkit.evaluation.benchmarks.problem_files import file_in, read_problems
 from agentkit.evaluation.expectations import PythonTests
+from agentkit.evaluation.json_lines import JsonLine
 from agentkit.evaluation.task import Benchmark, Task
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
 from agentkit.messages import JsonObject

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from agentkit.errors import DatasetError
 from agentkit.evaluation.benchmarks.checked_records import RecordError
-from agentkit.evaluation.benchmarks.json_lines import JsonLine, read_json_lines
+from agentkit.evaluation.json_lines import JsonLine, read_json_lines
 from agentkit.evaluation.task import LeftOut, Task
 from agentkit.messages import JsonObject
 

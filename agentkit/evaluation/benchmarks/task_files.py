@@ -17,13 +17,13 @@ from agentkit.evaluation.benchmarks.environments import (
     tools_of,
     with_tools,
 )
-from agentkit.evaluation.benchmarks.json_lines import JsonLine, as_json_value, read_json_lines
 from agentkit.evaluation.benchmarks.task_checks import task_problems
 from agentkit.evaluation.benchmarks.task_records import (
     defaults_from_json,
     task_from_json,
     task_to_json,
 )
+from agentkit.evaluation.json_lines import JsonLine, as_json_value, read_json_lines
 from agentkit.evaluation.task import Benchmark, LeftOut, Task
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition

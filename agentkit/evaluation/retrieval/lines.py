@@ -1,15 +1,13 @@
-"""Reading JSON lines, plain or compressed, with the place of each mistake."""
+"""The lines of a corpus, each with its place; one that is no JSON object ends the reading."""
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from agentkit.errors import DatasetError
+from agentkit.evaluation.json_lines import read_json_lines
 from agentkit.messages import JsonObject
 
 
@@ -35,33 +33,19 @@ class Line:
 def read_lines(path: Path) -> Iterator[Line]:
     """The records of a file of JSON lines; blank lines are passed over.
 
+    A line that is none is an error rather than a reason: without it the catalogue would be
+    another one, and recall over it another number.
+
     Args:
         path: Compressed with gzip when its name ends in ``.gz``.
 
     Raises:
         DatasetError: The file can not be read, or a line is no JSON object.
     """
-    number = 0
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                if line.strip():
-                    yield Line(record=_decoded(line, path, number), path=path, number=number)
-    except (OSError, EOFError, zlib.error) as error:
-        where = f"{path}, after line {number}" if number else f"{path}"
-        raise DatasetError(f"{where}: can not be read ({error})") from error
-
-
-def _decoded(line: bytes, path: Path, number: int) -> JsonObject:
-    try:
-        record = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise DatasetError(
-            f"{path}:{number}: not JSON ({error}); the file holds one JSON object a line, "
-            "compressed only if its name ends in .gz"
-        ) from error
-    if not isinstance(record, dict):
-        raise DatasetError(
-            f"{path}:{number}: a {type(record).__name__}; the file holds one JSON object a line"
-        )
-    return record
+    for line in read_json_lines(path):
+        if line.record is None:
+            raise DatasetError(
+                f"{path}:{line.number}: {line.reason}; the file holds one JSON object a line, "
+                "compressed only if its name ends in .gz"
+            )
+        yield Line(record=line.record, path=path, number=line.number)

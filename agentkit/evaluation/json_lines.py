@@ -1,4 +1,4 @@
-"""JSON lines that people write: each line becomes an object, or a reason why it is none."""
+"""JSON lines, plain or compressed: each line becomes an object, or a reason why it is none."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_json_lines(path: Path) -> Iterator[JsonLine]:
         path: JSON lines, in UTF-8; unpacked on the way when its name ends in ``.gz``.
 
     Raises:
-        DatasetError: The file is absent, is a folder, or can not be unpacked.
+        DatasetError: The file is absent, is a folder, or can not be read or unpacked.
     """
     for number, line in enumerate(_content(path).split(b"\n"), start=1):
         if line.strip():
@@ -65,7 +65,10 @@ def _content(path: Path) -> bytes:
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise DatasetError(f"{path} {what}; give a file with one JSON object a line")
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DatasetError(f"{path} can not be read: {error}") from error
     if path.suffix == ".gz":
         try:
             content = gzip.decompress(content)
