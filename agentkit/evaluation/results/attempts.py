@@ -28,7 +28,7 @@ class AttemptRow:
     @property
     def category(self) -> str:
         """Category of the task."""
-        return self.rows[0].category
+        return self.rows[0].place.category
 
     @property
     def is_finished(self) -> bool:

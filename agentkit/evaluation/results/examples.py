@@ -5,10 +5,12 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from sys import intern
 from typing import NamedTuple
 from zlib import crc32
 
 from agentkit.episodes import Episode, Evidence, EvidenceKind, FailureLabel, TurnDiagnosis
+from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.evaluation.results.texts import shown, shown_call, shown_value
 
 MOST_CALLS = 6
@@ -96,17 +98,19 @@ class Place(NamedTuple):
     user_turn: int
     session: str
     episode_id: str
+    category: str
 
     @classmethod
-    def of(cls, episode: Episode, *, task: str, attempt: int, user_turn: int) -> Place:
-        """The place of an episode."""
+    def of(cls, episode: Episode, labels: EvaluationLabels) -> Place:
+        """The place of an episode with these labels."""
         return cls(
-            digest=crc32(task.encode("utf-8", "surrogatepass")),
-            task=task,
-            attempt=attempt,
-            user_turn=user_turn,
+            digest=crc32(labels.task.encode("utf-8", "surrogatepass")),
+            task=intern(labels.task),
+            attempt=labels.attempt,
+            user_turn=labels.user_turn,
             session=episode.session_id or "",
             episode_id=episode.episode_id,
+            category=intern(labels.category),
         )
 
 
@@ -160,7 +164,7 @@ def example_of(place: Place, episode: Episode, diagnosis: TurnDiagnosis) -> Exam
     return Example(
         episode_id=episode.episode_id,
         task=place.task,
-        category=episode.metadata.get("category", ""),
+        category=place.category,
         attempt=place.attempt,
         user_turn=place.user_turn,
         turn=at,

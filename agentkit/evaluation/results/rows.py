@@ -20,6 +20,7 @@ from agentkit.episodes import (
     StopReason,
     TurnDiagnosis,
 )
+from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.evaluation.results.examples import Place
 from agentkit.evaluation.results.texts import shown
 from agentkit.messages import FailureKind, Usage
@@ -59,7 +60,6 @@ class EpisodeRow:
 
     Attributes:
         place: Where it stands in the run.
-        category: Its category.
         user_turns: How many things the user says in the whole attempt.
         ends: Whether the attempt ends with it.
         passed: The verdict; None without one.
@@ -85,7 +85,6 @@ class EpisodeRow:
     """
 
     place: Place
-    category: str
     user_turns: int
     ends: bool
     passed: bool | None
@@ -110,36 +109,21 @@ class EpisodeRow:
     error: str
 
 
-def place_of(episode: Episode) -> Place | None:
-    """Where an episode stands in its run; None when it carries no label ``task``."""
-    labels = episode.metadata
-    task = labels.get("task")
-    if task is None:
-        return None
-    return Place.of(
-        episode,
-        task=intern(str(task)),
-        attempt=_whole(labels.get("attempt")),
-        user_turn=_whole(labels.get("user_turn")),
-    )
-
-
-def row_of(episode: Episode, place: Place) -> EpisodeRow:
+def row_of(episode: Episode, labels: EvaluationLabels) -> EpisodeRow:
     """The row of an episode.
 
     Args:
         episode: The episode.
-        place: Where it stands in its run.
+        labels: Its labels.
     """
     verdict, diagnosis = episode.verdict, episode.diagnosis
     turns = () if diagnosis is None else diagnosis.turns
     evidence = () if verdict is None else verdict.evidence
     fault = (None if verdict is None else verdict.fault) or _excluded(episode)
     return EpisodeRow(
-        place=place,
-        category=intern(str(episode.metadata.get("category", ""))),
-        user_turns=max(1, _whole(episode.metadata.get("user_turns"))),
-        ends=episode.metadata.get("ends") == "true",
+        place=Place.of(episode, labels),
+        user_turns=labels.user_turns,
+        ends=labels.ends,
         passed=None if verdict is None else verdict.passed,
         score=0.0 if verdict is None else number(verdict.score),
         fault=fault,
@@ -186,10 +170,6 @@ def _finite(value: Any) -> float | None:
         return float(value) if math.isfinite(value) else None
     except OverflowError:  # a whole number beyond all floats
         return None
-
-
-def _whole(text: str | None) -> int:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else 0
 
 
 def _excluded(episode: Episode) -> Fault | None:

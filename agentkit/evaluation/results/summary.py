@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
+from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.evaluation.results.attempts import SortedAttempts, sort_attempts
 from agentkit.evaluation.results.blaming import (
     ChosenExamples,
@@ -26,7 +27,6 @@ from agentkit.evaluation.results.rows import (
     EpisodeRow,
     blames_of,
     failed_turns,
-    place_of,
     row_of,
 )
 from agentkit.evaluation.results.spread import distribution
@@ -108,26 +108,25 @@ class _Reading:
         if episode.episode_id in self.seen:
             return
         self.seen.add(episode.episode_id)
-        place = place_of(episode)
-        if place is None:
+        labels = EvaluationLabels.of(episode)
+        if labels is None:
             self.strangers += 1
             return
-        self._note_run(episode)
-        row = row_of(episode, place)
+        self._note_run(episode, labels)
+        row = row_of(episode, labels)
         self.rows.append(row)
         for turn in () if row.fault is not None else failed_turns(episode):
-            self.by_label.offer((turn.label,), place, episode, turn)
+            self.by_label.offer((turn.label,), row.place, episode, turn)
             for blame in blames_of(turn):
                 if blame.tool:
-                    self.by_tool.offer((blame.tool,), place, episode, turn)
+                    self.by_tool.offer((blame.tool,), row.place, episode, turn)
                 if blame.parameter:
-                    self.by_tool.offer((blame.tool, blame.parameter), place, episode, turn)
+                    self.by_tool.offer((blame.tool, blame.parameter), row.place, episode, turn)
 
-    def _note_run(self, episode: Episode) -> None:
-        labels = episode.metadata
-        self.runs.add(labels.get("run", ""))
-        self.benchmarks.add(labels.get("benchmark", ""))
-        self.settings.add(labels.get("settings", ""))
+    def _note_run(self, episode: Episode, labels: EvaluationLabels) -> None:
+        self.runs.add(labels.run)
+        self.benchmarks.add(labels.benchmark)
+        self.settings.add(labels.settings)
         self.models.add(episode.model)
         self.versions.add(episode.library_version)
         if episode.started_at:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.limits import Limits
@@ -20,6 +20,7 @@ from agentkit.errors import (
     ToolNotFoundError,
 )
 from agentkit.evaluation.expectations import AllowedCalls
+from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.evaluation.running.namesakes import by_name_metrics
 from agentkit.evaluation.running.raising import RaisingModel
 from agentkit.evaluation.running.replaying import RecordedAnswers, RecordedModel, as_recorded
@@ -82,7 +83,8 @@ class AttemptResult:
 def is_passed(episodes: Sequence[Episode]) -> bool:
     """Whether the episodes of one attempt are all there, and every judged one passed."""
     verdicts = [one.verdict for one in episodes if one.verdict is not None]
-    is_whole = len(episodes) == int(episodes[-1].metadata["user_turns"])
+    labels = EvaluationLabels.of(episodes[-1])
+    is_whole = labels is not None and len(episodes) == labels.user_turns
     return is_whole and bool(verdicts) and all(verdict.passed for verdict in verdicts)
 
 
@@ -97,7 +99,7 @@ class Attempting:
         judge: Judges by rubrics; None where no task needs it.
         retriever: Finds tools, where they are to be found.
         settings: How to ask.
-        labels: Labels of the run, for each episode's metadata.
+        labels: What the labels of all episodes have in common: run, benchmark and settings.
     """
 
     benchmark: Benchmark
@@ -106,7 +108,7 @@ class Attempting:
     judge: ChatModel | None
     retriever: Retriever | None
     settings: EvaluationSettings
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: EvaluationLabels
 
     async def run(self, attempt: Attempt) -> AttemptResult:
         """Try the task once, in a world of its own."""
@@ -119,16 +121,16 @@ class Attempting:
     def metadata(self, attempt: Attempt, user_turn: int, *, is_last: bool) -> dict[str, str]:
         """The labels of one episode."""
         task = attempt.task
-        ending = {"ends": "true"} if is_last else {}
-        return {
-            **self.labels,
-            "task": task.task_id,
-            "category": task.category,
-            "attempt": str(attempt.number),
-            "user_turn": str(user_turn),
-            "user_turns": str(len(task.turns)),
-            **ending,
-        }
+        labels = replace(
+            self.labels,
+            task=task.task_id,
+            category=task.category,
+            attempt=attempt.number,
+            user_turn=user_turn,
+            user_turns=len(task.turns),
+            ends=is_last,
+        )
+        return labels.to_metadata()
 
     def _unasked(self, attempt: Attempt, error: Exception) -> Episode:
         """The record of a task that could not be asked, which says nothing about the agent."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from agentkit.errors import ModelError, RunError, UsageError
 from agentkit.evaluation.expectations import Rubric
+from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.evaluation.running.attempt import Attempt, Attempting, AttemptResult
 from agentkit.evaluation.running.replaying import RecordedAnswers
 from agentkit.evaluation.running.resuming import check_settings, earlier_start
@@ -109,7 +110,7 @@ async def evaluate(
         judge=judge,
         retriever=(retriever or default_retriever()) if retrieves else None,
         settings=settings,
-        labels={"run": run, "benchmark": benchmark.name, "settings": text},
+        labels=EvaluationLabels(run=run, benchmark=benchmark.name, settings=text),
     )
     planned = [
         Attempt(task=task, number=number)

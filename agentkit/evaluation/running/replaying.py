@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from agentkit.agent.result import RunResult
 from agentkit.episodes import Episode, Turn
 from agentkit.errors import ModelStatusError
+from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.models.base import ModelRequest, ModelResponse
 
 AttemptKey = tuple[str, int]
@@ -34,16 +35,17 @@ class RecordedAnswers:
     @classmethod
     def of(cls, episodes: Iterable[Episode]) -> RecordedAnswers:
         """The answers in the episodes of one run; attempts that did not end are left out."""
-        sessions: dict[tuple[str, int, str], list[Episode]] = {}
+        sessions: dict[tuple[str, int, str], list[tuple[EvaluationLabels, Episode]]] = {}
         for episode in episodes:
-            labels = episode.metadata
-            key = (labels["task"], int(labels["attempt"]), episode.session_id or "")
-            sessions.setdefault(key, []).append(episode)
+            labels = EvaluationLabels.of(episode)
+            if labels is not None:
+                key = (labels.task, labels.attempt, episode.session_id or "")
+                sessions.setdefault(key, []).append((labels, episode))
         finished: dict[AttemptKey, Sequence[Episode]] = {}
         for (task, attempt, _), found in sessions.items():
-            ordered = sorted(found, key=lambda one: int(one.metadata["user_turn"]))
-            if ordered[-1].metadata.get("ends") == "true":
-                finished[task, attempt] = tuple(ordered)
+            ordered = sorted(found, key=lambda pair: pair[0].user_turn)
+            if ordered[-1][0].ends:
+                finished[task, attempt] = tuple(episode for _, episode in ordered)
         names = {episode.model for found in finished.values() for episode in found}
         return cls(name=", ".join(sorted(names)), episodes=finished)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
+from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.library import EpisodeFilter, EpisodeStore
 from agentkit.messages import JsonObject
 
@@ -45,10 +46,12 @@ def earlier_start(store: EpisodeStore, run: str) -> Earlier:
     finished: set[tuple[str, int]] = set()
     settings: str | None = None
     for episode in episodes_of_run(store, run):
-        labels = episode.metadata
-        settings = labels.get("settings", settings)
-        if labels.get("ends") == "true":
-            finished.add((labels["task"], int(labels["attempt"])))
+        labels = EvaluationLabels.of(episode)
+        if labels is None:
+            continue
+        settings = labels.settings or settings
+        if labels.ends:
+            finished.add((labels.task, labels.attempt))
     return Earlier(finished=frozenset(finished), settings=settings)
 
 
