@@ -6,6 +6,13 @@ question is also asked with the few tools that the benchmark itself offers, whic
 lost to retrieval and what to the model. No tool is executed: catalogue entries have no code, so
 validated calls end the run as deferred. Each run takes one model turn (plus refinement), as in
 the benchmark: a call that breaks its schema gets no second chance here.
+
+``evaluate`` measures: every task of any benchmark, under one condition, resumed where it stopped.
+This is for looking (``agentkit demo``): both conditions of a question are asked one right after the
+other, so that wherever the time budget ends the job the two have answered the same questions, and
+each answer is told at once, beside what retrieval alone finds. ``evaluate`` has no such order and
+no clock. It therefore has its own episodes, which carry a ``condition`` and no diagnosis and which
+reports of ``evaluate`` are not made for.
 """
 
 from __future__ import annotations

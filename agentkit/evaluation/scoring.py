@@ -1,4 +1,10 @@
-"""Whether a model's calls answer a task."""
+"""Whether calls answer a task, told of calls alone: no episode, no world, no event loop.
+
+Runs are judged by ``agentkit.evaluation.verifiers``. What is here stands beside them for two
+reasons: calls that never were in an episode (a notebook, a model's own evaluation) can be compared
+in one line, and calls of retrieved tools can also be judged by the names that the benchmark itself
+uses, which takes the whole catalogue and so is no business of a verifier.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +17,7 @@ from agentkit.evaluation.evidence import allowed_values_evidence
 from agentkit.evaluation.expectations import AllowedCalls, AnyCall
 from agentkit.evaluation.task import Task
 from agentkit.messages import ToolCall
+from agentkit.metrics import AllowedCall
 from agentkit.metrics.allowed_values import GoldCalls
 from agentkit.tools.definition import ToolDefinition
 
@@ -64,18 +71,35 @@ def score_calls(
     """
     if not task.gold:
         return _without_gold(calls, task)
-    known = {definition.name: definition for definition in definitions}
     language = next((one.language for one in task.expects if isinstance(one, AllowedCalls)), None)
-    gold = GoldCalls(task.gold, known.values(), language=language or "python")
+    expected = AllowedCalls(calls=task.gold, language=language or "python")
+    return score_allowed_calls(calls, expected, definitions)
+
+
+def score_allowed_calls(
+    calls: Sequence[ToolCall], expected: AllowedCalls, definitions: Iterable[ToolDefinition]
+) -> Score:
+    """Compare calls with gold calls, of which there is at least one.
+
+    Args:
+        calls: What the model called.
+        expected: The gold calls.
+        definitions: The tools that were called and the gold ones.
+
+    Raises:
+        UsageError: A gold tool is not among the definitions, or a gold call is unreadable.
+    """
+    known = {definition.name: definition for definition in definitions}
+    gold = GoldCalls(expected.calls, known.values(), language=expected.language)
     strict = gold.match(calls)
-    renamed = _as_gold(calls, task, known)
+    renamed = _as_gold(calls, expected.calls, known)
     by_name = strict if renamed == list(calls) else gold.match(renamed)
     return Score(
         exact=strict.passed,
-        right_tools=_same_tools(calls, task),
+        right_tools=_same_tools(calls, expected.calls),
         exact_by_name=by_name.passed,
-        right_tools_by_name=_same_tools(renamed, task),
-        evidence=tuple(allowed_values_evidence(strict, calls, task.gold)),
+        right_tools_by_name=_same_tools(renamed, expected.calls),
+        evidence=tuple(allowed_values_evidence(strict, calls, expected.calls)),
     )
 
 
@@ -105,18 +129,18 @@ def upstream_name(definition: ToolDefinition) -> str:
 
 
 def _as_gold(
-    calls: Sequence[ToolCall], task: Task, known: Mapping[str, ToolDefinition]
+    calls: Sequence[ToolCall], gold: Sequence[AllowedCall], known: Mapping[str, ToolDefinition]
 ) -> list[ToolCall]:
     """The calls, those to a namesake of a gold tool renamed to it."""
-    gold = {upstream_name(known[call.name]): call.name for call in task.gold}
-    exact = {call.name for call in task.gold}
+    renamed = {upstream_name(known[call.name]): call.name for call in gold}
+    exact = {call.name for call in gold}
     return [
         call
         if call.name in exact or call.name not in known
-        else replace(call, name=gold.get(upstream_name(known[call.name]), call.name))
+        else replace(call, name=renamed.get(upstream_name(known[call.name]), call.name))
         for call in calls
     ]
 
 
-def _same_tools(calls: Sequence[ToolCall], task: Task) -> bool:
-    return Counter(call.name for call in calls) == Counter(call.name for call in task.gold)
+def _same_tools(calls: Sequence[ToolCall], gold: Sequence[AllowedCall]) -> bool:
+    return Counter(call.name for call in calls) == Counter(call.name for call in gold)

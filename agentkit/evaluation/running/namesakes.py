@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from agentkit.episodes import Episode
 from agentkit.evaluation.expectations import AllowedCalls
-from agentkit.evaluation.scoring import score_calls
-from agentkit.evaluation.task import Task
+from agentkit.evaluation.scoring import score_allowed_calls
 from agentkit.evaluation.verifiers.made_calls import MadeCalls
 from agentkit.library import Library
 from agentkit.tools.definition import ToolDefinition
@@ -19,7 +18,7 @@ def by_name_metrics(
     definitions: Iterable[ToolDefinition],
     library: Library,
 ) -> Mapping[str, float]:
-    """``exact_by_name`` and ``right_tools_by_name`` of an episode, as ``score_calls`` has them.
+    """``exact_by_name`` and ``right_tools_by_name`` of an episode, as ``Score`` has them.
 
     A catalogue made of thousands of questions holds different tools of one name. Retrieval may find
     another one than the gold tool; no model could tell.
@@ -37,8 +36,7 @@ def by_name_metrics(
     found = (library.get(call.name) for call in calls)
     known = {one.name: one for one in definitions}
     known |= {tool.name: tool.definition for tool in found if tool is not None}
-    task = Task(task_id="", category="", request="", offered=(), expects=(expected,))
-    score = score_calls(calls, task, known.values())
+    score = score_allowed_calls(calls, expected, known.values())
     return {
         "exact_by_name": float(score.exact_by_name),
         "right_tools_by_name": float(score.right_tools_by_name),
