@@ -192,7 +192,7 @@ class _Conversation:
             watched = self._watched(RaisingModel(model))
             agent = self._agent(watched, stage, self._with.settings.refine)
             return await agent.run(turn.request, history=self._said)
-        recorded = model.episodes[self._task.task_id, self._attempt.number][number]
+        recorded = model.answer((self._task.task_id, self._attempt.number), number)
         agent = self._agent(self._watched(RecordedModel(recorded)), stage, "none")
         return as_recorded(await agent.run(turn.request, history=self._said), recorded)
 

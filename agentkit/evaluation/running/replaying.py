@@ -49,6 +49,21 @@ class RecordedAnswers:
         names = {episode.model for found in finished.values() for episode in found}
         return cls(name=", ".join(sorted(names)), episodes=finished)
 
+    def answer(self, attempt: AttemptKey, user_turn: int) -> Episode:
+        """What was answered to one of the things the user says.
+
+        A task may have got further user turns since it was asked. To these there is no answer:
+        an episode without turns, with which ``RecordedModel`` fails.
+
+        Args:
+            attempt: One of those in ``episodes``.
+            user_turn: Which of the user's turns, from 0.
+        """
+        found = self.episodes[attempt]
+        if user_turn < len(found):
+            return found[user_turn]
+        return replace(found[-1], turns=(), error=None)
+
 
 class RecordedModel:
     """Says what an episode's model said, turn by turn.

@@ -63,3 +63,16 @@ async def test_what_was_never_asked_is_left_out(lamps, good, store):
     recorded = RecordedAnswers.of(store.select())
     outcome = await evaluate(lamps, model=recorded, store=store, run="after")
     assert outcome.planned == 2
+
+
+async def test_a_user_turn_that_was_never_answered_fails(house, store):
+    """A task that got a further user turn since is judged as far as there are answers."""
+    (task,) = house.tasks
+    before = replace(house, tasks=(replace(task, follow_ups=()),))
+    await evaluate(before, model=FunctionModel(lambda _: "Fine."), store=store, run="before")
+    recorded = RecordedAnswers.of(store.select())
+    outcome = await evaluate(house, model=recorded, store=store, run="after")
+    assert (outcome.finished, outcome.unfinished) == (1, 0)
+    last = next(store.select())
+    assert (last.metadata["user_turn"], last.stop_reason) == ("1", "error")
+    assert last.error == "ModelStatusError: the recorded run has no further answer"
