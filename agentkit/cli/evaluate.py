@@ -397,7 +397,7 @@ def _listener(told: Progress) -> Listener:
 
 
 def _progress_note(news: EvaluationProgress) -> str:
-    """``12 of 20 passed, 30 were done before, 2 not finished (no route to host)``."""
+    """``12 of 20 passed, 30 were done before, 2 not finished, since the model failed``."""
     judged = news.passed + news.failed
     parts = []
     if judged:

@@ -112,30 +112,36 @@ async def evaluate(
         settings=settings,
         labels=EvaluationLabels(run=run, benchmark=benchmark.name, settings=text),
     )
-    planned = [
-        Attempt(task=task, number=number)
-        for number in range(settings.attempts)
-        for task in benchmark.tasks
-        if not isinstance(model, RecordedAnswers) or (task.task_id, number) in model.episodes
-    ]
+    planned = _planned(benchmark, model, settings.attempts)
     todo = [one for one in planned if (one.task.task_id, one.number) not in earlier.finished]
+    resumed = len(planned) - len(todo)
     running = _Running(
         attempting=attempting,
         store=store,
         listen=listen,
-        progress=EvaluationProgress(
-            done=len(planned) - len(todo), total=len(planned), resumed=len(planned) - len(todo)
-        ),
+        progress=EvaluationProgress(done=resumed, total=len(planned), resumed=resumed),
     )
     await running.all(todo, concurrency)
     return RunOutcome(
         run=run,
         planned=len(planned),
         finished=running.progress.done,
-        resumed=running.progress.resumed,
+        resumed=resumed,
         unfinished=len(planned) - running.progress.done,
         error=running.error,
     )
+
+
+def _planned(
+    benchmark: Benchmark, model: ChatModel | RecordedAnswers, attempts: int
+) -> list[Attempt]:
+    """Every attempt; of recorded answers those that there are."""
+    return [
+        Attempt(task=task, number=number)
+        for number in range(attempts)
+        for task in benchmark.tasks
+        if not isinstance(model, RecordedAnswers) or (task.task_id, number) in model.episodes
+    ]
 
 
 def _check_judge(benchmark: Benchmark, judge: ChatModel | None) -> None:
