@@ -19,9 +19,9 @@ class AllowedCallsVerifier:
     """Passes when the episode makes the gold calls with allowed values, and no other call.
 
     The rules are those of ``agentkit.metrics.allowed_values``. Gold calls that no call could match
-    are a ``gold_error``. The calls of all turns are
-    judged together, in whatever order they were made; without gold calls, none may be made. The
-    score is the share of gold calls that were made, of the larger of the two numbers of calls.
+    are a ``gold_error``. The calls of all turns are judged together, in whatever order they were
+    made; without gold calls, none may be made. The score is the share of gold calls that were made,
+    of the larger of the two numbers of calls.
 
     Args:
         expected: The gold calls.

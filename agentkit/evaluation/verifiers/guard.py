@@ -59,7 +59,9 @@ class _Guarded:
         if not 0 <= verdict.score <= 1:  # NaN is outside as well
             reason = f"{self.name} gave the score {verdict.score!r}; scores are from 0 to 1"
             return faulty(self.name, "checker_error", reason)
-        if verdict.fault is not None and verdict.passed:
-            return replace(verdict, passed=False)
-        kept = tuple(map(storable, verdict.evidence))
-        return replace(verdict, evidence=kept, verifier=verdict.verifier or self.name)
+        return replace(
+            verdict,
+            passed=verdict.passed and verdict.fault is None,
+            evidence=tuple(map(storable, verdict.evidence)),
+            verifier=verdict.verifier or self.name,
+        )

@@ -187,6 +187,15 @@ async def test_a_fault_never_passes(episode):
     assert not verdict.passed
 
 
+async def test_a_fault_that_claims_to_pass_is_kept_as_any_other(episode):
+    """It can be stored, and says whose it is, whatever its evidence holds."""
+    finding = Evidence(kind="gold_error", message="No.", actual=object())
+    given = Verdict(passed=True, score=1.0, fault="gold_error", evidence=(finding,))
+    verdict = await guarded(Says(given)).verify(episode())
+    assert (verdict.fault, verdict.verifier) == ("gold_error", "Says")
+    assert json.dumps(verdict.to_json())
+
+
 @pytest.mark.parametrize(
     "value",
     [object(), {1, 2}, 10**5000, "x" * 10**6, [0] * 10**5],
