@@ -300,11 +300,18 @@ def _records(path: Path) -> Iterator[JsonObject]:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, with their numbers from 1; none of an absent file."""
+    """The lines that are not blank, with their numbers from 1; none of an absent file.
+
+    Raises:
+        DatasetError: The file can not be read as UTF-8 text.
+    """
     if not path.is_file():
         return
-    # read whole (a few MB): a file that is left half read would stay open
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
+    try:  # read whole (a few MB): a file that is left half read would stay open
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DatasetError(f"{path.name} can not be read: {error}") from error
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             yield number, line
 

@@ -132,3 +132,11 @@ def test_a_broken_further_tool_is_named(sample_folder, tmp_path):
     (folder / "multi_turn_func_doc" / "math_api.json").write_text("{half")
     with pytest.raises(DatasetError, match=r"math_api\.json, line 1: not JSON"):
         load_bfcl(folder)
+
+
+def test_a_file_that_is_no_text_is_named(sample_folder, tmp_path):
+    """A file in another encoding is an error with its name, not one of the decoder."""
+    folder = shutil.copytree(sample_folder, tmp_path / "copy")
+    (folder / "BFCL_v4_simple_python.json").write_bytes('{"id": "é"}'.encode("latin-1"))
+    with pytest.raises(DatasetError, match=r"BFCL_v4_simple_python\.json can not be read"):
+        load_bfcl(folder)
