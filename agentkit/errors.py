@@ -13,6 +13,7 @@
     * StoreError
         * UnknownSchemeError     no store answers for that URL
         * StaleVersionError      another writer was faster
+            * StaleChainError    another writer's events came first
         * StoreFormatError       the file is broken, or written by a newer agentkit
     * EpisodeFormatError         a stored episode can not be read
     * ModelError
@@ -234,6 +235,25 @@ class StaleVersionError(StoreError):
             f"the change was built on library version {expected}, but the store is at {actual}; "
             "load the newest version, rebuild the change and commit again"
         )
+
+
+class StaleChainError(StaleVersionError):
+    """Another writer's events came first; read the chain's end, chain the events anew and retry.
+
+    Attributes:
+        expected: Sequence of the event that the change's events were to follow; 0 for none.
+        actual: Sequence of the last event that the store holds; 0 for none.
+    """
+
+    def __init__(self, *, expected: int, actual: int) -> None:
+        super().__init__(expected=expected, actual=actual)
+        held = f"ends with event {actual}" if actual else "is empty"
+        other = ", which is another one" if actual == expected else ""
+        message = (
+            f"the change's events follow event {expected}, but the chain of the store "
+            f"{held}{other}; read the chain's end, chain the events anew and commit again"
+        )
+        self.args = (message,)
 
 
 class StoreFormatError(StoreError):

@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentkit._lazy import lazy_door
+from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.store import (
     EpisodeFilter,
     EpisodeStore,
+    EventStore,
     LibraryChange,
     Store,
     ToolRevision,
@@ -22,10 +24,13 @@ if TYPE_CHECKING:
     from agentkit.library.opening import open_store
 
 __all__ = [
+    "Author",
     "EpisodeFilter",
     "EpisodeStore",
+    "EventStore",
     "Library",
     "LibraryChange",
+    "LibraryEvent",
     "Store",
     "ToolRevision",
     "ToolStore",

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from agentkit.errors import StoreError, UsageError
+from agentkit.errors import StaleChainError, StoreError, UsageError
+from agentkit.library.events import LibraryEvent
 from agentkit.library.store import EpisodeFilter, LibraryChange
 from agentkit.tools.definition import ToolDefinition
 
@@ -14,21 +15,22 @@ from agentkit.tools.definition import ToolDefinition
 def check_change(change: LibraryChange) -> None:
     """Refuse a change that no library could take, before anything is written.
 
-    Every definition's digest is known afterwards, so a commit need not compute it while it
-    holds a lock.
+    Every definition's digest and every event's hash is known afterwards, so a commit need not
+    compute it while it holds a lock.
 
     Raises:
-        StoreError: The change has no id, is empty, names one tool twice, or holds a definition
-            that JSON can not carry.
+        StoreError: The change has no id, is empty, names one tool twice, holds a definition or an
+            event that JSON can not carry, or its events are no chain.
     """
     if not change.proposal_id.strip():
         raise StoreError(
             "a change needs a proposal_id, by which a retry is recognised; got an empty one"
         )
     names = Counter([*(tool.name for tool in change.upserts), *change.removals])
-    if not names:
+    if not names and not change.events:
         raise StoreError(
-            f"change {change.proposal_id!r} is empty: give definitions to add or names to remove"
+            f"change {change.proposal_id!r} is empty: give definitions to add, names to remove or "
+            "events to keep"
         )
     twice = sorted(name for name, count in names.items() if count > 1)
     if twice:
@@ -38,6 +40,29 @@ def check_change(change: LibraryChange) -> None:
         )
     for definition in change.upserts:
         _digest(definition)
+    _check_events(change)
+
+
+def check_follows(events: Sequence[LibraryEvent], last: LibraryEvent | None) -> None:
+    """Refuse events that do not follow the last one of the store.
+
+    Raises:
+        StaleChainError: The store's chain does not end where the events were chained to.
+    """
+    held, end = (0, "") if last is None else (last.sequence, last.hash)
+    if events and (events[0].sequence, events[0].previous) != (held + 1, end):
+        raise StaleChainError(expected=events[0].sequence - 1, actual=held)
+
+
+def are_held(events: Sequence[LibraryEvent], held: Sequence[LibraryEvent]) -> bool:
+    """Whether the store holds the events of a change already, so that this is a retry.
+
+    Args:
+        events: Of the change.
+        held: What the store holds from the place of the first one on.
+    """
+    hashes = [event.hash for event in held[: len(events)]]
+    return bool(events) and hashes == [event.hash for event in events]
 
 
 def check_filter(matching: EpisodeFilter) -> None:
@@ -68,3 +93,34 @@ def _digest(definition: ToolDefinition) -> str:
         raise StoreError(
             f"tool {definition.name!r} can not be stored: {error}. Definitions hold JSON data only"
         ) from error
+
+
+def _check_events(change: LibraryChange) -> None:
+    before: LibraryEvent | None = None
+    for event in change.events:
+        place = event.sequence if before is None else before.sequence + 1
+        end = event.previous if before is None else _hash(before, change)
+        if event.sequence != place or event.previous != end:
+            raise _no_chain(change, event, f"does not follow event {place - 1}")
+        if event.sequence < 1 or (event.sequence == 1) != (event.previous == ""):
+            raise _no_chain(change, event, "is neither the first nor names the one before")
+        before = event
+    if before is not None:
+        _hash(before, change)
+
+
+def _hash(event: LibraryEvent, change: LibraryChange) -> str:
+    try:
+        return event.hash
+    except (ValueError, TypeError, RecursionError) as error:
+        raise StoreError(
+            f"event {event.sequence} of change {change.proposal_id!r} can not be stored: {error}. "
+            "Events hold JSON data only"
+        ) from error
+
+
+def _no_chain(change: LibraryChange, event: LibraryEvent, what: str) -> StoreError:
+    return StoreError(
+        f"the events of change {change.proposal_id!r} are no chain: event {event.sequence} {what}; "
+        "make them with agentkit.library.chain.chained"
+    )

@@ -9,7 +9,15 @@ from itertools import islice
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, StoreError, ToolNotFoundError
-from agentkit.library.changes import check_change, check_filter, no_such_version, now
+from agentkit.library.changes import (
+    are_held,
+    check_change,
+    check_filter,
+    check_follows,
+    no_such_version,
+    now,
+)
+from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
 from agentkit.tools.definition import ToolDefinition
@@ -22,7 +30,7 @@ class _Applied:
 
 
 class MemoryStore:
-    """Both halves of a store in this process's memory; what it holds ends with it.
+    """All parts of a store in this process's memory; what it holds ends with it.
 
     The log of changes is the only truth: an old version is made again by replaying it. Safe to
     use from several threads.
@@ -42,6 +50,7 @@ class MemoryStore:
         self._lock = threading.Lock()
         self._log: list[_Applied] = []  # entry i made version i + 1
         self._made_by: dict[str, int] = {}
+        self._events: list[LibraryEvent] = []  # entry i is event i + 1
         self._newest = Library()
         self._episodes: dict[str, Episode] = {}
         self._closed = False
@@ -73,12 +82,17 @@ class MemoryStore:
             if change.proposal_id in self._made_by:
                 return self._made_by[change.proposal_id]
             actual = len(self._log)
+            if not change.makes_version and self._holds(change.events):
+                return actual
             if actual != expected_version:
                 raise StaleVersionError(expected=expected_version, actual=actual)
-            self._newest = _applied(change, self._newest).at_version(actual + 1)
-            self._log.append(_Applied(change=change, created_at=now()))
-            self._made_by[change.proposal_id] = actual + 1
-            return actual + 1
+            check_follows(change.events, self._events[-1] if self._events else None)
+            if change.makes_version:
+                self._newest = _applied(change, self._newest).at_version(actual + 1)
+                self._log.append(_Applied(change=change, created_at=now()))
+                self._made_by[change.proposal_id] = actual + 1
+            self._events.extend(change.events)
+            return len(self._log)
 
     def versions(self) -> Sequence[int]:
         """All versions in ascending order."""
@@ -93,6 +107,12 @@ class MemoryStore:
             log = tuple(self._log)
         revisions = (_revision(tool_name, step, index + 1) for index, step in enumerate(log))
         return tuple(revision for revision in revisions if revision is not None)
+
+    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
+        """The events behind ``after``, ascending."""
+        with self._lock:
+            self._check_open()
+            return tuple(self._events[max(after, 0) :])
 
     def append(self, episode: Episode) -> None:
         """Keep one episode; one with a known id is ignored."""
@@ -118,6 +138,9 @@ class MemoryStore:
     def close(self) -> None:
         """Refuse further use. A second call does nothing."""
         self._closed = True
+
+    def _holds(self, events: Sequence[LibraryEvent]) -> bool:
+        return are_held(events, self._events[events[0].sequence - 1 :])
 
     def _versions(self) -> tuple[int, ...]:
         return tuple(range(1, len(self._log) + 1))

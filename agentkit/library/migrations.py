@@ -103,15 +103,35 @@ def m0003_derived_values(db: Database) -> None:
     db.execute("CREATE INDEX revisions_by_version ON revisions (version)")
 
 
+def m0004_event_table(db: Database) -> None:
+    """The chain of events, which no statement changes or shortens unless it means to."""
+    db.execute(
+        """
+        CREATE TABLE events (
+            sequence INTEGER PRIMARY KEY,
+            body     TEXT NOT NULL  -- JSON, see LibraryEvent.to_json
+        )
+        """
+    )
+    for statement in ("UPDATE", "DELETE"):
+        db.execute(
+            f"""
+            CREATE TRIGGER events_{statement.lower()} BEFORE {statement} ON events
+            BEGIN SELECT raise(ABORT, 'events are only ever appended'); END
+            """
+        )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m0001_tool_tables,
     m0002_episode_tables,
     m0003_derived_values,
+    m0004_event_table,
 )
 """In order. Append to it; never edit, reorder or remove."""
 
 _OUR_TABLES = frozenset(
-    {"definitions", "versions", "revisions", "episodes", "episode_tools", "derived"}
+    {"definitions", "versions", "revisions", "episodes", "episode_tools", "derived", "events"}
 )
 
 

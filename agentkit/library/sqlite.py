@@ -9,6 +9,8 @@ from pathlib import Path
 from agentkit.episodes import Episode
 from agentkit.library.derived_table import DerivedTable
 from agentkit.library.episode_tables import EpisodeTables
+from agentkit.library.event_table import EventTable
+from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.migrations import bring_up_to_date
 from agentkit.library.sqlite_connection import SQLiteConnection, Tracer
@@ -17,7 +19,7 @@ from agentkit.library.tool_tables import ToolTables
 
 
 class SQLiteStore:
-    """Both halves of a store in one SQLite file.
+    """All parts of a store in one SQLite file.
 
     Definitions are kept by content, so that a version costs what it changed. Two definitions of
     equal digest are one: what JSON does not tell apart (the order of properties, ``1`` and
@@ -70,7 +72,8 @@ class SQLiteStore:
         except BaseException:
             self._connection.close()
             raise
-        self._tools = ToolTables(self._connection, DerivedTable(self._connection))
+        self._events = EventTable(self._connection)
+        self._tools = ToolTables(self._connection, DerivedTable(self._connection), self._events)
         self._episodes = EpisodeTables(self._connection)
 
     def __repr__(self) -> str:
@@ -95,6 +98,10 @@ class SQLiteStore:
     def history(self, tool_name: str) -> Sequence[ToolRevision]:
         """All revisions of one tool in ascending order."""
         return self._tools.history(tool_name)
+
+    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
+        """The events behind ``after``, ascending."""
+        return self._events.events(after=after)
 
     def append(self, episode: Episode) -> None:
         """Keep one episode; one with a known id is ignored.

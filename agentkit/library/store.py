@@ -1,4 +1,4 @@
-"""The seam to persistence: the protocols ``ToolStore`` and ``EpisodeStore``.
+"""The seam to persistence: the protocols ``ToolStore``, ``EventStore`` and ``EpisodeStore``.
 
 Stores are synchronous: a run reads one snapshot, and only one place writes. An async caller
 moves a store call to a thread.
@@ -11,22 +11,27 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from agentkit.episodes import Episode
+from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LibraryChange:
-    """One atomic step from a library version to the next.
+    """One atomic step from a library version to the next, with the events that tell of it.
+
+    A change with events alone makes no version: it only adds to the chain.
 
     Attributes:
-        proposal_id: Identifies the change; a store applies each id exactly once, and answers a
-            repeated one with the version that it made the first time.
+        proposal_id: Identifies the change; a store applies each id that made a version exactly
+            once, and answers a repeated one with the version that it made the first time.
         upserts: Definitions to add, or to put in the place of those of the same name.
         removals: Names to remove.
         author: Who made the change.
         reason: Why, in words.
         evidence: Ids of the episodes behind it.
+        events: What is to be remembered of it, chained to the last event that the store holds;
+            see ``agentkit.library.chain.chained``.
     """
 
     proposal_id: str
@@ -35,6 +40,12 @@ class LibraryChange:
     author: str = ""
     reason: str = ""
     evidence: tuple[str, ...] = ()
+    events: tuple[LibraryEvent, ...] = ()
+
+    @property
+    def makes_version(self) -> bool:
+        """Whether the library differs afterwards; otherwise there are only events to keep."""
+        return bool(self.upserts or self.removals)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,13 +89,26 @@ class ToolStore(Protocol):
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """Apply ``change`` if the store is still at ``expected_version``; all of it or nothing.
 
+        Definitions and events are written together. The events must follow the last one that the
+        store holds.
+
+        A writer that got no answer, because it or the store died, sends the same change again.
+        One that makes a version is known by its ``proposal_id``: the version that it made then is
+        returned, whatever ``expected_version`` and the events say, and nothing is written. One of
+        events alone is known by them: each holds the hash of the one before, so that two equal
+        ones can not both be new. When they stand in the chain already, the newest version is
+        returned and nothing is written. A writer that died for good and builds its events anew,
+        with another time, gets a ``StaleChainError`` where it remembers the old end of the chain;
+        where it reads the chain first, what it was about to tell stands there already, and it is
+        for the writer to see that.
+
         Returns:
-            The new version. A ``proposal_id`` that was already applied returns the version that it
-            made then, whatever ``expected_version`` says.
+            The new version; for a change of events alone the newest one.
 
         Raises:
-            StaleVersionError: Another writer was faster.
-            StoreError: The change is empty, or names one tool twice.
+            StaleVersionError: Another writer was faster; ``StaleChainError`` when the library
+                stands where it was expected and the chain of events does not.
+            StoreError: The change is empty, names one tool twice, or its events are no chain.
             ToolNotFoundError: A removal names a tool that is not there.
         """
         ...
@@ -99,6 +123,22 @@ class ToolStore(Protocol):
 
     def close(self) -> None:
         """Release what the store holds. A second call does nothing."""
+        ...
+
+
+@runtime_checkable
+class EventStore(Protocol):
+    """Keeps what was done to the library, by whom and why. ``ToolStore.commit`` appends to it.
+
+    ``agentkit.library.chain_faults.verify_chain`` tells whether anybody changed it since.
+    """
+
+    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
+        """The events whose ``sequence`` is greater than ``after``, ascending.
+
+        Raises:
+            StoreFormatError: The store holds something there that is no event.
+        """
         ...
 
 
@@ -145,5 +185,5 @@ class EpisodeStore(Protocol):
 
 
 @runtime_checkable
-class Store(ToolStore, EpisodeStore, Protocol):
-    """Both halves in one place, as ``memory:`` and ``sqlite:`` give them."""
+class Store(ToolStore, EventStore, EpisodeStore, Protocol):
+    """All three in one place, as ``memory:`` and ``sqlite:`` give them."""

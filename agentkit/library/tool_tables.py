@@ -12,8 +12,9 @@ from agentkit.errors import (
     StoreFormatError,
     ToolNotFoundError,
 )
-from agentkit.library.changes import check_change, no_such_version, now
+from agentkit.library.changes import check_change, check_follows, no_such_version, now
 from agentkit.library.derived import DerivedCache
+from agentkit.library.event_table import EventTable
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.sqlite_connection import SQLiteConnection, storable
 from agentkit.library.store import LibraryChange, ToolRevision
@@ -61,8 +62,11 @@ class _Encoded:
 class ToolTables:
     """The five methods of ``ToolStore`` over a connection, but ``close``."""
 
-    def __init__(self, connection: SQLiteConnection, cache: DerivedCache) -> None:
+    def __init__(
+        self, connection: SQLiteConnection, cache: DerivedCache, events: EventTable
+    ) -> None:
         self._connection = connection
+        self._events = events
         self._cache = cache
         self._newest = Library(cache=cache)
 
@@ -104,19 +108,28 @@ class ToolTables:
             if made:
                 return int(made[0][0])
             actual = self._newest_version()
+            if not change.makes_version and self._events.holds(change.events):
+                return actual
             if actual != expected_version:
                 raise StaleVersionError(expected=expected_version, actual=actual)
-            revisions = [
-                *self._removals(change.removals, version=actual + 1),
-                *self._upserts(upserts, version=actual + 1),
-            ]
-            self._write_version(change, version=actual + 1)
-            self._connection.execute_many(
-                "INSERT OR IGNORE INTO definitions VALUES (?,?,?)",
-                [(tool.digest, tool.name, tool.body) for tool in upserts],
-            )
-            self._connection.execute_many("INSERT INTO revisions VALUES (?,?,?,?,?,?)", revisions)
-            return actual + 1
+            if change.events:
+                check_follows(change.events, self._events.last())
+            if change.makes_version:
+                self._write(change, upserts, version=actual + 1)
+            self._events.append(change.events)
+            return actual + change.makes_version
+
+    def _write(self, change: LibraryChange, upserts: Sequence[_Encoded], *, version: int) -> None:
+        revisions = [
+            *self._removals(change.removals, version=version),
+            *self._upserts(upserts, version=version),
+        ]
+        self._write_version(change, version=version)
+        self._connection.execute_many(
+            "INSERT OR IGNORE INTO definitions VALUES (?,?,?)",
+            [(tool.digest, tool.name, tool.body) for tool in upserts],
+        )
+        self._connection.execute_many("INSERT INTO revisions VALUES (?,?,?,?,?,?)", revisions)
 
     def versions(self) -> Sequence[int]:
         """See ``ToolStore.versions``."""
