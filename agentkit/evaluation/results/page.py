@@ -187,36 +187,28 @@ def table_html(
     split = len(table.columns) if at_end else 1
     heads = [element("th", one, scope="col", class_=_class(align)) for one, align in table.columns]
     heads[split:split] = [element("th", title, scope="col") for title in extra]
-    sums = bool(last) and table.rows[-1][0] == last
     body = []
-    for at in range(len(table.rows)):
+    for at, row in enumerate(table.rows):
         cells = [_cell(table, at, column, look) for column in range(len(table.columns))]
         cells[split:split] = [
             element("td", own[at], class_=_extra_class(own[at])) for own in extra.values()
         ]
-        is_last = sums and at == len(table.rows) - 1
-        body.append(element("tr", cells, class_="all" if is_last else None))
-    caption = element("caption", table.note) if table.note else ""
+        sums_up = bool(last) and row[0] == last and at == len(table.rows) - 1
+        body.append(element("tr", cells, class_="all" if sums_up else None))
     whole_table = element(
         "table",
-        caption,
+        element("caption", table.note) if table.note else "",
         element("thead", element("tr", heads)),
         element("tbody", body),
         class_="full" if extra or len(table.columns) > _FEW_COLUMNS else None,
     )
-    return joined(
-        (
-            element(heading, table.title) if heading else "",
-            element(
-                "div",
-                whole_table,
-                class_="scroll",
-                tabindex="0",
-                role="region",
-                aria_label=table.title,
-            ),
-        )
-    )
+    title = element(heading, table.title) if heading else ""
+    return joined((title, _scrolled(whole_table, table.title)))
+
+
+def _scrolled(content: Markup, title: str) -> Markup:
+    """What is too wide for a small screen, in a part of its own that scrolls, by keyboard too."""
+    return element("div", content, class_="scroll", tabindex="0", role="region", aria_label=title)
 
 
 def _cell(table: Table, row: int, column: int, look: Look | None) -> Markup:
