@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from agentkit.episodes import Episode, Verdict
-from agentkit.library import EpisodeFilter, Library, LibraryChange, Store, ToolRevision
+from agentkit.library import (
+    EpisodeFilter,
+    Library,
+    LibraryChange,
+    LibraryEvent,
+    Store,
+    ToolRevision,
+)
 
 
 class JudgingStore:
@@ -54,6 +61,10 @@ class JudgingStore:
     def history(self, tool_name: str) -> Sequence[ToolRevision]:
         """All revisions of one tool in ascending order."""
         return self._store.history(tool_name)
+
+    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
+        """What was done to the library since the event ``after``, ascending."""
+        return self._store.events(after=after)
 
     def close(self) -> None:
         """Close the store behind it."""
