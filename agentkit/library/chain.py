@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from datetime import datetime, timedelta
+from typing import Any, Protocol
 
+from agentkit.errors import StoreError, UsageError
 from agentkit.library.events import Author, EventKind, LibraryEvent
 from agentkit.messages import JsonObject
 
 
 class Signer(Protocol):
-    """Shows that an event was written by somebody who has a key."""
+    """Shows that an event was written by somebody who has a key.
+
+    ``agentkit.library.signing`` has two, and reads their keys.
+    """
 
     def sign(self, event_hash: str) -> str:
         """The signature of an event's hash, such as ``hmac-sha256:...``."""
+        ...
+
+
+class Verifier(Protocol):
+    """Tells whether a signature was made with a key."""
+
+    def verify(self, event_hash: str, signature: str) -> bool:
+        """Whether ``signature`` is that of an event with this hash."""
         ...
 
 
@@ -34,6 +47,49 @@ class EventDraft:
     facts: JsonObject = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChainHead:
+    """Where a chain ended when somebody looked, to be remembered outside of the store.
+
+    Attributes:
+        sequence: Of the last event; 0 for an empty chain.
+        hash: Of the last event; empty for an empty chain.
+
+    Example:
+        >>> print(ChainHead.parse("0:"))
+        0:
+    """
+
+    sequence: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.sequence}:{self.hash}"
+
+    @classmethod
+    def of(cls, last: LibraryEvent | None) -> ChainHead:
+        """The head of a chain that ends with this event."""
+        if last is None:
+            return cls(sequence=0, hash="")
+        return cls(sequence=last.sequence, hash=last.hash)
+
+    @classmethod
+    def parse(cls, text: str) -> ChainHead:
+        """The inverse of ``str``.
+
+        Raises:
+            UsageError: The text is not ``SEQUENCE:HASH``.
+        """
+        sequence, _, hash_ = text.strip().partition(":")
+        fits = len(hash_) == (64 if sequence.strip("0") else 0)
+        if not (sequence.isascii() and sequence.isdigit() and fits):
+            raise UsageError(
+                f"{text!r} is not the head of a chain; 'agentkit audit head' prints one as "
+                "SEQUENCE:HASH, with 64 hexadecimal digits"
+            )
+        return cls(sequence=int(sequence), hash=hash_)
+
+
 def chained(
     head: LibraryEvent | None,
     drafts: Iterable[EventDraft],
@@ -41,28 +97,73 @@ def chained(
     at: str,
     signer: Signer | None = None,
 ) -> tuple[LibraryEvent, ...]:
-    """Give drafts their places behind the last event of a store.
+    r"""Give drafts their places behind the last event of a store.
+
+    Halves of surrogate pairs, which a model may write and no file can hold, become ``\udXXX``, so
+    that whatever a proposer answered can be kept. The facts are copied.
 
     Args:
         head: The last event that the store holds; None for an empty chain.
         drafts: What happened, in order.
         at: When, as ISO 8601 in UTC.
         signer: Signs each event.
+
+    Raises:
+        UsageError: The time is not in UTC.
+        StoreError: Facts of a draft hold what JSON can not.
+
+    Example:
+        >>> drafts = [
+        ...     EventDraft(kind="pinned", author=Author(kind="person", name="Ada")),
+        ...     EventDraft(kind="unpinned", author=Author(kind="person", name="Ada")),
+        ... ]
+        >>> first, second = chained(None, drafts, at="2026-11-21T10:00:00+00:00")
+        >>> second.sequence, second.previous == first.hash
+        (2, True)
     """
+    _check_time(at)
     last, events = head, []
     for draft in drafts:
-        last = _event(draft, last, at=at, signer=signer)
+        last = _event(draft, last, at=at)
+        if signer is not None:
+            last = replace(last, signature=signer.sign(last.hash))
         events.append(last)
     return tuple(events)
 
 
-def _event(
-    draft: EventDraft, before: LibraryEvent | None, *, at: str, signer: Signer | None
-) -> LibraryEvent:
-    event = LibraryEvent(
-        sequence=1 if before is None else before.sequence + 1,
-        previous="" if before is None else before.hash,
-        at=at,
-        **{name: getattr(draft, name) for name in EventDraft.__dataclass_fields__},
-    )
-    return event if signer is None else replace(event, signature=signer.sign(event.hash))
+def _event(draft: EventDraft, before: LibraryEvent | None, *, at: str) -> LibraryEvent:
+    place = 1 if before is None else before.sequence + 1
+    parts = {name: getattr(draft, name) for name in EventDraft.__dataclass_fields__}
+    try:
+        parts = {name: _storable(part) for name, part in parts.items()}
+        author = replace(draft.author, name=_storable(draft.author.name))
+        parts |= {"author": author, "evidence": tuple(parts["evidence"])}
+        end = "" if before is None else before.hash
+        event = LibraryEvent(sequence=place, at=at, previous=end, **parts)
+        event.hash  # noqa: B018 - it is kept, and what is no JSON is found here
+    except (ValueError, TypeError, RecursionError) as error:
+        raise StoreError(
+            f"the event {draft.kind!r} about {draft.tool_name or draft.proposal_id!r} can not be "
+            f"kept: {error}. Events hold JSON data only"
+        ) from error
+    return event
+
+
+def _storable(value: Any) -> Any:
+    """A copy of JSON data without halves of surrogate pairs and tuples."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Mapping):
+        return {_storable(key): _storable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_storable, value))
+    return value
+
+
+def _check_time(at: str) -> None:
+    try:
+        offset = datetime.fromisoformat(at).utcoffset()
+    except ValueError:
+        offset = None
+    if offset != timedelta(0):
+        raise UsageError(f"the time of an event is ISO 8601 in UTC (...+00:00); got {at!r}")

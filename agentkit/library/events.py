@@ -7,6 +7,7 @@ a signature shows that nobody without the key made the chain anew.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -100,7 +101,11 @@ class LibraryEvent:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 over the canonical JSON of everything but the signature."""
+        """SHA-256 over the canonical JSON of everything but the signature.
+
+        Canonical JSON (RFC 8785) can not carry integers beyond ±(2**53 - 1). Among the facts such
+        a one counts as its digits with an ``n`` behind, so that it is equal to that text.
+        """
         record = self.to_json()
         record.pop("signature", None)
         return digest(record)
@@ -124,15 +129,39 @@ class LibraryEvent:
         Raises:
             StoreFormatError: The record is no event, or its format is newer than ours.
         """
-        found = dict(record)
         try:
-            if found.pop("format", FORMAT_VERSION) > FORMAT_VERSION:
-                raise StoreFormatError(
-                    f"event {record.get('sequence')} has format {record['format']}, this agentkit "
-                    f"reads up to {FORMAT_VERSION}; upgrade agentkit-evolve"
-                )
+            _check_format(record)
+            found = {name: record[name] for name in record if name != "format"}
             author = Author(**found.pop("author"))
-            evidence = tuple(found.pop("evidence", ()))
-            return cls(author=author, evidence=evidence, **found)
+            event = cls(author=author, evidence=tuple(found.pop("evidence", ())), **found)
+            _check_types(event)
         except (KeyError, TypeError) as error:
             raise StoreFormatError(f"not a library event ({error}): {str(record)[:200]}") from error
+        return event
+
+
+def _check_format(record: JsonObject) -> None:
+    form = record.get("format", FORMAT_VERSION)
+    if type(form) is not int or form < 1:
+        raise TypeError(f"its format is {form!r}")
+    if form > FORMAT_VERSION:
+        raise StoreFormatError(
+            f"event {record.get('sequence')} has format {form}, this agentkit reads up to "
+            f"{FORMAT_VERSION}; upgrade agentkit-evolve"
+        )
+
+
+_NUMBERS = ("sequence", "library_version")
+_TEXTS = ("kind", "at", "reason", "proposal_id", "tool_name", "digest_before", "digest_after")
+
+
+def _check_types(event: LibraryEvent) -> None:
+    """Refuse what hashes like an event and is none, such as ``1.0`` for 1."""
+    author = (event.author.kind, event.author.name, event.author.prompt_hash)
+    own = (getattr(event, name) for name in (*_TEXTS, "previous", "signature"))
+    if not all(isinstance(text, str) for text in (*own, *author, *event.evidence)):
+        raise TypeError("what should be text is not")
+    if not all(type(getattr(event, name)) is int for name in _NUMBERS):
+        raise TypeError("what should be a whole number is not")
+    if not isinstance(event.facts, Mapping):
+        raise TypeError("its facts are no object")

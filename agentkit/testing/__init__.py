@@ -22,11 +22,16 @@ if TYPE_CHECKING:
     from agentkit.testing.replay_model import ReplayModel
     from agentkit.testing.sample_definitions import sample_library
     from agentkit.testing.scripted_model import ScriptedModel
-    from agentkit.testing.store_conformance import EpisodeStoreConformance, ToolStoreConformance
+    from agentkit.testing.store_conformance import (
+        EpisodeStoreConformance,
+        EventStoreConformance,
+        ToolStoreConformance,
+    )
 
 __all__ = [
     "EpisodeStoreConformance",
     "ErrorStatus",
+    "EventStoreConformance",
     "FaultyServer",
     "FunctionModel",
     "HalfStream",
@@ -45,6 +50,7 @@ __all__ = [
 _MODULES = {
     "EpisodeStoreConformance": "agentkit.testing.store_conformance",
     "ErrorStatus": "agentkit.testing.faulty_server",
+    "EventStoreConformance": "agentkit.testing.store_conformance",
     "FaultyServer": "agentkit.testing.faulty_server",
     "FunctionModel": "agentkit.testing.function_model",
     "HalfStream": "agentkit.testing.faulty_server",

@@ -1,4 +1,4 @@
-"""What both conformance suites stand on: how they get a store, and how they run things at once."""
+"""What the conformance suites stand on: how they get a store, and how they run things at once."""
 
 from __future__ import annotations
 

@@ -1,16 +1,20 @@
 """A program that writes to a store, to be run beside others or killed in the middle.
 
 ``python -m agentkit.testing.store_writer URL commit NAME COUNT`` commits COUNT changes to tools of
-its own, each change giving all of them one new text; ``append`` keeps COUNT episodes instead. It
-prints one line for each that the store has taken.
+its own, each change giving all of them one new text and bringing one event that tells of it;
+``append`` keeps COUNT episodes instead. It prints one line for each that the store has taken.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, UsageError
+from agentkit.library.chain import EventDraft, chained
+from agentkit.library.changes import now
+from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.opening import open_store
 from agentkit.library.store import LibraryChange, Store
 from agentkit.tools.definition import Description, ToolDefinition
@@ -39,9 +43,10 @@ def main(arguments: list[str]) -> None:
         raise UsageError("arguments: URL commit|append NAME COUNT")
     url, action, writer, count = arguments
     store = open_store(url)
+    last: LibraryEvent | None = None
     for number in range(int(count)):
         if action == "commit":
-            _commit(store, batch(writer, number))
+            last = _commit(store, batch(writer, number), last)
         else:
             store.append(Episode(episode_id=f"{writer}-{number}", request="?", session_id=writer))
         sys.stdout.write(f"{number}\n")
@@ -49,13 +54,27 @@ def main(arguments: list[str]) -> None:
     store.close()
 
 
-def _commit(store: Store, change: LibraryChange) -> None:
+def told(change: LibraryChange, last: LibraryEvent | None, *, version: int) -> LibraryChange:
+    """A change that makes ``version``, with an event behind ``last`` that says so."""
+    draft = EventDraft(
+        kind="written",
+        author=Author(kind="program", name=change.author),
+        proposal_id=change.proposal_id,
+        library_version=version,
+    )
+    return replace(change, events=chained(last, [draft], at=now()))
+
+
+def _commit(store: Store, change: LibraryChange, last: LibraryEvent | None) -> LibraryEvent | None:
     while True:
+        version = store.load().version
+        held = store.events(after=last.sequence if last else 0)
+        last = held[-1] if held else last
         try:
-            store.commit(change, expected_version=store.load().version)
+            store.commit(told(change, last, version=version + 1), expected_version=version)
         except StaleVersionError:  # another writer was faster: build on what it made
             continue
-        return
+        return last
 
 
 if __name__ == "__main__":

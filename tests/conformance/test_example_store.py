@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agentkit.testing.store_conformance import EpisodeStoreConformance, ToolStoreConformance
+from agentkit.testing.store_conformance import (
+    EpisodeStoreConformance,
+    EventStoreConformance,
+    ToolStoreConformance,
+)
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +37,7 @@ def installed(project_root: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return folder
 
 
-class TestExampleStore(ToolStoreConformance, EpisodeStoreConformance):
+class TestExampleStore(ToolStoreConformance, EventStoreConformance, EpisodeStoreConformance):
     """A newcomer's store: everything applies, in other processes too."""
 
     @pytest.fixture

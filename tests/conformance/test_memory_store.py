@@ -8,10 +8,14 @@ import pytest
 
 from agentkit import open_store
 from agentkit.library import Store
-from agentkit.testing.store_conformance import EpisodeStoreConformance, ToolStoreConformance
+from agentkit.testing.store_conformance import (
+    EpisodeStoreConformance,
+    EventStoreConformance,
+    ToolStoreConformance,
+)
 
 
-class TestMemoryStore(ToolStoreConformance, EpisodeStoreConformance):
+class TestMemoryStore(ToolStoreConformance, EventStoreConformance, EpisodeStoreConformance):
     """A store of this process: it can not be opened again, so those tests are skipped."""
 
     @pytest.fixture

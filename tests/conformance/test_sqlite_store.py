@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agentkit.testing.store_conformance import EpisodeStoreConformance, ToolStoreConformance
+from agentkit.testing.store_conformance import (
+    EpisodeStoreConformance,
+    EventStoreConformance,
+    ToolStoreConformance,
+)
 
 
-class TestSQLiteStore(ToolStoreConformance, EpisodeStoreConformance):
+class TestSQLiteStore(ToolStoreConformance, EventStoreConformance, EpisodeStoreConformance):
     """A file store: everything applies."""
 
     @pytest.fixture
