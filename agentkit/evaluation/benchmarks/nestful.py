@@ -30,13 +30,16 @@ from typing import Literal, Protocol, TypeAlias
 from agentkit.evaluation.benchmarks.planning import INSTRUCTIONS, plannable
 from agentkit.evaluation.benchmarks.recorded_world import RecordedWorld
 from agentkit.evaluation.benchmarks.references import refers
-from agentkit.evaluation.benchmarks.task_checks import gold_call_problems, task_problems
+from agentkit.evaluation.benchmarks.task_checks import (
+    gold_call_problems,
+    task_problems,
+    validator_of,
+)
 from agentkit.evaluation.expectations import DataFlow, GoldCall
 from agentkit.evaluation.nestful import RELEASE, Nestful, NestfulQuestion, load_nestful
 from agentkit.evaluation.task import Benchmark, Environment, LeftOut, Task
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.validation import validate_arguments
 
 OFFERED = 8
 """Tools that a question offers, unless its gold answer needs more."""
@@ -135,7 +138,7 @@ class _Planned:
         for call in question.calls:
             definition = self.definitions[call.name]
             arguments = coerce(dict(call.arguments), definition.signature.parameters, fill="none")
-            if problems := validate_arguments(definition, arguments):
+            if problems := validator_of(definition).check(arguments):
                 plain = gold_call_problems(call, self._plain[call.name])  # says it more simply
                 return f"the gold call {call.name}: {next(plain, problems[0].rule)}"
         return ""

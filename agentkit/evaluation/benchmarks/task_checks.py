@@ -25,9 +25,10 @@ from agentkit.evaluation.task import Task
 from agentkit.messages import JsonObject
 from agentkit.metrics import AllowedCall
 from agentkit.metrics.data_flow import compare_data_flow
+from agentkit.metrics.remembering import remembered
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.validation import validate_arguments
+from agentkit.tools.validation import ArgumentValidator
 
 
 def task_problems(task: Task, definitions: Mapping[str, ToolDefinition]) -> Iterator[str]:
@@ -114,9 +115,15 @@ def gold_call_problems(call: GoldCall, definition: ToolDefinition) -> Iterator[s
     yield from _undeclared(call.arguments, definition)
     flowing = {name for name, value in call.arguments.items() if refers(value)}
     arguments = coerce(dict(call.arguments), definition.signature.parameters, fill="none")
-    for problem in validate_arguments(definition, arguments):
+    for problem in validator_of(definition).check(arguments):
         if not (problem.path and problem.path[0] in flowing):
             yield problem.rule
+
+
+@remembered(most=4_096)  # making one ready costs more than to check a call, and calls are many
+def validator_of(definition: ToolDefinition) -> ArgumentValidator:
+    """The one validator of a tool, for all gold calls that it is in."""
+    return ArgumentValidator(definition)
 
 
 def _never(call: AllowedCall, definition: ToolDefinition) -> Iterator[str]:
@@ -138,7 +145,7 @@ def _never(call: AllowedCall, definition: ToolDefinition) -> Iterator[str]:
 def _first_fault(definition: ToolDefinition, name: str, value: Any) -> str:
     """What the schema has against one argument; empty when nothing."""
     given = coerce({name: value}, definition.signature.parameters, fill="none")
-    for problem in validate_arguments(definition, given):
+    for problem in validator_of(definition).check(given):
         if problem.path and problem.path[0] == name:
             return problem.rule
     return ""
