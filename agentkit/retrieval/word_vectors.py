@@ -90,7 +90,8 @@ class StaticEmbedder:
 
     @cached_property
     def _pieces(self) -> WordPieces:
-        return WordPieces(_vocabulary(self._files / _TOKENIZER))
+        path = self._files / _TOKENIZER
+        return _read_pieces(path, path.stat().st_mtime_ns)
 
     @cached_property
     def _files(self) -> Path:
@@ -183,6 +184,11 @@ def _table(path: Path) -> HalfTable:
         )
     offset = 8 + length + tensors[0]["data_offsets"][0]
     return np.memmap(path, np.float16, "r", offset, tuple(tensors[0]["shape"]))
+
+
+@lru_cache(maxsize=4)  # reading takes 60 ms, and every retriever has an embedder of its own
+def _read_pieces(path: Path, _changed_ns: int) -> WordPieces:
+    return WordPieces(_vocabulary(path))
 
 
 def _vocabulary(path: Path) -> dict[str, int]:
