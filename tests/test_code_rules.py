@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,15 @@ def statements(node: Functions | ast.ClassDef) -> list[ast.stmt]:
     return node.body[1:] if ast.get_docstring(node) is not None else node.body
 
 
+@cache
+def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """Every node of a module, outer ones first; nine rules look at each of them."""
+    return tuple(ast.walk(tree))
+
+
 def functions(tree: ast.Module) -> Iterator[Functions]:
     """Every function of a module, nested ones and methods included."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, Functions):
             yield node
 
@@ -44,23 +51,32 @@ def _names(node: ast.expr | None) -> set[str]:
     )
 
 
+def _called(call: ast.Call) -> str:
+    """The last name of what is called; empty where that is no name, as in ``f()()``."""
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case _:
+            return ""
+
+
 def swallowed_exceptions(module: str, tree: ast.Module) -> Iterator[str]:
     """Broad handlers that neither raise nor look at the exception, and broad ``suppress``."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.ExceptHandler) and _names(node.type) & BROAD:
             inside = [part for statement in node.body for part in ast.walk(statement)]
             raises = any(isinstance(part, ast.Raise) for part in inside)
             reads = any(isinstance(part, ast.Name) and part.id == node.name for part in inside)
             if not raises and not reads:
                 yield f"{module}:{node.lineno} swallows an exception"
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
+        elif isinstance(node, ast.Call) and _called(node).endswith("suppress"):
             broad = [argument for argument in node.args if _names(argument) & BROAD]
             yield from (f"{module}:{node.lineno} suppresses every exception" for _ in broad)
 
 
 def called_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Line and name of each call of a plain name; methods such as ``re.compile`` are not."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield node.lineno, node.func.id
 
@@ -81,7 +97,7 @@ def prints(module: str, tree: ast.Module) -> Iterator[str]:
 
 def stubs(module: str, tree: ast.Module) -> Iterator[str]:
     """``raise NotImplementedError``: what is not built is not offered."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Raise) and "NotImplementedError" in _names(node.exc):
             yield f"{module}:{node.lineno} raises NotImplementedError"
 
