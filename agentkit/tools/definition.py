@@ -1,8 +1,8 @@
 """``ToolDefinition``: what the model and the retriever see of a tool, in four levels.
 
 The levels are those of CoCoDA (section 3.1): L1 signature, L2 description, L3 specification,
-L4 examples. Only L2 may be edited by evolution; L1 is the contract. A definition is immutable
-and its identity is the digest over its canonical JSON.
+L4 examples. Evolution may edit L2 and the learned rules of L3; L1 is the contract. A definition is
+immutable and its identity is the digest over its canonical JSON.
 """
 
 from __future__ import annotations
@@ -11,15 +11,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import UnionType
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
+from agentkit.tools.rules import views  # a door: rules load when there are some
 from agentkit.tools.schema import attach_descriptions, copied, detach_descriptions
 
-FORMAT_VERSION = 1
-"""Version of the JSON form of a definition."""
+if TYPE_CHECKING:
+    from agentkit.tools.rules.records import Rule
+
+FORMAT_VERSION = 2
+"""Newest version of the JSON form of a definition. Each is written in the oldest version that holds
+all of it, so that what needs nothing new keeps its JSON and its digest: 2 has learned rules."""
 
 EffectName = Literal["reads", "writes", "destructive", "idempotent", "open_world"]
 
@@ -157,12 +162,15 @@ class Specification:
         post: Expressions over the parameters and ``result``.
         text: Conditions in words; they rank, they never gate.
         complexity: Cost in words, such as ``O(n log n)`` or ``two database reads``.
+        rules: What was learned about calls beyond the contract, see ``agentkit.tools.rules``. They
+            narrow the offered schema, are told to models, and refuse calls that break them.
     """
 
     pre: tuple[str, ...] = ()
     post: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     complexity: str = ""
+    rules: tuple[Rule, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -295,13 +303,21 @@ class ToolDefinition:
 
     @cached_property
     def parameters_schema(self) -> JsonObject:
-        """L1 and L2 together: the JSON Schema with its descriptions, as a model reads it."""
-        return attach_descriptions(self.signature.parameters, self.description.parameters)
+        """The JSON Schema as a model reads it: L1 with the words of L2, narrowed by the rules.
+
+        Calls are held to ``signature.parameters``, the contract; this is never wider.
+        """
+        described = attach_descriptions(self.signature.parameters, self.description.parameters)
+        rules = self.specification.rules
+        return views.narrowed_schema(described, rules) if rules else described
 
     @property
     def text(self) -> str:
-        """The summary and the usage rules, as a model reads them."""
-        return "\n".join((self.description.summary, *self.description.usage_rules)).strip()
+        """The summary, the usage rules and the learned rules in words, as a model reads them."""
+        rules = self.specification.rules
+        learned = map(views.rule_sentence, rules) if rules else ()
+        words = (self.description.summary, *self.description.usage_rules, *learned)
+        return "\n".join(words).strip()
 
     def __hash__(self) -> int:
         return hash((self.name, self.digest))
@@ -310,7 +326,7 @@ class ToolDefinition:
         """The definition as a JSON object with its format version; empty parts are left out."""
         signature, description = self.signature, self.description
         record: dict[str, Any] = {
-            "format": FORMAT_VERSION,
+            "format": 2 if self.specification.rules else 1,
             "name": self.name,
             "signature": _without_empty(
                 keep="parameters",
@@ -324,7 +340,7 @@ class ToolDefinition:
                 },
             ),
             "description": _without_empty(_fields(description)),
-            "specification": _without_empty(_fields(self.specification)),
+            "specification": _specification_to_json(self.specification),
             "examples": [_example_to_json(example) for example in self.examples],
             "body": self.body,
             "origin": _without_empty(_fields(self.origin)),
@@ -363,7 +379,7 @@ class ToolDefinition:
                     ),
                 ),
                 description=Description(**_tupled(record.get("description", {}))),
-                specification=Specification(**_tupled(record.get("specification", {}))),
+                specification=_specification_from_json(record.get("specification", {})),
                 examples=tuple(Example(**example) for example in record.get("examples", ())),
                 body=record.get("body"),
                 origin=Origin(**record.get("origin", {})),
@@ -381,6 +397,19 @@ class ToolDefinition:
 def _fields(record: Any) -> dict[str, Any]:
     values = {name: getattr(record, name) for name in record.__dataclass_fields__}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+
+
+def _specification_to_json(specification: Specification) -> dict[str, Any]:
+    record = _fields(specification)
+    record["rules"] = [views.rule_to_json(rule) for rule in specification.rules]
+    return _without_empty(record)
+
+
+def _specification_from_json(record: JsonObject) -> Specification:
+    parts = _tupled(record)
+    if rules := parts.get("rules"):
+        parts["rules"] = tuple(views.rule_from_json(rule) for rule in rules)
+    return Specification(**parts)
 
 
 def _example_to_json(example: Example) -> dict[str, Any]:

@@ -1,18 +1,9 @@
-"""Learned rules: what evolution found out about a tool, as data rather than words alone.
-
-A rule says something that the contract (L1) leaves open and that calls kept breaking: which
-values a parameter takes, its range, its form. It belongs to L3 of the definition. Everything that
-a reader or a machine sees of it is derived from it: the sentence, the narrowed schema and with
-that the grammar of local models, and the executor's refusal. So all of it is gone when the rule is.
-
-A rule can only narrow. The contract itself never changes.
-"""
+"""The kinds of learned rules, as records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 JsonScalar: TypeAlias = str | int | float | bool | None
 
@@ -117,40 +108,3 @@ class CallBefore:
 
 
 Rule: TypeAlias = OneOf | Between | Form | Requires | Condition | CallBefore
-
-_KINDS: Mapping[str, Callable[..., Rule]] = {
-    "one_of": OneOf,
-    "between": Between,
-    "form": Form,
-    "requires": Requires,
-    "condition": Condition,
-    "call_before": CallBefore,
-}
-
-
-def rule_to_json(rule: Rule) -> dict[str, Any]:
-    """The rule as a JSON object; empty parts are left out.
-
-    Example:
-        >>> rule_to_json(OneOf(parameter="periods", values=(36, 48, 60)))
-        {'kind': 'one_of', 'parameter': 'periods', 'values': [36, 48, 60]}
-    """
-    names = [name for name in rule.__dataclass_fields__ if name != "kind"]
-    values = {name: getattr(rule, name) for name in names}
-    kept = {name: value for name, value in values.items() if value not in (None, "")}
-    listed = {n: list(v) if isinstance(v, tuple) else v for n, v in kept.items()}
-    return {"kind": rule.kind, **listed}
-
-
-def rule_from_json(record: Mapping[str, Any]) -> Rule:
-    """The inverse of ``rule_to_json``.
-
-    Raises:
-        TypeError: The record is no rule: its kind or one of its parts is unknown, or one is absent.
-    """
-    given = dict(record)
-    kind = given.pop("kind", None)
-    made = _KINDS.get(kind) if isinstance(kind, str) else None
-    if made is None:
-        raise TypeError(f"there is no rule of kind {kind!r}; known are {', '.join(_KINDS)}")
-    return made(**{n: tuple(v) if isinstance(v, list) else v for n, v in given.items()})

@@ -1,0 +1,118 @@
+"""Whether one value is as a learned rule says, and which values come near it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from agentkit.tools.fit import same_json
+from agentkit.tools.formats import FORMAT_EXAMPLES, FORMATS
+from agentkit.tools.rules.patterns import matches_whole, why_unsafe
+from agentkit.tools.rules.records import Between, Form, OneOf
+from agentkit.tools.rules.sentences import scalar_text
+from agentkit.tools.wording import close_to
+
+_MOST_NEAREST = 3
+
+
+def holds(rule: OneOf | Between | Form, value: Any) -> bool:
+    """Whether a value is as a rule says.
+
+    As in JSON Schema, a range speaks of numbers and a form of texts; values of other types are
+    left to the contract. A pattern that is not safe is not applied.
+
+    Example:
+        >>> holds(Between(parameter="x", multiple_of=0.01), 19.99)
+        True
+    """
+    match rule:
+        case OneOf():
+            return any(same_json(value, allowed) for allowed in rule.values)
+        case Between():
+            return isinstance(value, bool) or not isinstance(value, int | float) or _in(rule, value)
+        case Form():
+            return not isinstance(value, str) or _has_form(rule, value)
+
+
+def _in(rule: Between, value: float) -> bool:
+    low = rule.minimum is None or value >= rule.minimum
+    high = rule.maximum is None or value <= rule.maximum
+    return low and high and (rule.multiple_of is None or _is_multiple(value, rule.multiple_of))
+
+
+def _is_multiple(value: float, step: float) -> bool:
+    """By the digits as written: 19.99 is a multiple of 0.01, though not as binary fractions."""
+    if not (math.isfinite(step) and step > 0):
+        return True
+    if isinstance(value, int) and isinstance(step, int):
+        return value % step == 0
+    return math.isfinite(value) and _exact(value) % _exact(step) == 0
+
+
+def _exact(number: float) -> Any:
+    from fractions import Fraction
+
+    return Fraction(number) if isinstance(number, int) else Fraction(repr(number))
+
+
+def _has_form(rule: Form, text: str) -> bool:
+    named = FORMATS.get(rule.format)
+    if named is not None and not named(text):
+        return False
+    return not rule.pattern or bool(why_unsafe(rule.pattern)) or matches_whole(rule.pattern, text)
+
+
+def nearest_allowed(rule: OneOf | Between | Form, value: Any) -> tuple[str, ...]:
+    """Allowed values that come near one that is not, as they are written in a call, best first.
+
+    Example:
+        >>> nearest_allowed(OneOf(parameter="periods", values=(36, 48, 60)), 40)
+        ('36', '48', '60')
+        >>> nearest_allowed(Between(parameter="n", minimum=1, maximum=9), 12)
+        ('9',)
+    """
+    match rule:
+        case OneOf():
+            return _nearest_members(rule, value)
+        case Between():
+            return tuple(map(scalar_text, _nearest_numbers(rule, value)))
+        case Form():
+            example = rule.example or FORMAT_EXAMPLES.get(rule.format, "")
+            return (example,) if example else ()
+
+
+def _nearest_members(rule: OneOf, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return close_to(value, [member for member in rule.values if isinstance(member, str)])
+    if not _is_number(value):
+        return ()
+    numbers = [member for member in rule.values if _is_number(member)]
+    numbers.sort(key=lambda member: abs(member - value))
+    return tuple(map(scalar_text, numbers[:_MOST_NEAREST]))
+
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and (isinstance(value, int) or math.isfinite(value))
+
+
+def _nearest_numbers(rule: Between, value: Any) -> list[Any]:
+    """The bound that was overstepped, or the multiples on both sides."""
+    if not _is_number(value):
+        return []
+    inside = value
+    if rule.minimum is not None:
+        inside = max(inside, rule.minimum)
+    if rule.maximum is not None:
+        inside = min(inside, rule.maximum)
+    step = rule.multiple_of
+    if step is None or not (math.isfinite(step) and step > 0):
+        return [inside]
+    below = _exact(inside) // _exact(step) * _exact(step)
+    around = [_plain(below), _plain(below + _exact(step))]
+    return [number for number in around if _in(rule, number)]
+
+
+def _plain(number: Any) -> Any:
+    """A fraction as the shortest number that is equal to it."""
+    return int(number) if number.denominator == 1 else float(number)

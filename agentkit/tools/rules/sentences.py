@@ -1,0 +1,110 @@
+"""A learned rule in plain English: what a hosted model reads of it."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from typing import Any
+
+from agentkit.tools.formats import FORMAT_EXAMPLES
+from agentkit.tools.rules.records import (
+    Between,
+    CallBefore,
+    Condition,
+    Form,
+    OneOf,
+    Requires,
+    Rule,
+)
+
+_FORMAT_WORDS = {
+    "date": "a date (YYYY-MM-DD)",
+    "time": "a time (HH:MM:SS)",
+    "date-time": "a date with a time (YYYY-MM-DDTHH:MM:SS)",
+    "email": "an e-mail address",
+    "uri": "a URI",
+    "uuid": "a UUID",
+}
+
+
+def rule_sentence(rule: Rule) -> str:
+    """The rule as one sentence.
+
+    Example:
+        >>> from agentkit.tools.rules import Between, CallBefore, OneOf
+        >>> rule_sentence(OneOf(parameter="periods", values=(36, 48, 60)))
+        'periods must be one of 36, 48, 60.'
+        >>> rule_sentence(Between(parameter="amount", minimum=500, multiple_of=100, unit="euros"))
+        'amount must be at least 500 and a multiple of 100, in euros.'
+        >>> rule_sentence(CallBefore(tool="find_customer", parameter="customer_id"))
+        'Call find_customer first; customer_id comes from its result.'
+    """
+    match rule:
+        case OneOf() | Between() | Form():
+            return f"{rule.parameter} {demand(rule)}."
+        case Requires():
+            return f"When {rule.parameter} is given, {_listed(rule.others)} must be given too."
+        case Condition():
+            return _ended(rule.words)
+        case CallBefore():
+            source = f"; {rule.parameter} comes from its result" if rule.parameter else ""
+            return f"Call {rule.tool} first{source}."
+
+
+def demand(rule: OneOf | Between | Form) -> str:
+    """What the value of a parameter must be, as the end of a sentence without its full stop."""
+    match rule:
+        case OneOf():
+            return f"must be {_choice(rule)}"
+        case Between():
+            return _range(rule)
+        case Form():
+            return f"must be {_form(rule)}"
+
+
+def _choice(rule: OneOf) -> str:
+    shown = ", ".join(map(scalar_text, rule.values))
+    return shown if len(rule.values) == 1 else f"one of {shown}"
+
+
+def scalar_text(value: Any) -> str:
+    """A value as it is written in a call: texts in double quotes."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except ValueError:  # an integer with more digits than Python prints
+        return "a number of very many digits"
+
+
+def _range(rule: Between) -> str:
+    bounds = _bounds(rule)
+    step = f"a multiple of {scalar_text(rule.multiple_of)}" if rule.multiple_of is not None else ""
+    limits = " and ".join(filter(None, (bounds, step)))
+    if not limits:
+        return f"is in {rule.unit}"
+    return f"must be {limits}, in {rule.unit}" if rule.unit else f"must be {limits}"
+
+
+def _bounds(rule: Between) -> str:
+    if rule.minimum is None and rule.maximum is None:
+        return ""
+    if rule.minimum is None:
+        return f"at most {scalar_text(rule.maximum)}"
+    if rule.maximum is None:
+        return f"at least {scalar_text(rule.minimum)}"
+    return f"from {scalar_text(rule.minimum)} to {scalar_text(rule.maximum)}"
+
+
+def _form(rule: Form) -> str:
+    said = rule.words or _FORMAT_WORDS.get(rule.format, rule.format) or f"like {rule.pattern}"
+    example = rule.example or FORMAT_EXAMPLES.get(rule.format, "")
+    return f"{said}, such as {example}" if example else said
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def _ended(words: str) -> str:
+    said = " ".join(words.split())
+    is_ended = not said or unicodedata.category(said[-1]) == "Po"  # in any script
+    return said if is_ended else f"{said}."
