@@ -209,7 +209,7 @@ class GateRules:
 
     def __post_init__(self) -> None:
         for name in ("alpha", "alarm_alpha"):
-            _check(name, getattr(self, name), 0 < getattr(self, name) < 1, "between 0 and 1")
+            _check(name, getattr(self, name), 0 < getattr(self, name) < 0.5, "between 0 and .5")
         for name in ("margin", "alarm_margin", "lost_share"):
             _check(name, getattr(self, name), 0 <= getattr(self, name) < 1, "from 0 to below 1")
         for name in ("least_gain", "token_growth", "latency_growth"):

@@ -1,0 +1,79 @@
+"""The bystander gate: requests that belong to other tools still go to them.
+
+A description that promises more draws calls away from its neighbours; their own scores may not show
+it for long. Counted are requests for whose answer the changed tool is not needed, with the tools
+chosen before and after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agentkit.evolution.gates.decision import GateReport, GateRules, PairedSelection
+from agentkit.evolution.gates.losses import losses_report
+
+NAME = "bystanders"
+
+
+def bystander_gate(
+    selections: Iterable[PairedSelection], *, tool: str, rules: GateRules | None = None
+) -> GateReport:
+    """Ask whether other tools keep the requests that belong to them.
+
+    With an ``expected`` selection, a request is lost when the control chose all of it and the
+    candidate does not. Without one the control is the standard, and any other choice is a loss:
+    nobody knows whether it is a better one. How often a tool was chosen, and in what order, does
+    not matter.
+
+    Args:
+        selections: What was chosen; those that belong to ``tool`` are left out.
+        tool: Name of the tool whose definition is changed.
+        rules: The knobs; ``lost_share`` is the largest share that may be lost.
+
+    Example:
+        >>> kept = [PairedSelection(task=str(n), control=("find",), candidate=("find",))
+        ...         for n in range(150)]
+        >>> robbed = [PairedSelection(task=f"r{n}", control=("find",), candidate=("buy",))
+        ...           for n in range(20)]
+        >>> bystander_gate(kept, tool="buy").decision
+        'pass'
+        >>> report = bystander_gate(kept + robbed, tool="buy")
+        >>> report.decision, report.statistics["robbed"]
+        ('fail', 20)
+    """
+    rules = rules or GateRules()
+    others = _of_other_tools(selections, tool)
+    right = [one for one in others if set(one.expected) <= set(one.control)]
+    lost = [one for one in right if is_lost(one)]
+    changed = [one for one in others if set(one.control) != set(one.candidate)]
+    gained = [one for one in others if one not in right and set(one.expected) <= set(one.candidate)]
+    return losses_report(
+        NAME,
+        lost=len(lost),
+        of=len(right),
+        what="requests of other tools",
+        rules=rules,
+        statistics={
+            "requests": len(others),
+            "changed": len(changed),
+            "gained": len(gained),
+            "robbed": sum(tool in one.candidate and tool not in one.control for one in lost),
+        },
+    )
+
+
+def is_lost(selection: PairedSelection) -> bool:
+    """Whether what the control chose rightly is not chosen any more."""
+    if selection.expected:
+        expected = set(selection.expected)
+        return expected <= set(selection.control) and not expected <= set(selection.candidate)
+    return set(selection.control) != set(selection.candidate)
+
+
+def _of_other_tools(selections: Iterable[PairedSelection], tool: str) -> Sequence[PairedSelection]:
+    """Those that do not belong to the tool; the first of each request."""
+    first: dict[str, PairedSelection] = {}
+    for one in selections:
+        if tool not in (one.expected or one.control):
+            first.setdefault(one.task, one)
+    return list(first.values())

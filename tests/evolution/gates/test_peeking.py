@@ -1,0 +1,116 @@
+"""Looking again and again: what it does to a naive test, and does not do to the e-process."""
+
+from __future__ import annotations
+
+import random
+from math import comb
+
+import pytest
+
+from agentkit.evolution.gates import (
+    PairedScore,
+    chance_to_pass,
+    one_sided_mid_p,
+    shadow_gate,
+    wins_needed,
+)
+
+LEVEL = 0.05
+ROUNDS, EPISODES = 300, 500
+MOST = 26
+"""Of 300 experiments without effect: at a true rate of .05 more than 26 pass once in 200 times."""
+
+
+def without_effect(chance):
+    """Episodes of which a third differ, either way with the same probability."""
+    pairs = []
+    for place in range(EPISODES):
+        differ, won = chance.random() < 1 / 3, chance.random() < 0.5
+        control, candidate = (float(not won), float(won)) if differ else (1.0, 1.0)
+        pairs.append(PairedScore(task=str(place), control=control, candidate=candidate))
+    return pairs
+
+
+def naive_passes(pairs):
+    """A test made for one look, asked every ten episodes until it agrees."""
+    for seen in range(10, len(pairs) + 1, 10):
+        wins = sum(pair.candidate > pair.control for pair in pairs[:seen])
+        losses = sum(pair.candidate < pair.control for pair in pairs[:seen])
+        if one_sided_mid_p(wins, losses) <= LEVEL:
+            return True
+    return False
+
+
+def test_the_gate_keeps_its_level_where_a_naive_test_does_not():
+    """Asked every ten episodes without effect, the naive test passes several times as often."""
+    chance = random.Random(20)
+    experiments = [without_effect(chance) for _ in range(ROUNDS)]
+    # What the gate once decided it keeps, so the last answer is the answer at any earlier look.
+    gate = sum(shadow_gate(pairs).decision == "pass" for pairs in experiments)
+    naive = sum(naive_passes(pairs) for pairs in experiments)
+    assert gate <= MOST < naive
+    assert naive > 4 * max(1, gate)
+
+
+def naive_needed(pairs):
+    """The fewest wins at which the naive test agrees, for each number of pairs."""
+    return [
+        next((w for w in range(n + 1) if one_sided_mid_p(w, n - w) <= LEVEL), None)
+        for n in range(1, pairs + 1)
+    ]
+
+
+def ever_reached(needed, share=0.5):
+    """The exact probability of reaching the needed wins at some time."""
+    going, reached = {0: 1.0}, 0.0
+    for wins_to_pass in needed:
+        after = {}
+        for wins, chance in going.items():
+            after[wins] = after.get(wins, 0) + chance * (1 - share)
+            after[wins + 1] = after.get(wins + 1, 0) + chance * share
+        for wins in list(after):
+            if wins_to_pass is not None and wins >= wins_to_pass:
+                reached += after.pop(wins)
+        going = after
+    return reached
+
+
+def test_the_error_over_all_looks_is_below_the_level():
+    """Worked out exactly for a look after each of 1,000 pairs that differ, at three levels."""
+    for level in (0.2, 0.05, 0.01):
+        error = ever_reached(wins_needed(1_000, level=level))
+        assert level / 3 < error <= level
+    assert ever_reached(naive_needed(150)) > 0.25  # the check can fail
+
+
+def test_the_chance_to_pass_is_that_of_reaching_the_needed_wins():
+    """Two ways to work it out agree, and a better candidate has the better chance."""
+    for share in (0.5, 0.6, 0.8):
+        found = chance_to_pass(share, 120, least=8)
+        assert found[-1] == pytest.approx(ever_reached(wins_needed(120, least=8), share), abs=1e-12)
+        assert list(found) == sorted(found)
+    assert chance_to_pass(0.6, 120)[-1] < chance_to_pass(0.8, 120)[-1]
+    assert chance_to_pass(0.5, 0) == ()
+
+
+def test_a_plan_agrees_with_the_gate():
+    """The gate passes with the wins that the plan names, and not with one win less."""
+    for pairs, needed in enumerate(wins_needed(40, least=8), start=1):
+        if needed is None:
+            continue
+        for wins, decision in ((needed, "pass"), (needed - 1, "wait")):
+            text = [False] * (pairs - wins) + [True] * wins  # losses first: nothing passes early
+            given = [
+                PairedScore(task=str(n), control=float(not won), candidate=float(won))
+                for n, won in enumerate(text)
+            ]
+            assert shadow_gate(given).decision == decision or pairs - wins >= 7
+
+
+def test_the_mid_p_test_is_for_one_look_only():
+    """Asked once it keeps its level on the average over numbers of pairs, and nearly at each."""
+    errors = []
+    for pairs in range(8, 120):
+        wins = [w for w in range(pairs + 1) if one_sided_mid_p(w, pairs - w) <= LEVEL]
+        errors.append(sum(comb(pairs, w) for w in wins) / 2**pairs)
+    assert sum(errors) / len(errors) < LEVEL < max(errors) < 0.074
