@@ -84,15 +84,15 @@ def scripted_salesperson(request: ModelRequest) -> AssistantMessage:
     if "estate" in text:
         return _calling("search_inventory", body="estate", max_price_eur=20_000)
     if "month" in text:
-        return _calling("calculate_loan", stock_number="C-101", down_payment_eur=4000, months=50)
+        return _calling("calculate_loan", stock_number="C-101", down_payment_eur=4000, periods=50)
     if "back" in text:
         return _calling("check_policy", topic="returns")
     return _calling("hand_over_to_person", reason="The customer asks for a discount of 10%.")
 
 
 def _after_result(last: ToolMessage) -> AssistantMessage:
-    if "not run" in last.text:  # the refusal names the allowed terms: take the nearest
-        return _calling("calculate_loan", stock_number="C-101", down_payment_eur=4000, months=48)
+    if "must be one of" in last.text:  # the refusal names the allowed terms: take the nearest
+        return _calling("calculate_loan", stock_number="C-101", down_payment_eur=4000, periods=48)
     match last.name:
         case "search_inventory":
             cars = ", ".join(f"{c['make']} {c['model']}" for c in json.loads(last.text))

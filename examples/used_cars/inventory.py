@@ -24,6 +24,8 @@ _CARS = [
     ("C-106", "Dacia", "Sandero", "hatchback", 2021, 35_000, 9_800),
     ("C-107", "Hyundai", "Kona Electric", "suv", 2021, 28_000, 22_300),
     ("C-108", "Ford", "Focus Turnier", "estate", 2018, 95_000, 11_900),
+    ("C-109", "Volkswagen", "Passat 330", "estate", 2020, 57_000, 20_900),
+    ("C-110", "Volkswagen", "Passat 380", "estate", 2022, 24_000, 27_900),
 ]
 
 
@@ -55,13 +57,16 @@ class Inventory:
             if not count:
                 connection.executemany("insert into cars values (?, ?, ?, ?, ?, ?, ?)", _CARS)
 
-    def search(self, *, body: str | None, max_price_eur: int | None, limit: int = 5) -> list[Car]:
-        """Cars that fit, cheapest first."""
+    def search(
+        self, *, query: str = "", body: str | None, max_price_eur: int | None, limit: int = 5
+    ) -> list[Car]:
+        """Cars that fit, cheapest first; ``query`` is a part of make and model."""
         with self._connection() as connection:
             rows = connection.execute(
-                "select * from cars where (:body is null or body = :body) "
+                "select * from cars where instr(lower(make || ' ' || model), lower(:query)) "
+                "and (:body is null or body = :body) "
                 "and (:price is null or price_eur <= :price) order by price_eur limit :limit",
-                {"body": body, "price": max_price_eur, "limit": limit},
+                {"query": query, "body": body, "price": max_price_eur, "limit": limit},
             )
             return [Car(**row) for row in rows]
 

@@ -16,6 +16,9 @@ POLICIES = {
     "trade-in": "We take a car in payment after an inspection of 20 minutes.",
 }
 
+TERMS = (36, 48, 60)
+"""What the bank lends for, in months. No schema says so: the bank refuses other terms."""
+
 
 def sales_tools(inventory: Inventory, *, annual_rate: float = 0.059) -> list[Tool]:
     """The assistant's tools over one inventory.
@@ -27,16 +30,18 @@ def sales_tools(inventory: Inventory, *, annual_rate: float = 0.059) -> list[Too
 
     @tool(effects=("reads",))
     def search_inventory(
+        query: str = "",
         body: Literal["hatchback", "estate", "suv"] | None = None,
         max_price_eur: Annotated[int, Field(ge=0)] | None = None,
     ) -> list[Car]:
         """Search the cars that are on the yard, cheapest first.
 
         Args:
+            query: Search term, such as BMW X3.
             body: Body style; leave out for all.
             max_price_eur: Highest price in euro; leave out for no limit.
         """
-        return inventory.search(body=body, max_price_eur=max_price_eur)
+        return inventory.search(query=query, body=body, max_price_eur=max_price_eur)
 
     @tool(effects=("reads",))
     def check_policy(topic: Literal["returns", "warranty", "test drive", "trade-in"]) -> str:
@@ -47,15 +52,18 @@ def sales_tools(inventory: Inventory, *, annual_rate: float = 0.059) -> list[Too
     def calculate_loan(
         stock_number: str,
         down_payment_eur: Annotated[int, Field(ge=0)],
-        months: Literal[36, 48, 60],
+        periods: int,
     ) -> dict[str, float]:
         """Calculate the monthly rate of a car loan.
 
         Args:
             stock_number: The car's stock number, such as C-101.
             down_payment_eur: What the customer pays at once, in euro.
-            months: Term of the loan in months.
+            periods: Term of the loan in months.
         """
+        if periods not in TERMS:
+            terms = ", ".join(map(str, TERMS))
+            raise ModelRetry(f"periods must be one of {terms}; the bank refuses {periods}")
         car = inventory.get(stock_number)
         if car is None:
             raise ModelRetry(
@@ -65,8 +73,8 @@ def sales_tools(inventory: Inventory, *, annual_rate: float = 0.059) -> list[Too
             raise ModelRetry(f"the car costs {car.price_eur} EUR; the down payment must be less")
         monthly = annual_rate / 12
         loan = car.price_eur - down_payment_eur
-        rate = loan * monthly / (1 - (1 + monthly) ** -months)
-        return {"monthly_rate_eur": round(rate, 2), "total_eur": round(rate * months, 2)}
+        rate = loan * monthly / (1 - (1 + monthly) ** -periods)
+        return {"monthly_rate_eur": round(rate, 2), "total_eur": round(rate * periods, 2)}
 
     @tool(deferred=True)
     def hand_over_to_person(reason: str) -> str:  # type: ignore[empty-body]  # a person answers
