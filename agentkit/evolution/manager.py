@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, UsageError
 from agentkit.evolution.decision import Addition, Merger, told
 from agentkit.evolution.duplicates import Judge
+from agentkit.evolution.gates.decision import GateReport
 from agentkit.evolution.insert import Procedure, decide
 from agentkit.evolution.learning.lessons import Teaching, lessons_of
 from agentkit.evolution.learning.report import LearnReport
 from agentkit.evolution.learning.rules import LearningRules
 from agentkit.evolution.learning.uses import Passed, has_passed, uses_of
+from agentkit.evolution.lifecycle.assessing import Assess
+from agentkit.evolution.lifecycle.cycle import Advance, Lifecycle
+from agentkit.evolution.lifecycle.journal import Journal, LibraryStore
+from agentkit.evolution.lifecycle.judging import ChangeJudge, Judgement
+from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY, Ledger
+from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.lifecycle.record import ProposalRecord, ProposerRecord
+from agentkit.evolution.lifecycle.revalidating import Revalidation
+from agentkit.evolution.lifecycle.screening import Validate
+from agentkit.evolution.lifecycle.step import Position
 from agentkit.evolution.loops import from_sync
 from agentkit.evolution.outcome import InsertOutcome, Rejected
 from agentkit.evolution.policy import InsertPolicy
+from agentkit.evolution.proposals.proposer import Suggestion
 from agentkit.evolution.provenance import LESSON, Provenance, lesson
 from agentkit.evolution.reading import Candidate
 from agentkit.evolution.recorded import check_recorded, with_recorded
-from agentkit.evolution.snapshot import Snapshot
+from agentkit.evolution.validation.report import ProposedChange, ValidationReport
+from agentkit.library.chain import Signer
+from agentkit.library.changes import now
+from agentkit.library.events import Author
 from agentkit.library.library import Library
-from agentkit.library.linking import link
 from agentkit.library.pins import repinned
-from agentkit.library.store import ToolStore
-from agentkit.tools.composite.binding import composite_tool
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
@@ -69,33 +81,59 @@ class ToolManager:
 
     def __init__(
         self,
-        store: ToolStore,
+        store: LibraryStore,
         *,
         tools: Mapping[str, Tool] | Iterable[Tool] = (),
         policy: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
         limits: CompositeLimits = CompositeLimits(),  # noqa: B008 - frozen
-        author: str = "agentkit",
+        author: str | Author = "agentkit",
         judge: Judge | None = None,
+        lifecycle: LifecyclePolicy = LifecyclePolicy(),  # noqa: B008 - frozen
+        validate: Validate | None = None,
+        change_judge: ChangeJudge | None = None,
+        gates: Assess | None = None,
+        signer: Signer | None = None,
+        clock: Callable[[], str] = now,
     ) -> None:
         self._store = store
-        self._code = {name: tool for name, tool in tools_by_name(tools).items() if tool.is_bound}
         self._procedure = Procedure(policy=policy, limits=limits, judge=judge)
-        self._author = author
-        self._snapshot = Snapshot.of(store.load(), self._code)
-        self._linked: Library | None = None
-        self._lock = threading.RLock()  # guards the two above, never a run or a commit
+        self._author = Author(kind="program", name=author) if isinstance(author, str) else author
+        self._journal = Journal(
+            store,
+            code={name: tool for name, tool in tools_by_name(tools).items() if tool.is_bound},
+            author=self._author,
+            limits=limits,
+            signer=signer,
+            clock=clock,
+        )
+        self._lifecycle = Lifecycle(
+            self._journal,
+            policy=lifecycle,
+            validate=validate or _unchecked,
+            judge=change_judge,
+            assess=gates,
+            trying=policy,
+            limits=limits,
+        )
 
     @property
     def library(self) -> Library:
         """The newest snapshot that this manager has seen, bound and linked."""
-        with self._lock:
-            if self._linked is None:
-                self._linked = link(self._snapshot.library, limits=self._procedure.limits)
-            return self._linked
+        return self._journal.library
+
+    @property
+    def ledger(self) -> Ledger:
+        """What the events of the library come to, as far as this manager has seen them."""
+        return self._journal.position.ledger
+
+    @property
+    def served(self) -> Library:
+        """The library that runs are to use: the newest, but for what is pinned."""
+        return self._journal.served
 
     def refresh(self) -> Library:
         """Take up what other writers made."""
-        self._reload()
+        self._journal.reload()
         return self.library
 
     def register(
@@ -120,7 +158,7 @@ class ToolManager:
         composites = [tool.name for tool in given if tool.definition.is_composite]
         if composites:
             raise UsageError(f"{', '.join(composites)}: composites are added with insert()")
-        self._code |= {tool.name: tool for tool in given if tool.is_bound}
+        self._journal.know(given)
         return self._write(
             Provenance.of(proposal_id, "register", reason=reason),
             lambda held: tuple(tool.definition for tool in given if tool.name not in held),
@@ -256,19 +294,20 @@ class ToolManager:
         )
         attempts_left = self._procedure.policy.attempts
         while True:
-            library = self._snapshot.library
+            on = self._journal.position
+            library = on.library
             lessons = await lessons_of(uses, library, teaching)
             changed = repinned(library, lessons.definitions) if lessons.definitions else ()
             report = lessons.report(changed, uses=len(uses), version=library.version)
             if dry_run or not changed:
                 return report
             try:
-                return self._taught(report, changed, library, lesson(proposal_id, report, reason))
+                return self._taught(report, changed, on, lesson(proposal_id, report, reason))
             except StaleVersionError:
                 attempts_left -= 1
                 if not attempts_left:
                     raise
-                self._reload()
+                self._journal.reload()
 
     def insert(
         self,
@@ -313,17 +352,183 @@ class ToolManager:
         provenance = Provenance.of(proposal_id, "insert", reason=reason, evidence=evidence)
         attempts_left = self._procedure.policy.attempts
         while True:
-            snapshot = self._snapshot
-            decision = await decide(candidate, snapshot, self._procedure)
+            on = self._journal.position
+            decision = await decide(candidate, on.snapshot, self._procedure)
             if isinstance(decision, Rejected):
                 return decision
             try:
-                return self._carry_out(decision, snapshot, provenance)
+                return self._carry_out(decision, on, provenance)
             except StaleVersionError:
-                self._reload()
+                self._journal.reload()
                 attempts_left -= 1
                 if not attempts_left:
                     return _contended(decision)
+
+    def submit(self, suggestion: Suggestion) -> ProposalRecord:
+        """Take in what a proposer suggests, and look at it with every check.
+
+        A proposal that checks let pass is ``validated``, or stays ``proposed`` while somebody must
+        agree; with a ``change_judge`` that one is asked at once. Any other is ``rejected``, with
+        every reason. A proposal that is known already changes nothing.
+
+        Returns:
+            Where the proposal stands.
+
+        Raises:
+            StoreError: The store failed, or other writers were faster every time.
+            ModelError: The judge could not answer; the proposal is kept, and waits.
+            UsageError: Called where an event loop runs; await ``submit_async`` there.
+        """
+        proposal_id = self._lifecycle.take_in(suggestion)
+        return from_sync(lambda: self._lifecycle.ask_judge(proposal_id))
+
+    async def submit_async(self, suggestion: Suggestion) -> ProposalRecord:
+        """As ``submit``, where an event loop runs."""
+        return await self._lifecycle.ask_judge(self._lifecycle.take_in(suggestion))
+
+    def approve(self, proposal_id: str, *, person: Author, reason: str = "") -> ProposalRecord:
+        """A person agrees to an open proposal.
+
+        Raises:
+            UsageError: There is no such proposal, it is decided, or ``person`` is none.
+            StoreError: The store failed, or other writers were faster every time.
+        """
+        return self._lifecycle.approve(proposal_id, person, reason)
+
+    def reject(self, proposal_id: str, *, person: Author, reason: str) -> ProposalRecord:
+        """A person says no to a proposal that is not active yet.
+
+        Raises:
+            UsageError: There is no such proposal, it is or was active, or ``person`` is none.
+            StoreError: The store failed, or other writers were faster every time.
+        """
+        return self._lifecycle.reject(proposal_id, person, reason)
+
+    def judge(self, proposal_id: str, judgement: Judgement) -> ProposalRecord:
+        """Record what a judge says of an open proposal; one that says no rejects it.
+
+        Raises:
+            UsageError: There is no such proposal, it is decided, or its proposer judges it.
+            StoreError: The store failed, or other writers were faster every time.
+        """
+        return self._lifecycle.record_judgement(proposal_id, judgement)
+
+    def assess(self, proposal_id: str, reports: Iterable[GateReport]) -> ProposalRecord:
+        """Record what gates say of an open proposal at its stage, for ``advance`` to act on.
+
+        The reports of an offline comparison come in this way; those of shadow and canary are asked
+        for by ``advance``, with ``gates``.
+
+        Raises:
+            UsageError: There is no such proposal.
+            StoreError: The store failed, or other writers were faster every time.
+        """
+        return self._lifecycle.record_reports(proposal_id, tuple(reports))
+
+    def advance(self, proposal_id: str | None = None) -> tuple[Advance, ...]:
+        """Bring one open proposal, or all, on by at most one stage each.
+
+        Args:
+            proposal_id: Which; None for all that are open, oldest first.
+
+        Returns:
+            What came of each, also of those that wait.
+
+        Raises:
+            UsageError: There is no such proposal; or called where an event loop runs.
+            StoreError: The store failed, or other writers were faster every time. What was brought
+                on before stays.
+            ModelError: The judge could not answer.
+        """
+        wanted = self._open() if proposal_id is None else (proposal_id,)
+        return tuple(from_sync(partial(self._lifecycle.advance, one)) for one in wanted)
+
+    async def advance_async(self, proposal_id: str | None = None) -> tuple[Advance, ...]:
+        """As ``advance``, where an event loop runs."""
+        wanted = self._open() if proposal_id is None else (proposal_id,)
+        return tuple([await self._lifecycle.advance(one) for one in wanted])
+
+    def roll_back(
+        self, which: str, *, reason: str = "", author: Author | None = None
+    ) -> tuple[str, ...]:
+        """Take back a proposal that is active, superseded or in canary.
+
+        The tool gets the very definition that it had before, as a new revision. What became active
+        on it later was built on that, and is taken back too. Nothing is checked first.
+
+        Args:
+            which: A proposal's id; or the name of a tool, whose canary or else whose last
+                promotion is taken back.
+            reason: Why.
+            author: Who takes it back; by default the author of this manager.
+
+        Returns:
+            Ids of the proposals that were taken back; none when it was done already.
+
+        Raises:
+            UsageError: There is no such proposal or tool, or nothing of it to take back.
+            StoreError: The store failed, or other writers were faster every time.
+        """
+        return self._lifecycle.roll_back(which, author or self._author, reason)
+
+    def pin(
+        self,
+        version: int,
+        tool_name: str = WHOLE_LIBRARY,
+        *,
+        reason: str = "",
+        author: Author | None = None,
+    ) -> Library:
+        """The kill switch: runs use this version of a tool, or of the whole library.
+
+        What is pinned is not brought on meanwhile. The library itself stays as it is.
+
+        Returns:
+            The library that runs use from now on.
+
+        Raises:
+            StoreError: There is no such version, or the store failed.
+            ToolNotFoundError: The library has no such tool, then or now.
+        """
+        self._lifecycle.pin(version, tool_name, author or self._author, reason)
+        return self.served
+
+    def unpin(
+        self, tool_name: str = WHOLE_LIBRARY, *, reason: str = "", author: Author | None = None
+    ) -> Library:
+        """Let runs use the newest version again.
+
+        Returns:
+            The library that runs use from now on.
+
+        Raises:
+            UsageError: The tool has no pin of its own, but the whole library is pinned.
+            StoreError: The store failed.
+        """
+        self._lifecycle.unpin(tool_name, author or self._author, reason)
+        return self.served
+
+    def release(self, proposer: str, *, person: Author, reason: str = "") -> ProposerRecord:
+        """Take from a quarantined proposer again; its proposals are looked at anew.
+
+        Raises:
+            UsageError: Nobody of that name ever proposed anything, or ``person`` is none.
+            StoreError: The store failed, or other writers were faster every time.
+        """
+        return self._lifecycle.release(proposer, person, reason).ledger.proposer(proposer)
+
+    def revalidate(self) -> Revalidation:
+        """Look again at the composites whose children changed untried.
+
+        Raises:
+            StoreError: The store failed, or other writers were faster every time.
+            UsageError: Called where an event loop runs; await ``revalidate_async`` there.
+        """
+        return from_sync(self._lifecycle.revalidate)
+
+    async def revalidate_async(self) -> Revalidation:
+        """As ``revalidate``, where an event loop runs."""
+        return await self._lifecycle.revalidate()
 
     def preview(self, candidate: Candidate) -> InsertOutcome:
         """What ``insert`` would do; nothing is written. The version is the next one."""
@@ -331,7 +536,7 @@ class ToolManager:
 
     async def preview_async(self, candidate: Candidate) -> InsertOutcome:
         """As ``preview``, where an event loop runs."""
-        snapshot = self._snapshot
+        snapshot = self._journal.snapshot
         decision = await decide(candidate, snapshot, self._procedure)
         if isinstance(decision, Rejected):
             return decision
@@ -343,93 +548,68 @@ class ToolManager:
         outcome = await self.preview_async(candidate)
         return outcome if isinstance(outcome, Rejected) else None
 
+    def _open(self) -> tuple[str, ...]:
+        records = self._journal.reload().ledger.proposals.values()
+        return tuple(record.proposal_id for record in records if record.is_open)
+
     def _write(
         self, provenance: Provenance, build: Callable[[Library], tuple[ToolDefinition, ...]]
     ) -> int:
         """Commit what ``build`` makes of the newest library; nothing when it makes nothing."""
         attempts_left = self._procedure.policy.attempts
         while True:
-            held = self._snapshot.library
+            on = self._journal.position
             try:
-                changed = build(held)
+                changed = build(on.library)
                 if changed:
-                    change = provenance.change(changed, author=self._author)
-                    self._store.commit(change, expected_version=held.version)
-                return self._reload().version
+                    self._journal.commit(provenance.step(changed, on.library, self._author), on)
+                return self._journal.reload().library.version
             except StaleVersionError:
                 attempts_left -= 1
                 if not attempts_left:
                     raise
-                self._reload()
+                self._journal.reload()
 
     def _taught(
         self,
         report: LearnReport,
         changed: tuple[ToolDefinition, ...],
-        library: Library,
+        on: Position,
         provenance: Provenance,
     ) -> LearnReport:
         """Commit what was learned; a proposal that the store knows has taught it before."""
-        change = provenance.change(changed, author=self._author)
-        version = self._store.commit(change, expected_version=library.version)
-        self._reload()
-        return report.written(version) if version > library.version else report.repeated(version)
+        step = provenance.step(changed, on.library, self._author)
+        committed = self._journal.commit(step, on)
+        self._journal.reload()
+        version = committed.version
+        return report.written(version) if committed.is_new else report.repeated(version)
 
     def _learned_from(self, name: str) -> frozenset[str]:
         """Ids of the episodes that a tool has learned from, taken back or not."""
         lessons = (r for r in self._store.history(name) if r.proposal_id.startswith(LESSON))
         return frozenset(episode_id for lesson in lessons for episode_id in lesson.evidence)
 
-    def _reload(self) -> Library:
-        loaded = Snapshot.of(self._store.load(), self._code)
-        with self._lock:
-            self._snapshot, self._linked = loaded, None
-        return loaded.library
-
     def _carry_out(
-        self, decision: Addition | Merger, snapshot: Snapshot, provenance: Provenance
+        self, decision: Addition | Merger, on: Position, provenance: Provenance
     ) -> InsertOutcome:
         changed = decision.upserts
         if not changed:
-            return self._earlier(decision, provenance) or told(decision, snapshot.library)
-        expected = snapshot.library.version
-        change = provenance.change(changed, author=self._author)
-        version = self._store.commit(change, expected_version=expected)
-        if version <= expected or not self._is_written(changed[0], provenance, version):
-            return self._repeated(changed[0], provenance, version)
-        if isinstance(decision, Addition) and decision.tool.is_bound:
-            self._code[decision.tool.name] = decision.tool
-        after = snapshot.after(decision, version)
-        with self._lock:
-            if version > self._snapshot.library.version:  # another thread may be ahead
-                self._adopt(after, changed)
+            return self._earlier(decision, provenance) or told(decision, on.library)
+        step = provenance.step(changed, on.library, self._author)
+        committed = self._journal.commit(step, on)
+        if not committed.is_new:
+            return self._repeated(changed[0], provenance, committed.version)
+        if isinstance(decision, Addition):
+            self._journal.know([decision.tool])
+        after = on.snapshot.after(decision, committed.version)
+        self._journal.adopt(after, changed)
         return told(decision, after.library)
-
-    def _adopt(self, snapshot: Snapshot, changed: Iterable[ToolDefinition]) -> None:
-        """Go on with a snapshot that differs from the last one in ``changed`` only."""
-        linked, limits = self._linked, self._procedure.limits
-        before, self._snapshot, self._linked = self._snapshot, snapshot, None
-        if linked is None or before.library.version != snapshot.library.version - 1:
-            return
-        for definition in changed:  # children before parents
-            tool = snapshot.library[definition.name]
-            if definition.is_composite:
-                tool = composite_tool(definition, linked.tools, limits=limits)
-            linked = linked.with_tools([tool])
-        self._linked = linked.at_version(snapshot.library.version)
-
-    def _is_written(self, wanted: ToolDefinition, provenance: Provenance, version: int) -> bool:
-        """Whether that version was made by this change; a store skips an id that it knows."""
-        if provenance.is_new:
-            return True
-        history = self._store.history(wanted.name)
-        return any(r.version == version and r.definition == wanted for r in history)
 
     def _repeated(
         self, wanted: ToolDefinition, provenance: Provenance, version: int
     ) -> InsertOutcome:
         """The store knew the proposal: what it made then, if that was the same."""
-        library = self._reload()
+        library = self._journal.reload().library
         held = library.get(wanted.name)
         if held is None or held.definition != wanted:
             return Rejected(
@@ -445,7 +625,7 @@ class ToolManager:
         """What the proposal did when it was first made, for a retry that finds it done."""
         if isinstance(decision, Addition) or provenance.is_new:
             return None
-        library, name = self._snapshot.library, decision.into.name
+        library, name = self._journal.snapshot.library, decision.into.name
         made = [r for r in self._store.history(name) if r.proposal_id == provenance.identity]
         if not made:
             return None
@@ -461,3 +641,7 @@ def _contended(decision: Addition | Merger) -> Rejected:
         explanation=f"other writers were faster every time {name!r} was to be written",
         advice="try again later, or raise InsertPolicy.attempts",
     )
+
+
+def _unchecked(change: ProposedChange) -> ValidationReport:
+    raise UsageError(f"give validate=, to look at {change.candidate.name!r} with")

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from agentkit.evolution.learning.report import LearnReport
-from agentkit.library.store import LibraryChange
+from agentkit.evolution.lifecycle.drafts import cut
+from agentkit.evolution.lifecycle.step import Step
+from agentkit.library.chain import EventDraft
+from agentkit.library.events import Author
+from agentkit.library.library import Library
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 
 LESSON = "learn-"
 """How ids of proposals begin that came from learning."""
+
+Operation = Literal["register", "record", "learn", "insert", "import", "rollback"]
+"""What kind of change it is that no proposal made."""
+
+_MOST_NAMES = 100  # of tools that one event lists; the library's history has them all
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,43 +32,91 @@ class Provenance:
     Attributes:
         identity: Recognises a retry.
         is_new: Whether nobody can have used the identity before.
+        operation: What kind of change it is.
         reason: Why.
         evidence: Ids of the episodes behind it.
     """
 
     identity: str
     is_new: bool
+    operation: Operation
     reason: str = ""
     evidence: tuple[str, ...] = ()
 
     @classmethod
     def of(
-        cls, identity: str | None, kind: str, *, reason: str, evidence: Iterable[str] = ()
+        cls,
+        identity: str | None,
+        operation: Operation,
+        *,
+        reason: str,
+        evidence: Iterable[str] = (),
     ) -> Provenance:
         """One with an id of its own where none is given.
 
         Args:
             identity: The id that a caller gave, to recognise a retry.
-            kind: What is proposed, as the beginning of an id made here.
+            operation: What kind of change it is, also the beginning of an id made here.
             reason: Why.
             evidence: Ids of the episodes behind it.
         """
         return cls(
-            identity=identity or f"{kind}-{uuid.uuid4().hex}",
+            identity=identity or f"{operation}-{uuid.uuid4().hex}",
             is_new=not identity,
+            operation=operation,
             reason=reason,
             evidence=tuple(evidence),
         )
 
-    def change(self, definitions: tuple[ToolDefinition, ...], *, author: str) -> LibraryChange:
-        """The change that writes it."""
-        return LibraryChange(
-            proposal_id=self.identity,
-            upserts=definitions,
+    def step(
+        self,
+        definitions: tuple[ToolDefinition, ...],
+        library: Library,
+        author: Author,
+        *,
+        about: Sequence[EventDraft] = (),
+        replaced: Sequence[str] = (),
+    ) -> Step:
+        """The change that writes definitions, with the event that tells of it.
+
+        Args:
+            definitions: What changes, children before parents; the first is what it is about.
+            library: The library before.
+            author: Who writes.
+            about: Further events of the same change, which come first.
+            replaced: Names of tools that get other words than any proposal gave them.
+        """
+        changed = {definition.name: definition for definition in definitions}
+        before = {name: library[name].definition for name in changed if name in library}
+        facts: dict[str, Any] = {
+            "operation": self.operation,
+            "change": self.identity,
+            "count": len(changed),
+            "tools": list(changed)[:_MOST_NAMES],
+        }
+        if replaced:
+            facts["replaced"] = list(replaced)
+        written = EventDraft(
+            kind="written",
             author=author,
+            reason=cut(self.reason),
+            tool_name=definitions[0].name if self._is_of_one(changed) else "",
+            library_version=library.version + 1,
+            evidence=self.evidence,
+            digest_before=_digest(before),
+            digest_after=_digest(changed),
+            facts=facts,
+        )
+        return Step(
+            drafts=(*about, written),
+            upserts=definitions,
+            change_id=self.identity,
             reason=self.reason,
             evidence=self.evidence,
         )
+
+    def _is_of_one(self, changed: Mapping[str, ToolDefinition]) -> bool:
+        return len(changed) == 1 or self.operation in {"insert", "rollback"}
 
 
 def lesson(identity: str | None, report: LearnReport, reason: str) -> Provenance:
@@ -68,6 +126,14 @@ def lesson(identity: str | None, report: LearnReport, reason: str) -> Provenance
     return Provenance(
         identity=LESSON + (identity or digest(content)[:32]),
         is_new=False,
+        operation="learn",
         reason=reason or f"learned from {count} episode{'' if count == 1 else 's'}",
         evidence=report.evidence,
     )
+
+
+def _digest(definitions: Mapping[str, ToolDefinition]) -> str:
+    """Of one definition its digest; of several the digest over all of theirs by name."""
+    if len(definitions) == 1:
+        return next(iter(definitions.values())).digest
+    return digest({name: one.digest for name, one in definitions.items()}) if definitions else ""

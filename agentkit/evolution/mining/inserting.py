@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from agentkit.evolution.lifecycle.journal import LibraryStore
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mining.candidates import MinedComposite
 from agentkit.evolution.mining.recording import pinned_to, with_recordings
 from agentkit.evolution.outcome import InsertOutcome
 from agentkit.evolution.policy import InsertPolicy
-from agentkit.library.store import ToolStore
+from agentkit.library.events import Author
 from agentkit.tools.tool import Tool
 
 
 def insert_mined(
-    store: ToolStore,
+    store: LibraryStore,
     composites: Sequence[MinedComposite],
     *,
     tools: Iterable[Tool] = (),
     policy: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
-    author: str = "agentkit",
+    author: str | Author = "agentkit",
 ) -> dict[str, InsertOutcome]:
     """Propose mined composites to the library, children before those that call them.
 

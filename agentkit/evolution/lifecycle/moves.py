@@ -1,0 +1,135 @@
+"""Where a proposal goes next, decided from what the gates and the people said. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from agentkit.evolution.gates.decision import Decision, GateReport
+from agentkit.evolution.lifecycle.ledger import Ledger
+from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.lifecycle.record import ProposalRecord
+
+Stage = Literal["shadow", "canary", "active"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wait:
+    """It stays where it is.
+
+    Attributes:
+        why: What it waits for.
+    """
+
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Enter:
+    """It goes on.
+
+    Attributes:
+        stage: Where to.
+        why: Whose word lets it.
+    """
+
+    stage: Stage
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stop:
+    """A gate speaks against it.
+
+    Attributes:
+        why: What the gate says.
+    """
+
+    why: str
+
+
+Move: TypeAlias = Wait | Enter | Stop
+
+
+def next_move(
+    record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy, reports: Sequence[GateReport]
+) -> Move:
+    """Where an open proposal goes next.
+
+    Args:
+        record: The proposal.
+        ledger: All others.
+        policy: Which stages there are, and whose word it takes.
+        reports: What the gates say at the stage where it is.
+    """
+    if record.state == "proposed":
+        return Wait(why=f"waits for a {' and a '.join(record.awaits)} to agree")
+    verdict = together(reports)
+    if verdict == "fail":
+        return Stop(why=_words(reports, "fail"))
+    allowed = _allowed(record, policy, reports, verdict)
+    if isinstance(allowed, Wait):
+        return allowed
+    pinned = ledger.pinned_version(record.tool_name)
+    if pinned is not None:
+        return Wait(why=f"{record.tool_name!r} is pinned to library version {pinned}")
+    other = ledger.experiment(record.tool_name)
+    if other is not None and other.proposal_id != record.proposal_id:
+        return Wait(why=f"{other.proposal_id!r} is being tried on {record.tool_name!r}")
+    return allowed
+
+
+def together(reports: Sequence[GateReport]) -> Decision:
+    """What several gates say together: one that fails is enough, and all must pass."""
+    decisions = {report.decision for report in reports}
+    if "fail" in decisions:
+        return "fail"
+    return "pass" if decisions == {"pass"} else "wait"
+
+
+def recorded_reports(record: ProposalRecord) -> tuple[GateReport, ...]:
+    """What each gate said last at the stage where a proposal is."""
+    last: dict[str, GateReport] = {}
+    for event in record.events:
+        if event.kind == record.state:
+            last = {}
+        elif event.kind == "assessed":
+            facts = {name: value for name, value in event.facts.items() if name != "stage"}
+            report = GateReport.from_json(facts)
+            last[report.gate] = report
+    return tuple(last.values())
+
+
+def _allowed(
+    record: ProposalRecord,
+    policy: LifecyclePolicy,
+    reports: Sequence[GateReport],
+    verdict: Decision,
+) -> Move:
+    """Whether it may go on, as far as it is a matter of evidence."""
+    target = _following(record, policy)
+    if verdict == "pass":
+        return Enter(stage=target, why=_words(reports, "pass"))
+    if record.state != "validated":
+        return Wait(why=_words(reports, "wait") or f"is in {record.state}, with no numbers yet")
+    if policy.evidence == "none":
+        return Enter(stage=target, why="nobody has to be asked")
+    if target != "active":
+        return Enter(stage=target, why=f"every check passed; {target} will tell")
+    if policy.evidence == "gate_or_person" and "person" in record.agreed:
+        return Enter(stage=target, why="a person approved it")
+    asked = " or a person's approval" if policy.evidence == "gate_or_person" else ""
+    return Wait(why=_words(reports, "wait") or f"waits for a comparison on held-out tasks{asked}")
+
+
+def _following(record: ProposalRecord, policy: LifecyclePolicy) -> Stage:
+    if record.state == "validated" and policy.shadow:
+        return "shadow"
+    if record.state != "canary" and policy.canary:
+        return "canary"
+    return "active"
+
+
+def _words(reports: Sequence[GateReport], decision: Decision) -> str:
+    return "; ".join(one.reason for one in reports if one.decision == decision)

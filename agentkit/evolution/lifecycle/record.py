@@ -1,0 +1,172 @@
+"""What the ledger knows of one proposal and of one proposer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from agentkit.evolution.proposals.proposal import OPEN, Proposal, ProposalState
+from agentkit.evolution.validation.report import FailedCheck
+from agentkit.library.events import Author, LibraryEvent
+from agentkit.tools.definition import ToolDefinition
+
+Consent = Literal["judge", "person"]
+"""Who may have to agree to a proposal: a judge of another model, a person."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TestPlace:
+    """The place of a proposal among all that were tested; what e-LOND asks for.
+
+    Both are fixed when the test begins, so that the level of a running test does not move. Fewer
+    discoveries than there are by the end only make that level smaller, which keeps its promise.
+
+    Attributes:
+        number: 1 for the first proposal that was ever tested.
+        discoveries: How many that were tested had passed by then.
+    """
+
+    __test__ = False  # no test of pytest, whatever its name
+
+    number: int
+    discoveries: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProposalRecord:
+    """One proposal with all that happened to it.
+
+    Attributes:
+        proposal_id: Which.
+        state: Where it stands.
+        tool_name: The tool that it would change.
+        author: Who suggests it.
+        events: All that happened to it, oldest first.
+        needs: Who has to agree, as the checks and the policy found.
+        agreed: Who has agreed.
+        base: Digest of the revision that it changes by now; it moves when the proposal is rebased.
+        moved: The event that last moved its candidate to another revision; None for never.
+        place: Its place among the proposals tested; None before.
+    """
+
+    proposal_id: str
+    state: ProposalState
+    tool_name: str
+    author: Author
+    events: tuple[LibraryEvent, ...]
+    needs: tuple[Consent, ...] = ()
+    agreed: tuple[Consent, ...] = ()
+    base: str = ""
+    moved: LibraryEvent | None = None
+    place: TestPlace | None = None
+
+    @cached_property
+    def proposal(self) -> Proposal | None:
+        """The proposal as it was made; None for an answer that could not be read."""
+        kept = self.events[0].facts.get("proposal")
+        return None if kept is None else Proposal.from_json(kept)
+
+    @cached_property
+    def candidate(self) -> ToolDefinition | None:
+        """The definition as it would be by now; None for an answer that could not be read."""
+        if self.moved is not None:
+            return ToolDefinition.from_json(self.moved.facts["candidate"])
+        return None if self.proposal is None else self.proposal.candidate
+
+    @property
+    def stream(self) -> str:
+        """Where it comes from."""
+        facts = self.events[0].facts
+        stream: str = (facts.get("proposal") or facts.get("unreadable") or {}).get("stream", "")
+        return stream
+
+    @property
+    def unreadable_text(self) -> str:
+        """The start of an answer that could not be read; empty for a proposal."""
+        text: str = self.events[0].facts.get("unreadable", {}).get("text", "")
+        return text
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is decided yet."""
+        return self.state in OPEN
+
+    @property
+    def awaits(self) -> tuple[Consent, ...]:
+        """Who has to agree and has not yet."""
+        return tuple(who for who in self.needs if who not in self.agreed)
+
+    @property
+    def reason(self) -> str:
+        """Why it was suggested, in words."""
+        return self.events[0].reason
+
+    @property
+    def last_word(self) -> str:
+        """Why it stands where it stands: the reason of the event that brought it here."""
+        return next(event.reason for event in reversed(self.events) if event.kind == self.state)
+
+    @property
+    def failed(self) -> tuple[FailedCheck, ...]:
+        """Every check that failed when it was rejected; empty when it was not."""
+        for event in reversed(self.events):
+            if event.kind == "rejected":
+                return tuple(map(FailedCheck.from_json, event.facts.get("failed", ())))
+        return ()
+
+    @property
+    def assessments(self) -> tuple[LibraryEvent, ...]:
+        """What gates said of it, oldest first."""
+        return tuple(event for event in self.events if event.kind == "assessed")
+
+    @property
+    def has_passed_test(self) -> bool:
+        """Whether a comparison with the active definition, offline or in shadow, let it go on.
+
+        A canary is no such test: it asks whether the candidate is worse, not whether it is better.
+        """
+        return any(
+            event.facts.get("decision") == "pass" and event.facts.get("stage") != "canary"
+            for event in self.assessments
+        )
+
+    @property
+    def activation(self) -> LibraryEvent | None:
+        """The event that made it active; None when none did."""
+        return next((event for event in self.events if event.kind == "active"), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as a JSON object, with the candidate and all events."""
+        candidate = self.candidate
+        return {
+            "proposal_id": self.proposal_id,
+            "state": self.state,
+            "tool": self.tool_name,
+            "stream": self.stream,
+            "author": self.author.name,
+            "reason": self.reason,
+            "last_word": self.last_word,
+            "needs": list(self.needs),
+            "awaits": list(self.awaits),
+            "failed": [check.to_json() for check in self.failed],
+            "base": self.base,
+            "candidate": None if candidate is None else candidate.to_json(),
+            "events": [event.to_json() for event in self.events],
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProposerRecord:
+    """How a proposer fares.
+
+    Attributes:
+        name: Who it is.
+        rejected_in_a_row: Proposals rejected by checks, a judge or a person since the last one that
+            was validated.
+        is_quarantined: Whether nothing is taken from it until a person releases it.
+    """
+
+    name: str
+    rejected_in_a_row: int = 0
+    is_quarantined: bool = False

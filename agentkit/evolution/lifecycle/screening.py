@@ -1,0 +1,149 @@
+"""Looking at a candidate on the newest library: moved onto it, then checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from agentkit.evolution.lifecycle.rebase import Conflict, rebase
+from agentkit.evolution.lifecycle.record import Consent
+from agentkit.evolution.validation.report import (
+    FailedCheck,
+    ProposedChange,
+    ValidationReport,
+)
+from agentkit.library.library import Library
+from agentkit.tools.definition import ToolDefinition
+
+Validate: TypeAlias = Callable[[ProposedChange], ValidationReport]
+"""All checks on one change, such as ``agentkit.evolution.validation.validate.validate``."""
+
+Revision: TypeAlias = Callable[[str, str], ToolDefinition | None]
+"""An earlier definition of a tool by name and digest; None when there is none."""
+
+RejectedBy = Literal["checks", "unreadable", "judge", "person", "gate", "library", "parents"]
+"""Who said no. ``library``: the library has moved on, and the change with it has lost its place;
+``parents``: a composite above would break."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Screened:
+    """What a candidate comes to on the newest library.
+
+    Attributes:
+        base: The revision that it would replace; None when the library has no such tool.
+        candidate: The definition as it would be, moved onto that revision.
+        failed: Every reason against it.
+        by: Who has these reasons.
+        needs: Who must agree to it.
+    """
+
+    candidate: ToolDefinition
+    base: ToolDefinition | None = None
+    failed: tuple[FailedCheck, ...] = ()
+    by: RejectedBy = "checks"
+    needs: tuple[Consent, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Screen:
+    """What candidates are looked at with.
+
+    Attributes:
+        validate: All checks.
+        revision: Finds earlier definitions, to rebase on.
+    """
+
+    validate: Validate
+    revision: Revision
+
+    def look(
+        self,
+        candidate: ToolDefinition,
+        base: str,
+        library: Library,
+        *,
+        sources: tuple[str, ...] = (),
+    ) -> Screened:
+        """Move a candidate onto the newest revision of its tool, and check it there.
+
+        Args:
+            candidate: The definition as somebody wants it.
+            base: Digest of the revision that it was made from.
+            library: The newest library.
+            sources: Texts that it must not copy from.
+        """
+        tool = library.get(candidate.name)
+        if tool is None:
+            return self._unknown(candidate, base, library)
+        newest = tool.definition
+        moved = self._moved(candidate, base, newest)
+        if isinstance(moved, FailedCheck):
+            return Screened(candidate=candidate, base=newest, failed=(moved,), by="library")
+        if moved.digest == newest.digest:
+            by: RejectedBy = "checks" if base == newest.digest else "library"
+            return Screened(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
+        change = ProposedChange(base=newest, candidate=moved, library=library, sources=sources)
+        report = self.validate(change)
+        return Screened(candidate=moved, base=newest, failed=report.failed, needs=report.needs)
+
+    def _unknown(self, candidate: ToolDefinition, base: str, library: Library) -> Screened:
+        was_there = self.revision(candidate.name, base) is not None
+        near = library.nearest(candidate.name)
+        hint = f"; it has {', '.join(map(repr, near))}" if near else ""
+        failed = FailedCheck(
+            code="removed_tool" if was_there else "unknown_tool",
+            layer="structural",
+            field="name",
+            message=f"the library has no tool {candidate.name!r} (any more){hint}"
+            if was_there
+            else f"the library has no tool {candidate.name!r}{hint}",
+            advice="a proposal changes a tool of the library; ToolManager.insert adds new ones",
+            excerpt=candidate.name[:120],
+        )
+        by: RejectedBy = "library" if was_there else "checks"
+        return Screened(candidate=candidate, failed=(failed,), by=by)
+
+    def _moved(
+        self, candidate: ToolDefinition, base: str, newest: ToolDefinition
+    ) -> ToolDefinition | FailedCheck:
+        """The candidate on the newest revision, or why it can not be brought there."""
+        if base == newest.digest:
+            return candidate
+        before = self.revision(candidate.name, base)
+        if before is None:
+            return FailedCheck(
+                code="unknown_base",
+                layer="structural",
+                message=f"the revision {base[:12] or '(none)'} of {candidate.name!r} that it is "
+                "made from is not in the tool's history",
+                advice="make the proposal from the tool as the library has it",
+            )
+        rebased = rebase(before, candidate, newest)
+        if rebased.conflicts:
+            return _conflict(rebased.conflicts, before, newest)
+        return rebased.definition
+
+
+def _conflict(
+    conflicts: tuple[Conflict, ...], before: ToolDefinition, newest: ToolDefinition
+) -> FailedCheck:
+    names = ", ".join(conflict.field for conflict in conflicts)
+    return FailedCheck(
+        code="conflict",
+        layer="structural",
+        field=conflicts[0].field,
+        message=f"somebody else changed {names} of {newest.name!r} since revision "
+        f"{before.digest[:12]}, in another way",
+        advice=f"look at revision {newest.digest[:12]}, and propose what is still missing there",
+    )
+
+
+def _no_change(candidate: ToolDefinition) -> FailedCheck:
+    return FailedCheck(
+        code="no_change",
+        layer="structural",
+        message=f"{candidate.name!r} is like that already (revision {candidate.digest[:12]})",
+        advice="propose something that differs from the tool as the library has it",
+    )

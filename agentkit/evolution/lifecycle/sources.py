@@ -1,0 +1,34 @@
+"""Texts that a candidate must not copy from: what the episodes behind it hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from agentkit.episodes import Episode
+from agentkit.library.store import EpisodeStore
+
+_MOST = 64  # episodes of one proposal that are read
+
+
+def source_texts(store: object, evidence: Iterable[str]) -> tuple[str, ...]:
+    """What users said and tools returned in the episodes of these ids, as far as they are kept.
+
+    Args:
+        store: A store that may keep episodes too.
+        evidence: Ids of episodes.
+    """
+    if not isinstance(store, EpisodeStore):
+        return ()
+    wanted = list(dict.fromkeys(evidence))[:_MOST]
+    episodes = (store.get(episode_id) for episode_id in wanted)
+    texts = (text for episode in episodes if episode is not None for text in _texts(episode))
+    return tuple(dict.fromkeys(text for text in texts if text))
+
+
+def _texts(episode: Episode) -> Iterator[str]:
+    yield episode.request
+    for turn in episode.turns:
+        for result in turn.results:
+            value = result.value
+            yield value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
