@@ -1,0 +1,224 @@
+"""Rules that a tool states itself when it refuses a call, or in its own description.
+
+A statement becomes a rule only when it explains what happened: the refused calls break it, the
+calls that the tool took keep it, and the refusals agree with each other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Container, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
+from agentkit.evolution.proposals.evidence.lessons import Lesson, is_enough
+from agentkit.evolution.proposals.evidence.observed import ObservedCall, ToolRecord
+from agentkit.evolution.proposals.evidence.rule_of import rule_of, structured, value_paths
+from agentkit.evolution.proposals.evidence.vetoes import (
+    checker_of,
+    is_refused,
+    is_sound,
+    rejects_known,
+)
+from agentkit.evolution.proposals.stated import (
+    StatedNeed,
+    StatedOrder,
+    Statement,
+    stated_in_description,
+    stated_in_error,
+)
+from agentkit.messages import ToolFailure
+from agentkit.tools.canonical import canonical_json
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.rules import Between, OneOf, Rule, rule_to_json
+from agentkit.tools.validation import validate_arguments
+
+_INDEX = re.compile(r"\[\d+\]")
+_PARTS = ("minimum", "maximum", "multiple_of", "unit")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """One tool with what was observed of it.
+
+    Attributes:
+        definition: The tool as it is.
+        record: Its calls.
+        library: Names of the tools that there are.
+        knobs: How much must have happened.
+    """
+
+    definition: ToolDefinition
+    record: ToolRecord
+    library: Container[str]
+    knobs: EvidenceRules
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Claim:
+    """A rule that one call supports."""
+
+    rule: Rule
+    call: ObservedCall
+
+
+def stated_lessons(seen: Seen) -> Iterator[Lesson]:
+    """What the tool says itself about its arguments, as far as calls bear it out."""
+    claims = [
+        _Claim(rule=rule, call=call)
+        for call in seen.record.refused
+        for rule in _claimed(call, call.refusal, seen)
+    ]
+    stated = list(_agreed(claims, seen, basis="stated by the refusals"))
+    yield from stated
+    told = {getattr(lesson.rule, "parameter", "") for lesson in stated}
+    described = [claim for claim in _described(seen) if _parameter(claim.rule) not in told]
+    yield from _agreed(described, seen, basis="stated by the description, broken by calls")
+
+
+def _claimed(call: ObservedCall, failure: ToolFailure | None, seen: Seen) -> Iterator[Rule]:
+    """The rules that one refusal states and that the refused call breaks."""
+    if failure is None or failure.kind == "contract_violated":
+        return
+    names = seen.definition.signature.properties
+    for statement in structured(failure) or stated_in_error(failure.rule, names):
+        broken = [
+            rule
+            for rule in _possible(statement, failure, call, seen)
+            if is_refused(checker_of(rule, seen.definition), call)
+        ]
+        chosen = _nearest(broken, statement, failure)
+        if chosen is not None:
+            yield chosen
+
+
+def _possible(
+    statement: Statement, failure: ToolFailure, call: ObservedCall, seen: Seen
+) -> Iterator[Rule]:
+    """The rules that a statement makes, one for each parameter that it may be about."""
+    paths = [""]
+    if not isinstance(statement, StatedOrder | StatedNeed):
+        names = [_INDEX.sub("[]", failure.path)] if failure.path else [*map(str, call.arguments)]
+        paths = [path for name in names for path in value_paths(name, seen.definition)]
+    for path in paths:
+        rule = rule_of(statement, path, seen.definition)
+        if rule is not None and is_sound(rule, seen.definition, seen.library):
+            yield rule
+
+
+def _nearest(broken: list[Rule], statement: Statement, failure: ToolFailure) -> Rule | None:
+    """The rule that is meant: about the parameter that the text names nearest to the statement.
+
+    When the text names none of them, it has to be the only one that the call breaks.
+    """
+    named = [
+        (abs(match.start() - statement.start), at)
+        for at, rule in enumerate(broken)
+        for match in _mentions(_parameter(rule), failure.rule)
+    ]
+    if named:
+        return broken[min(named)[1]]
+    return broken[0] if len(broken) == 1 else None
+
+
+def _mentions(parameter: str, text: str) -> Iterator[re.Match[str]]:
+    name = parameter.partition("[")[0]
+    return re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text) if name else iter(())
+
+
+def _parameter(rule: Rule) -> str:
+    parameter: str = getattr(rule, "parameter", "")
+    return parameter
+
+
+def _agreed(claims: Iterable[_Claim], seen: Seen, *, basis: str) -> Iterator[Lesson]:
+    """The rules that enough refusals agree on and that no known call or value breaks."""
+    about: dict[tuple[str, str], list[_Claim]] = defaultdict(list)
+    for claim in claims:
+        about[claim.rule.kind, _parameter(claim.rule) or _key(claim.rule)].append(claim)
+    for found in about.values():
+        is_range = isinstance(found[0].rule, Between)
+        made = _together(found, seen) if is_range else _majority(found, seen)
+        if made is None:
+            continue
+        rule, calls, against = made
+        if _is_news(rule, calls, seen) and not rejects_known(rule, seen.definition, seen.record):
+            yield Lesson.from_calls(calls, seen.record, basis=basis, against=against, rule=rule)
+
+
+def _is_news(rule: Rule, calls: Collection[ObservedCall], seen: Seen) -> bool:
+    """Whether the definition does not say it yet, as a rule or in its contract."""
+    if rule in seen.definition.specification.rules:
+        return False
+    return not all(validate_arguments(seen.definition, dict(call.arguments)) for call in calls)
+
+
+def _majority(claims: list[_Claim], seen: Seen) -> tuple[Rule, list[ObservedCall], int] | None:
+    """The rule that enough claims agree on, the calls behind it, and how many say otherwise."""
+    by_rule: dict[str, list[_Claim]] = defaultdict(list)
+    for claim in claims:
+        by_rule[_key(claim.rule)].append(claim)
+    most = max(by_rule.values(), key=len)
+    calls = [claim.call for claim in most]
+    is_agreed = len(most) >= seen.knobs.least_agreement * len(claims)
+    if not is_agreed or not is_enough(calls, seen.record, seen.knobs):
+        return None
+    return most[0].rule, calls, len(claims) - len(most)
+
+
+def _together(claims: list[_Claim], seen: Seen) -> tuple[Rule, list[ObservedCall], int] | None:
+    """A range of which some claims state the one end and some the other.
+
+    Each part needs agreement and enough calls of its own, so that no bound rests on one call.
+    """
+    parts: dict[str, Any] = {}
+    calls: dict[int, ObservedCall] = {}
+    against = 0
+    for part in _PARTS:
+        stating = [claim for claim in claims if getattr(claim.rule, part) not in (None, "")]
+        bare = [
+            replace(claim, rule=Between(parameter=part, **{part: getattr(claim.rule, part)}))
+            for claim in stating
+        ]
+        made = _majority(bare, seen) if bare else None
+        if made is not None:
+            parts[part] = getattr(made[0], part)
+            calls |= {id(call): call for call in made[1]}
+            against = max(against, made[2])
+    if not set(parts) - {"unit"}:
+        return None
+    rule = Between(parameter=_parameter(claims[0].rule), **parts)
+    return (rule, list(calls.values()), against) if _is_fit(rule, seen) else None
+
+
+def _is_fit(rule: Rule, seen: Seen) -> bool:
+    return is_sound(rule, seen.definition, seen.library)
+
+
+def _key(rule: Rule) -> str:
+    """What a rule says, whatever the order in which its values are told."""
+    said: dict[str, Any] = rule_to_json(rule)
+    if isinstance(rule, OneOf):
+        said["values"] = sorted(canonical_json(value).decode() for value in rule.values)
+    said.pop("example", None)
+    return canonical_json(said).decode()
+
+
+def _described(seen: Seen) -> Iterator[_Claim]:
+    """Rules that the description states in passing, and that calls were blamed for breaking.
+
+    The second of ToolDNA's case studies: the text says ``Loan term (36/48/60)`` and the model calls
+    with 31 (appendix D).
+    """
+    blamed = {name for call in seen.record.calls for name in call.blamed}
+    for name in sorted(blamed & set(seen.definition.description.parameters)):
+        calls = [c for c in seen.record.calls if name in c.blamed and not c.is_accepted]
+        for statement in stated_in_description(seen.definition.description.parameters[name]):
+            for path in value_paths(name, seen.definition):
+                rule = rule_of(statement, path, seen.definition)
+                if rule is None or not is_sound(rule, seen.definition, seen.library):
+                    continue
+                checker = checker_of(rule, seen.definition)
+                yield from (_Claim(rule=rule, call=c) for c in calls if is_refused(checker, c))

@@ -1,0 +1,122 @@
+"""The evidence proposer: rules from what tools refused and from what verifiers found. No model.
+
+It writes what the tool itself states, in words that hold for every call: which values a parameter
+takes, its range and form, which call must come first, which tool is meant. What it is not told it
+does not guess: that a value was never seen is no reason to forbid it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from agentkit.evolution.mining.sources import trajectories_of
+from agentkit.evolution.proposals.evidence.confusions import (
+    abstention_lessons,
+    confusion_lessons,
+    misuse,
+)
+from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
+from agentkit.evolution.proposals.evidence.lessons import Lesson, applied
+from agentkit.evolution.proposals.evidence.lookups import lookup_lessons
+from agentkit.evolution.proposals.evidence.observed import observed
+from agentkit.evolution.proposals.evidence.relaxing import relaxed_lessons
+from agentkit.evolution.proposals.evidence.stated_rules import Seen, stated_lessons
+from agentkit.evolution.proposals.evidence.worded import worded_lessons
+from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.proposals.proposer import Observations
+from agentkit.library.events import Author
+from agentkit.tools.definition import ToolDefinition
+
+_AUTHOR = Author(kind="program", name="agentkit-evidence")
+
+
+class EvidenceProposer:
+    """Suggests what the evidence bears out, and says with which numbers.
+
+    What a tool states itself comes together in one proposal a tool. What is inferred (a look-up, a
+    confusion, when to abstain) comes as a proposal of its own, so that it can fail alone.
+
+    Args:
+        knobs: How much must have happened.
+
+    Example:
+        >>> import asyncio
+        >>> from agentkit import Episode, Library
+        >>> from agentkit.episodes import Turn
+        >>> from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
+        >>> loan = ToolDefinition.from_schema("loan", "What a loan costs a month.", {
+        ...     "properties": {"periods": {"type": "integer", "description": "Loan term."}}})
+        >>> def refused(number, periods):
+        ...     call = ToolCall(call_id="1", name="loan", arguments={"periods": periods})
+        ...     failure = ToolFailure(
+        ...         kind="retry_requested", rule=f"must be one of 36, 48, 60, got {periods}")
+        ...     result = ToolResult(call_id="1", name="loan", status="failed", failure=failure)
+        ...     turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
+        ...     return Episode(episode_id=f"e{number}", request="", turns=(turn,))
+        >>> seen = Observations(
+        ...     library=Library([loan]), episodes=(refused(1, 31), refused(2, 50)))
+        >>> [proposal] = asyncio.run(EvidenceProposer().propose(seen))
+        >>> proposal.candidate.specification.rules
+        (OneOf(parameter='periods', values=(36, 48, 60), kind='one_of'),)
+    """
+
+    name = "evidence"
+
+    def __init__(self, knobs: EvidenceRules = EvidenceRules()) -> None:  # noqa: B008 - frozen
+        self._knobs = knobs
+
+    async def propose(self, observations: Observations) -> Sequence[Proposal]:
+        """What should change, the tools in the order wanted or with most failures first."""
+        library, episodes = observations.library, observations.episodes
+        records = observed(episodes, library)
+        routes = trajectories_of(episodes).routes
+        found: dict[str, tuple[list[Lesson], list[Lesson]]] = {}
+        for name in sorted(name for name in records if name in library):
+            seen = Seen(
+                definition=library[name].definition,
+                record=records[name],
+                library=library,
+                knobs=self._knobs,
+            )
+            stated = [*stated_lessons(seen), *worded_lessons(seen), *relaxed_lessons(seen)]
+            found[name] = stated, list(lookup_lessons(seen, routes))
+        wrongly = misuse(episodes, library)
+        for name, lesson in chain(
+            confusion_lessons(wrongly, library, self._knobs),
+            abstention_lessons(wrongly, library, self._knobs),
+        ):
+            found.setdefault(name, ([], []))[1].append(lesson)
+        return [
+            proposal
+            for name in _order(found, observations)
+            for proposal in self._proposals(library[name].definition, *found[name])
+        ]
+
+    def _proposals(
+        self, base: ToolDefinition, stated: list[Lesson], inferred: list[Lesson]
+    ) -> Iterator[Proposal]:
+        together = sorted(stated, key=lambda lesson: -lesson.failures)[: self._knobs.most_lessons]
+        for lessons in [together, *([lesson] for lesson in inferred)]:
+            candidate = applied(base, lessons)
+            if candidate.digest != base.digest:
+                yield Proposal.of(
+                    base,
+                    candidate,
+                    stream="evidence",
+                    author=_AUTHOR,
+                    reason="\n".join(map(str, lessons)),
+                    evidence=dict.fromkeys(chain.from_iterable(one.episodes for one in lessons)),
+                )
+
+
+def _order(
+    found: dict[str, tuple[list[Lesson], list[Lesson]]], observations: Observations
+) -> Iterable[str]:
+    """The tools asked for, in that order; else the worst of the profile, then by failures."""
+    if observations.tools:
+        return [name for name in observations.tools if name in found]
+    worst = [rate.tool for rate in observations.profile.worst_tools(len(found) or 1)]
+    rank = {name: at for at, name in enumerate(worst)}
+    failures = {name: sum(one.failures for one in chain(*both)) for name, both in found.items()}
+    return sorted(found, key=lambda name: (rank.get(name, len(rank)), -failures[name], name))
