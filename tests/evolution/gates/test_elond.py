@@ -1,0 +1,107 @@
+"""e-LOND: levels for one proposal after another."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit.errors import StoreFormatError, UsageError
+from agentkit.evolution.gates import Elond, log_e_path
+from agentkit.evolution.gates.elond import DECAY, gamma
+from agentkit.evolution.gates.evidence import evidence
+
+
+def test_all_levels_together_are_the_alpha_that_is_tolerated():
+    """The parts of alpha add up to 1 and not more, the endless rest included."""
+    some = 20_000
+    head = math.fsum(gamma(number) for number in range(1, some + 1))
+    # The rest lies between the integrals of t^-DECAY from some + 1 and from some.
+    integral = gamma(1) / (DECAY - 1)
+    low, high = ((some + more) ** (1 - DECAY) * integral for more in (1, 0))
+    assert head + low <= 1
+    assert head + high == pytest.approx(1, abs=1e-4)
+
+
+@given(steps=st.lists(st.booleans(), max_size=60), alpha=st.floats(0.001, 0.5))
+def test_without_promotions_the_levels_add_up_to_less_than_alpha(steps, alpha):
+    """Whatever was promoted, the parts that the proof adds up stay within alpha."""
+    state, total = Elond(), 0.0
+    for promoted in steps:
+        total += state.level(alpha) / (state.promoted + 1)
+        state = state.open().promote() if promoted else state.open()
+    assert total <= alpha
+
+
+def test_promotions_raise_later_levels_and_openings_lower_them():
+    """One promotion doubles the next level; opening one more lowers it by the decay."""
+    opened = Elond(opened=7, promoted=0)
+    assert Elond(opened=7, promoted=1).level(0.05) == pytest.approx(2 * opened.level(0.05))
+    assert opened.open().level(0.05) == pytest.approx(opened.level(0.05) * (8 / 9) ** 1.3)
+
+
+def test_a_level_is_never_above_one():
+    """Even with a generous alpha and everything promoted."""
+    assert Elond(opened=4_000, promoted=4_000).level(0.99) <= 1
+
+
+def test_what_can_not_be_is_refused():
+    """More promotions than experiments, an alpha of one, an experiment number zero."""
+    with pytest.raises(UsageError, match="2 of 1"):
+        Elond(opened=1, promoted=2)
+    with pytest.raises(UsageError, match="alpha"):
+        Elond().level(1)
+    with pytest.raises(UsageError, match="numbered from 1"):
+        gamma(0)
+
+
+@given(opened=st.integers(0, 10**6), promoted=st.integers(0, 10**6))
+def test_the_state_survives_json(opened, promoted):
+    """What an event keeps is read back as it was."""
+    state = Elond(opened=max(opened, promoted), promoted=promoted)
+    assert Elond.from_json(state.to_json()) == state
+
+
+@pytest.mark.parametrize(
+    "record", [{}, {"opened": 1}, {"opened": True, "promoted": 0}, {"opened": 1, "promoted": 2}]
+)
+def test_a_record_that_is_no_state_is_refused(record):
+    """A file that was changed by hand does not give levels."""
+    with pytest.raises(StoreFormatError, match="e-LOND"):
+        Elond.from_json(record)
+
+
+def highest_of_200(seed, *, win_share=0.85, differing=120):
+    """For each of 200 proposals whether it is useful, every fifth is, and its highest e-value."""
+    chance = random.Random(seed)
+    for number in range(200):
+        share = win_share if number % 5 == 2 else 0.5
+        wins = [chance.random() < share for _ in range(differing)]
+        yield share > 0.5, evidence(log_e_path(wins), level=1).highest
+
+
+def promoted(proposals, level_of):
+    """Useless and useful promotions, one proposal after the other."""
+    state, useless, useful = Elond(), 0, 0
+    for is_useful, highest in proposals:
+        level = level_of(state)
+        state = state.open()
+        if highest >= -math.log(level):
+            state = state.promote()
+            useless, useful = useless + (not is_useful), useful + is_useful
+    return useless, useful
+
+
+def test_of_many_useless_proposals_hardly_one_is_promoted():
+    """200 proposals, 160 useless: at most one useless passes on the average, and 80% of the useful.
+
+    A fixed level of .05 for each, valid as it is for a single one, lets several useless ones pass.
+    """
+    rounds = [list(highest_of_200(seed)) for seed in range(10)]
+    kept = [promoted(proposals, lambda state: state.level(0.05)) for proposals in rounds]
+    fixed = [promoted(proposals, lambda _: 0.05) for proposals in rounds]
+    assert sum(useless for useless, _ in kept) <= 10 < sum(useless for useless, _ in fixed)
+    assert all(useful >= 32 for _, useful in kept)

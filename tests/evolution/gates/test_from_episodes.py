@@ -1,0 +1,135 @@
+"""Scores out of episodes, by their labels."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from agentkit.episodes import Turn
+from agentkit.evolution.gates import (
+    canary_scores,
+    shadow_gate,
+    shadow_pairs,
+    shadow_seconds,
+    shadow_selections,
+    shadow_tokens,
+)
+from agentkit.messages import AssistantMessage, ToolCall, Usage
+
+
+@pytest.fixture
+def shadow(episode):
+    """An episode and the shadow run that repeats it."""
+
+    def build(number, control, candidate, **others):
+        return [
+            episode(f"e{number}", number, passed=control, session_id=others.pop("session", None)),
+            episode(
+                f"x{number}",
+                number + 30,
+                passed=candidate,
+                experiment="p1",
+                arm="candidate",
+                shadow_of=f"e{number}",
+                **others,
+            ),
+        ]
+
+    return build
+
+
+def test_a_shadow_run_makes_a_pair_with_what_it_repeats(shadow):
+    """Right and wrong become 1 and 0; the conversation is the group."""
+    found = shadow_pairs([*shadow(1, False, True), *shadow(2, True, False, session="s")], "p1")
+    assert [(one.task, one.control, one.candidate, one.group) for one in found.scores] == [
+        ("e1", 0, 1, ""),
+        ("e2", 1, 0, "s"),
+    ]
+    assert found.set_aside == {}
+
+
+def test_the_order_of_the_episodes_does_not_matter(shadow):
+    """Time decides, and for equal times the id: every order of the input gives the same pairs."""
+    episodes = [one for number in (2, 1, 2) for one in shadow(number, False, True)][:4]
+    results = {
+        tuple(one.task for one in shadow_pairs(order, "p1").scores)
+        for order in itertools.permutations(episodes)
+    }
+    assert results == {("e1", "e2")}
+
+
+def test_faults_and_missing_verdicts_are_set_aside_and_counted(shadow, episode):
+    """None of these says anything about the definitions."""
+    episodes = [
+        *shadow(1, False, True),
+        *shadow(2, None, True),
+        *shadow(3, True, None),
+        *shadow(4, True, False, fault="checker_error"),
+        *shadow(5, True, True)[1:],  # what it repeats is not there
+        *shadow(6, True, True),
+        episode("x9", 50, passed=False, experiment="p1", shadow_of="e6"),  # a second run of e6
+    ]
+    found = shadow_pairs(episodes, "p1")
+    assert [one.task for one in found.scores] == ["e1", "e6"]
+    assert found.set_aside == {"no_verdict": 2, "fault": 1, "no_control": 1, "repeated": 1}
+
+
+def test_a_run_that_broke_off_counts_as_a_failure(shadow):
+    """Nobody judged it, but the user would have had no answer; a cancelled one says nothing."""
+    broken = shadow(1, True, None, stop_reason="error") + shadow(
+        2, True, None, stop_reason="step_limit"
+    )
+    found = shadow_pairs([*broken, *shadow(3, True, None, stop_reason="cancelled")], "p1")
+    assert [one.candidate for one in found.scores] == [0, 0]
+    assert found.set_aside == {"no_verdict": 1}
+
+
+def test_other_experiments_are_passed_over(shadow):
+    """Episodes without the label, or with another one, are not even counted."""
+    assert shadow_pairs(shadow(1, False, True), "p2").scores == ()
+    assert canary_scores(shadow(1, False, True), "p1").scores == ()
+
+
+def test_canary_takes_the_first_judged_episode_of_each_session(episode):
+    """Later ones depend on it; the arm of a session is that of its first episode."""
+    episodes = [
+        episode("e2", 2, passed=False, session_id="s1", experiment="p1", arm="candidate"),
+        episode("e1", 1, passed=True, session_id="s1", experiment="p1", arm="control"),
+        episode("e3", 3, passed=False, experiment="p1", arm="candidate"),
+        episode("e4", 4, experiment="p1", arm="control"),
+        episode("e5", 5, passed=True, experiment="p1", arm="neither"),
+        episode("e6", 6, passed=True, fault="gold_error", experiment="p1", arm="control"),
+    ]
+    found = canary_scores(episodes, "p1")
+    assert [(one.session, one.arm, one.score) for one in found.scores] == [
+        ("s1", "control", 1),
+        ("e3", "candidate", 0),
+    ]
+    assert found.set_aside == {"later_in_session": 1, "no_verdict": 1, "fault": 1}
+
+
+def test_tokens_seconds_and_tools_come_in_pairs(shadow):
+    """Costs need no verdict."""
+
+    def call(name):
+        message = AssistantMessage(tool_calls=(ToolCall(call_id="1", name=name, arguments={}),))
+        return (Turn(message=message),)
+
+    control, candidate = shadow(
+        1, None, None, usage=Usage(prompt_tokens=70), seconds=2.5, turns=call("buy")
+    )
+    episodes = [control, candidate]
+    assert [(one.control, one.candidate) for one in shadow_tokens(episodes, "p1")] == [(0, 70)]
+    assert [(one.control, one.candidate) for one in shadow_seconds(episodes, "p1")] == [(0, 2.5)]
+    found = shadow_selections(episodes, "p1")
+    assert [(one.control, one.candidate) for one in found] == [((), ("buy",))]
+
+
+def test_a_stored_experiment_can_be_decided_again(shadow):
+    """The report made of episodes read back from JSON is the same."""
+    episodes = [one for number in range(12) for one in shadow(number, False, True)]
+    again = [type(one).from_json(one.to_json()) for one in episodes]
+    first = shadow_gate(shadow_pairs(episodes, "p1").scores)
+    assert first.decision == "pass"
+    assert shadow_gate(shadow_pairs(reversed(again), "p1").scores) == first
