@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "tools": ("agentkit.cli.tools:tools", "Look at the tool library, and change it."),
     "search": ("agentkit.cli.search:search", "Rank the library's tools for a query."),
     "episodes": ("agentkit.cli.episodes:episodes", "Look at what happened in each run."),
+    "audit": ("agentkit.cli.audit:audit", "See who changed the library, and that this is true."),
     "eval": ("agentkit.cli.evaluate:evaluation", "Measure how good an agent is on a benchmark."),
     "models": ("agentkit.cli.models:models", "Install, list and remove weights of local models."),
     "bench": ("agentkit.cli.bench:bench", "Measure how well tools are found, and what runs cost."),

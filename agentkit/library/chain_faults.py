@@ -18,12 +18,14 @@ FaultCode = Literal[
     "unsigned",  # a signature was asked for and is not there
     "signature",  # a signature is not that of the event
     "head",  # the chain lacks an event that was seen before
+    "definition",  # the store holds another definition than an event says
     "clock",  # a note: the time went backwards
     "unchecked",  # a note: there are signatures that nobody looked at
+    "untold",  # a note: a library version that no event tells of
 ]
 
-NOTES: frozenset[FaultCode] = frozenset({"clock", "unchecked"})
-"""What does not say that anything was changed: clocks do go backwards."""
+NOTES: frozenset[FaultCode] = frozenset({"clock", "unchecked", "untold"})
+"""What does not say that anything was changed: clocks do go backwards, tools may be imported."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from agentkit.errors import StaleChainError, StoreError, UsageError
+from agentkit.errors import StaleChainError, StoreError, StoreFormatError, UsageError
 from agentkit.library.events import LibraryEvent
 from agentkit.library.store import EpisodeFilter, LibraryChange
 from agentkit.tools.definition import ToolDefinition
@@ -110,13 +110,21 @@ def _check_events(change: LibraryChange) -> None:
 
 
 def _hash(event: LibraryEvent, change: LibraryChange) -> str:
+    """The hash of an event that can be read again: one that could not would end the chain."""
     try:
-        return event.hash
-    except (ValueError, TypeError, RecursionError) as error:
-        raise StoreError(
-            f"event {event.sequence} of change {change.proposal_id!r} can not be stored: {error}. "
-            "Events hold JSON data only"
-        ) from error
+        if LibraryEvent.from_json(event.to_json()).hash == event.hash:
+            return event.hash
+        why = "it would be read as another one"
+    except (ValueError, TypeError, AttributeError, RecursionError, StoreFormatError) as error:
+        raise _no_event(change, event, str(error)) from error
+    raise _no_event(change, event, why)
+
+
+def _no_event(change: LibraryChange, event: LibraryEvent, why: str) -> StoreError:
+    return StoreError(
+        f"event {event.sequence} of change {change.proposal_id!r} can not be stored: {why}. "
+        "Events hold JSON data only"
+    )
 
 
 def _no_chain(change: LibraryChange, event: LibraryEvent, what: str) -> StoreError:

@@ -117,8 +117,9 @@ class LibraryEvent:
         }
         record["evidence"] = list(self.evidence)
         record["facts"] = dict(self.facts)
-        author = {n: getattr(self.author, n) for n in ("kind", "name", "prompt_hash")}
-        record["author"] = {name: value for name, value in author.items() if value}
+        record["author"] = {"kind": self.author.kind, "name": self.author.name}
+        if self.author.prompt_hash:
+            record["author"]["prompt_hash"] = self.author.prompt_hash
         kept = {name: value for name, value in record.items() if value not in ("", [], {})}
         return {"format": FORMAT_VERSION, **kept}
 
