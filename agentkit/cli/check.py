@@ -124,7 +124,7 @@ def _repin(store_url: str, names: Sequence[str]) -> tuple[str, ...]:
         )
 
     with opened_to_read(store_url) as store:
-        commit(store, build)
+        commit(store, build, operation="repin")
     return moved
 
 

@@ -207,5 +207,6 @@ def _apply(checkup: Checkup, store_url: str, *, yes: bool) -> None:
         version = commit(
             store,
             lambda library: change_of(library, proposals, proposal_id=proposal_id, author=author()),
+            operation="mend",
         )
     say(f"mended; library version {version}")

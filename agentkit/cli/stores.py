@@ -5,13 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
+from agentkit import evolution
 from agentkit.cli.options import data_directory
-from agentkit.errors import StaleVersionError, StoreError
-from agentkit.library import Library, LibraryChange, Store
+from agentkit.errors import StoreError
+from agentkit.library import Author, Library, LibraryChange, Store
 from agentkit.library.opening import file_of, open_store
 
-_ATTEMPTS = 5
+if TYPE_CHECKING:
+    from agentkit.evolution.provenance import Operation  # its package is slow to load
 
 
 @contextmanager
@@ -44,12 +47,20 @@ def opened_to_read(url: str) -> Iterator[Store]:
         yield store
 
 
-def commit(store: Store, build: Callable[[Library], LibraryChange | None]) -> int:
+def commit(
+    store: Store,
+    build: Callable[[Library], LibraryChange | None],
+    *,
+    operation: Operation = "edit",
+) -> int:
     """Commit what ``build`` makes of the newest library, again when another writer was faster.
+
+    The change is written by the Tool Manager, with the event that tells of it.
 
     Args:
         store: Where to commit.
         build: Gives the change, or None when there is nothing to change.
+        operation: What kind of change it is, for the event.
 
     Returns:
         The library version afterwards.
@@ -57,20 +68,12 @@ def commit(store: Store, build: Callable[[Library], LibraryChange | None]) -> in
     Raises:
         StaleVersionError: Other writers were faster every time.
     """
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return _commit_once(store, build)
-        except StaleVersionError:
-            continue  # build the change again on what the other writer made
-    return _commit_once(store, build)
+    return evolution.ToolManager(store, author=person()).edit(build, operation=operation)
 
 
-def _commit_once(store: Store, build: Callable[[Library], LibraryChange | None]) -> int:
-    library = store.load()
-    change = build(library)
-    if change is None:
-        return library.version
-    return store.commit(change, expected_version=library.version)
+def person() -> Author:
+    """Who is at the keyboard, for the events of the library."""
+    return Author(kind="person", name=author())
 
 
 def new_proposal_id(what: str) -> str:

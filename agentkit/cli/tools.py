@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from agentkit import evolution
 from agentkit.cli.files import read_definitions
 from agentkit.cli.importing import ConflictPolicy, ImportPlan, plan_import
 from agentkit.cli.lazy import LazyCommands
@@ -23,10 +24,9 @@ from agentkit.cli.output import (
     stdout,
 )
 from agentkit.cli.signatures import render_definition, signature_line
-from agentkit.cli.stores import author, commit, new_proposal_id, opened, opened_to_read
+from agentkit.cli.stores import author, commit, new_proposal_id, opened, opened_to_read, person
 from agentkit.errors import ToolNotFoundError
 from agentkit.library import Library, LibraryChange, Store, ToolRevision
-from agentkit.library.rollback import rollback_change
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_schema import RejectedEntry
 
@@ -231,7 +231,7 @@ def _import(
             proposal_id=proposal_id, upserts=upserts, author=author(), reason=reason
         )
 
-    version = commit(store, build)
+    version = commit(store, build, operation="import")
     return plan, version
 
 
@@ -332,14 +332,8 @@ def rollback(name: str, to: int, store_url: str, as_json: bool) -> None:
 
     Rolling back makes a new version; see 'agentkit tools history NAME' for the old ones.
     """
-    proposal_id = new_proposal_id("rollback")
     with opened(store_url) as store:
-        version = commit(
-            store,
-            lambda _library: rollback_change(
-                store, name, to_version=to, proposal_id=proposal_id, author=author()
-            ),
-        )
+        version = evolution.ToolManager(store, author=person()).restore(name, to_version=to)
     if as_json:
         print_json({"name": name, "restored_from": to, "library_version": version})
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
@@ -17,6 +18,7 @@ from agentkit.evolution.learning.rules import LearningRules
 from agentkit.evolution.learning.uses import Passed, has_passed, uses_of
 from agentkit.evolution.lifecycle.assessing import Assess
 from agentkit.evolution.lifecycle.cycle import Advance, Lifecycle
+from agentkit.evolution.lifecycle.editing import edit_step, restoring_step
 from agentkit.evolution.lifecycle.journal import Journal, LibraryStore
 from agentkit.evolution.lifecycle.judging import ChangeJudge, Judgement
 from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY, Ledger
@@ -24,12 +26,12 @@ from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.record import ProposalRecord, ProposerRecord
 from agentkit.evolution.lifecycle.revalidating import Revalidation
 from agentkit.evolution.lifecycle.screening import Validate
-from agentkit.evolution.lifecycle.step import Position
+from agentkit.evolution.lifecycle.step import Position, Step
 from agentkit.evolution.loops import from_sync
 from agentkit.evolution.outcome import InsertOutcome, Rejected
 from agentkit.evolution.policy import InsertPolicy
 from agentkit.evolution.proposals.proposer import Suggestion
-from agentkit.evolution.provenance import LESSON, Provenance, lesson
+from agentkit.evolution.provenance import LESSON, Operation, Provenance, lesson
 from agentkit.evolution.reading import Candidate
 from agentkit.evolution.recorded import check_recorded, with_recorded
 from agentkit.evolution.validation.report import ProposedChange, ValidationReport
@@ -38,6 +40,8 @@ from agentkit.library.changes import now
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned
+from agentkit.library.rollback import rollback_change
+from agentkit.library.store import LibraryChange
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name
@@ -363,6 +367,60 @@ class ToolManager:
                 attempts_left -= 1
                 if not attempts_left:
                     return _contended(decision)
+
+    def edit(
+        self,
+        build: Callable[[Library], LibraryChange | None],
+        *,
+        operation: Operation = "edit",
+    ) -> int:
+        """Write a change that a person makes, unexamined, with the event that tells of it.
+
+        It is for the author at the keyboard. A proposal that serves as a tool that gets other words
+        is superseded. Composites above are left as they are.
+
+        Args:
+            build: Gives the change for the newest library, again when another writer was faster;
+                None when there is nothing to do.
+            operation: What kind of change it is, for the event.
+
+        Returns:
+            The library version afterwards.
+
+        Raises:
+            StoreError: The store failed, or other writers were faster every time.
+        """
+
+        def decide(on: Position) -> Step | None:
+            change = build(on.library)
+            return None if change is None else edit_step(on, change, self._author, operation)
+
+        attempts = self._procedure.policy.attempts
+        return self._journal.write(decide, attempts=attempts).library.version
+
+    def restore(self, tool_name: str, *, to_version: int) -> int:
+        """Give a tool the definition that it had at an earlier library version.
+
+        What became active on it since then is rolled back.
+
+        Returns:
+            The library version afterwards.
+
+        Raises:
+            ToolNotFoundError: There never was a tool of that name.
+            StoreError: There is no such version; the tool was not there then, or is as it was then
+                already; or the store failed.
+        """
+        change_id = f"rollback-{uuid.uuid4().hex}"
+
+        def decide(on: Position) -> Step | None:
+            change = rollback_change(
+                self._store, tool_name, to_version=to_version, proposal_id=change_id
+            )
+            return restoring_step(on, change, self._author, to_version=to_version)
+
+        attempts = self._procedure.policy.attempts
+        return self._journal.write(decide, attempts=attempts).library.version
 
     def submit(self, suggestion: Suggestion) -> ProposalRecord:
         """Take in what a proposer suggests, and look at it with every check.

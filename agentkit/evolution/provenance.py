@@ -19,7 +19,9 @@ from agentkit.tools.definition import ToolDefinition
 LESSON = "learn-"
 """How ids of proposals begin that came from learning."""
 
-Operation = Literal["register", "record", "learn", "insert", "import", "rollback"]
+Operation = Literal[
+    "register", "record", "learn", "insert", "import", "mend", "repin", "rollback", "edit"
+]
 """What kind of change it is that no proposal made."""
 
 _MOST_NAMES = 100  # of tools that one event lists; the library's history has them all
@@ -100,7 +102,7 @@ class Provenance:
             kind="written",
             author=author,
             reason=cut(self.reason),
-            tool_name=definitions[0].name if self._is_of_one(changed) else "",
+            tool_name=definitions[0].name if definitions and self._is_of_one(changed) else "",
             library_version=library.version + 1,
             evidence=self.evidence,
             digest_before=_digest(before),

@@ -144,13 +144,14 @@ class Journal:
         change = LibraryChange(
             proposal_id=step.change_id or f"events-{uuid.uuid4().hex}",
             upserts=step.upserts,
+            removals=step.removals,
             author=self.author.name,
             reason=step.reason,
             evidence=step.evidence,
             events=events,
         )
         version = self.store.commit(change, expected_version=on.library.version)
-        is_new = not step.upserts or self._holds(events[0])
+        is_new = not step.makes_version or self._holds(events[0])
         if is_new:
             self._follow(on.ledger.after(events))
         return Committed(version=version, is_new=is_new)
@@ -224,7 +225,7 @@ class Journal:
 
     def _written(self, step: Step, on: Position) -> Position:
         committed = self.commit(step, on)
-        if not committed.is_new or step.upserts:
+        if not committed.is_new or step.makes_version:
             return self.reload()
         return self.position
 

@@ -36,6 +36,7 @@ class Step:
     Attributes:
         drafts: What is to be remembered, in order.
         upserts: Definitions that change, children before parents; none for events alone.
+        removals: Names of tools that go.
         change_id: Recognises a retry of a change that makes a version; empty for one that nobody
             else can have made.
         reason: Why, for the history of the tools that change.
@@ -44,6 +45,12 @@ class Step:
 
     drafts: tuple[EventDraft, ...]
     upserts: tuple[ToolDefinition, ...] = ()
+    removals: tuple[str, ...] = ()
     change_id: str = ""
     reason: str = ""
     evidence: tuple[str, ...] = ()
+
+    @property
+    def makes_version(self) -> bool:
+        """Whether the library differs afterwards."""
+        return bool(self.upserts or self.removals)
