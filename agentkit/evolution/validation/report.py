@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeAlias
 
+from agentkit.evolution.validation.folding import folded, sentences
+from agentkit.evolution.validation.schema_facts import ParameterFacts, facts_of
+from agentkit.evolution.validation.texts import Edit, edits_between, leaves, texts_of
 from agentkit.library.library import Library
+from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 
 Layer = Literal["lexical", "structural", "semantic"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ProposedChange:
     """What a check sees.
 
@@ -28,6 +33,50 @@ class ProposedChange:
     candidate: ToolDefinition
     library: Library
     sources: tuple[str, ...] = ()
+
+    @cached_property
+    def edits(self) -> tuple[Edit, ...]:
+        """The texts of the candidate that the base does not have; checks of words read these."""
+        return edits_between(self.base, self.candidate)
+
+    @cached_property
+    def known(self) -> str:
+        """Everything that the base says, without capitals: what is not new is no reproach."""
+        return "\n".join(text.text for text in texts_of(self.base)).casefold()
+
+    @cached_property
+    def known_folded(self) -> str:
+        """``known`` without accents and presentation forms, as patterns read texts."""
+        return folded(self.known)
+
+    @cached_property
+    def sentences(self) -> tuple[tuple[Edit, str], ...]:
+        """The folded sentences of changed texts that the base does not have, with their edit.
+
+        Examples, tags and learned rules are left out: they are data, not statements.
+        """
+        return tuple(
+            (edit, sentence)
+            for edit in self.edits
+            if edit.kind not in {"example", "tag", "rule"}
+            for sentence in sentences(edit.after)
+            if sentence not in self.known_folded
+        )
+
+    @cached_property
+    def parameters(self) -> Mapping[str, ParameterFacts]:
+        """What the contract and the candidate's rules say about each parameter, by dotted path."""
+        return facts_of(self.base, self.candidate)
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """The search terms of everything that the base says: words, schema, examples."""
+        base = self.base
+        parts: list[object] = [base.name, base.signature.parameters, base.signature.result]
+        parts += [[example.arguments, example.result] for example in base.examples]
+        return frozenset(
+            terms(" ".join([self.known, *(text for part in parts for text in leaves(part))]))
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,81 @@
+"""Keys, passwords and tokens."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from agentkit.evolution.learning.private import KEY_FORMATS
+from agentkit.evolution.validation.reasons import new_matches, reason
+from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+
+_NAMED = re.compile(
+    r"""
+    -----BEGIN[ ][A-Z ]*(?:PRIVATE|SECRET)
+    | \b(?:password|passcode|passwort|kennwort|mot\ de\ passe|contrase[nñ]a|secret|api[ _-]?key
+        | access[ _-]?(?:key|token)|auth[ _-]?token|bearer|client[ _-]?secret|pin\ code|pwd)
+      \s{0,2}(?:is\b|ist\b|est\b|es\b|[:=：])\s{0,2}["'`]?(?=\S{0,40}[\d!@#$%^&*])[^\s"'`,.]{4,}
+    | (?:密码|口令|密钥|パスワード|暗証番号)\s?(?:是|为|は|[:=：])\s?[\w!@#$%^&*-]{4,}
+    | \b[a-z][a-z0-9+]*://[^\s/:@]+:[^\s/@]+@
+    | \b(?:glpat|npm|pypi|dop_v1|shpat|sq0csp|SG|xapp|ya29|AC|SK)[-_.][\w.-]{16,}
+    | \b(?:ASIA|AROA|AIDA)[0-9A-Z]{16}\b
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_NAMES = re.compile(
+    r"-----|pass|kennw|secret|key|token|bearer|pin|pwd|contras|密|口令|パス|暗証|://|glpat|npm|pypi|dop_|shpat|sq0|SG|xapp|ya29|A[CSR]|SK",
+    re.IGNORECASE,
+)
+_LONG_RUN = re.compile(r"\S{12}")
+_LONG_WORD = re.compile(r"(?<![\w/+=-])[\w+/=-]{20,}(?![\w/+=-])", re.ASCII)
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z]+(?:[_/-][A-Za-z]*\d{0,4})*$|[A-Z]?[a-z]+(?:[A-Z][a-z]+)*\d{0,4}$")
+_LEAST_BITS = 3.4
+"""Shannon entropy a character. Words of natural language stay below it, random ones above."""
+
+
+def no_secrets(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Keys in known formats, passwords that are called so, and long random words.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> named = "The id is a UUID, e.g. 123e4567-e89b-12d3-a456-426614174000."
+        >>> list(no_secrets(rewrite("cars_search", {"rule": named})))
+        []
+        >>> leaked = rewrite("cars_search", {"rule": "Sign in with password: winter2024!"})
+        >>> [(found.code, found.excerpt) for found in no_secrets(leaked)]
+        [('secret', 'password: winter2024!')]
+    """
+    told: set[str] = set()
+    for pattern, counts, gate in (
+        (KEY_FORMATS, bool, _LONG_RUN),
+        (_NAMED, bool, _NAMES),
+        (_LONG_WORD, is_random_word, _LONG_RUN),
+    ):
+        for edit, found in new_matches(change, pattern, counts=counts, gate=gate):
+            if edit.field not in told:
+                told.add(edit.field)
+                yield reason(
+                    "secret",
+                    "lexical",
+                    edit,
+                    found,
+                    message="it holds what looks like a key, a password or a token",
+                    advice="take it out, and have it replaced where it is valid",
+                )
+
+
+def is_random_word(word: str) -> bool:
+    """Whether a long word looks drawn at random.
+
+    Example:
+        >>> is_random_word("Zx9Qm2Lw8Rt5Vb1Nk7Hs"), is_random_word("calendar_find_slot_2025")
+        (True, False)
+    """
+    if _UUID.match(word) or _NAME.match(word) or not any(map(str.isdigit, word)):
+        return False
+    counts = Counter(word)
+    bits = -sum(n / len(word) * math.log2(n / len(word)) for n in counts.values())
+    return bits >= _LEAST_BITS and sum(map(str.isalpha, word)) >= 4

@@ -1,0 +1,162 @@
+"""Other tools, called by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentkit.evolution.validation.reasons import reason
+from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+from agentkit.evolution.validation.texts import leaves, mapping, rules_of, sequence
+from agentkit.library.derived import Snapshot
+from agentkit.tools.tool import Tool
+
+_TOKEN = re.compile(r"[A-Za-z0-9_]+(?:[.\-/:]+[A-Za-z0-9_]+)*")
+_LOOKS_LIKE_CODE = re.compile(r"[_.\-/:]|[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_MARKED = re.compile(
+    r"`([^`\n]+)`"
+    r"|\b(\w{2,})\("
+    r"|\b(?:tool|function|werkzeug|funktion|outil|fonction|herramienta|funci[oó]n)\s+(?:(?:named|called|namens|nommée?|llamada)\s+)?[\"'«„“]?(\w+)"
+    r"|\b(\w+)[\"'»“”]?\s+(?:tool|function|api|endpoint)\b"
+    r"|[\"'“„«「『《](\w[\w .-]{1,60}\w)[\"'”“»」』》]",
+    re.IGNORECASE,
+)
+_CALLED = re.compile(
+    r"\b(?:call|calls|calling|use|using|invoke|invoking|run|running|trigger|execute|via|through|prefer|try"
+    r"|rufe?|aufrufen|nutze|verwende|appelle[rz]?|utilise[rz]?|llam[ae]r?|us[ae]r?|utiliza)\s+(?:the\s+)?"
+    r"[`\"']?([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+|[a-z]+\.[a-z_]+|[a-z]+[A-Z]\w+)"
+    r"|(?:调用|使用|呼び出|呼んで)\s*[`「\"']?([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)"
+    r"|([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)\s*(?:を呼|を使|を実行)",
+    re.IGNORECASE,
+)
+_WINDOW = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolNames:
+    """The names of a library's tools as ``spoken`` gives them.
+
+    Attributes:
+        spoken: Names by their words.
+        first: The first words of names that have several.
+    """
+
+    spoken: Mapping[str, str]
+    first: frozenset[str]
+
+
+class _Names:
+    """Works the names out once a library; see ``agentkit.library.derived``."""
+
+    def build(self, library: Snapshot) -> ToolNames:
+        return _tool_names({spoken(name): name for name in library.tools})
+
+    def update(
+        self, value: ToolNames, library: Snapshot, added: Sequence[Tool], removed: Collection[str]
+    ) -> ToolNames:
+        gone = {spoken(name) for name in removed if name not in library.tools}
+        kept = {key: name for key, name in value.spoken.items() if key not in gone}
+        return _tool_names(kept | {spoken(tool.name): tool.name for tool in added})
+
+
+def _tool_names(names: Mapping[str, str]) -> ToolNames:
+    return ToolNames(spoken=names, first=frozenset(n.split()[0] for n in names if " " in n))
+
+
+NAMES = _Names()
+"""The kind of derived value that ``Library.derived`` keeps the names under."""
+
+
+def spoken(name: str) -> str:
+    """A name as words: ``sendEmail`` and ``send_email`` are both ``send email``."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    return " ".join(re.split(r"[\s_.\-/:]+", apart)).strip().casefold()
+
+
+def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
+    """Other tools of the library by name, and names of tools that do not exist.
+
+    What a tool is for belongs to its own text; a text that names others moves calls between tools
+    (or to one that an attacker brings). An order between tools is data: a ``CallBefore`` rule,
+    whose tool the text may name then. Children of a composite may be named as well, and so may
+    what the base names already.
+
+    A name that is an ordinary word counts only where it is marked as a name: in quotation marks or
+    back-ticks, before ``(``, beside the word *tool*.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> list(no_other_tools(rewrite("calendar_create_event", {"rule": "Give day and start."})))
+        []
+        >>> pointing = rewrite("weather_now", {"rule": "Then call currency_convert."})
+        >>> [(found.code, found.excerpt) for found in no_other_tools(pointing)]
+        [('other_tool', 'currency_convert')]
+    """
+    names = change.library.derived(NAMES)
+    allowed: set[str] | None = None
+    for edit in change.edits:
+        if edit.kind == "example":
+            continue
+        for word, known in _named(edit.after, names):
+            allowed = allowed or _allowed(change)
+            if spoken(word) not in allowed and word.casefold() not in change.known:
+                yield reason(
+                    "other_tool",
+                    "lexical",
+                    edit,
+                    word,
+                    message=f"it names the tool {known}"
+                    if known
+                    else f"it names {word!r:.80} as something to call, which the library does not have",
+                    advice="say what this tool does; state an order between tools as a call_before rule",
+                )
+                break
+
+
+def _named(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
+    """Words of a text that name a tool, with the name; an unknown tool has none."""
+    names = tools.spoken
+    for word in _TOKEN.findall(text):
+        if _LOOKS_LIKE_CODE.search(word) and (known := names.get(spoken(word))):
+            yield word, known
+    for match in _MARKED.finditer(text):
+        for word in filter(None, match.groups()):
+            if known := names.get(spoken(word)):
+                yield word, known
+    yield from _spelled(text, tools)
+    for match in _CALLED.finditer(text):
+        for word in filter(None, match.groups()):
+            yield word, names.get(spoken(word), "")
+
+
+def _spelled(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
+    """Names of two words and more that stand in the text as words (``calendar find slot``)."""
+    words = re.findall(r"\w+", text.casefold())
+    for start in (at for at, word in enumerate(words) if word in tools.first):
+        for end in range(start + 2, min(start + _WINDOW, len(words)) + 1):
+            phrase = " ".join(words[start:end])
+            if known := tools.spoken.get(phrase):
+                yield phrase, known
+
+
+def _allowed(change: ProposedChange) -> set[str]:
+    """Names that a text may hold: the tool's own, those of its parts and of what it must follow."""
+    base, candidate = change.base, change.candidate
+    allowed = [base.name, candidate.name, *mapping(base.signature.properties)]
+    allowed += [child.name for child in sequence(base.signature.children)]
+    allowed += [
+        part
+        for path in mapping(base.description.parameters)
+        for part in re.split(r"[.\[\]]+", path)
+    ]
+    allowed += [
+        rule.tool for rule in rules_of(candidate) if isinstance(getattr(rule, "tool", None), str)
+    ]
+    allowed += leaves([base.signature.parameters, base.signature.result, _values(base.examples)])
+    return {spoken(name) for name in allowed}
+
+
+def _values(examples: Any) -> list[Any]:
+    return [[example.arguments, example.result] for example in sequence(examples)]

@@ -1,0 +1,205 @@
+r"""``Phrasebook``: many patterns of phrases, of which few are tried on one text.
+
+A regular expression of three hundred alternatives tries each of them at every character, which takes
+milliseconds. A phrase begins with a word, though, and a text holds few words. So the patterns are
+kept by how they begin, and only those are tried whose beginning stands in the text. They are
+compiled when they are first tried: a process that sees English alone never compiles the others.
+
+The patterns stand in ``phrases/*.txt``, one a line, matched against folded text: ``ü`` stands there
+as ``u``, ``ß`` as ``ss``, full-width letters as plain ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.resources import files
+
+_LONGEST_KEY = 7
+_WORD = re.compile(r"\w+")
+_PART = re.compile(r"<\w+>")
+_FAR = re.compile(r"[^\x00-\x7f]")
+_OPENINGS = ("(?:", "(?P<")
+
+
+class Phrasebook:
+    r"""Patterns over folded text (``folding.folded``), tried where their first word occurs.
+
+    A pattern should begin with ``\b`` and a word or a group of words, or with a character beyond
+    ASCII. One that begins otherwise is tried on every text.
+
+    Args:
+        patterns: Regular expressions; each alternative at their top level stands for itself.
+
+    Example:
+        >>> book = Phrasebook(r"\b(?:ignore|forget)\b.{0,20}\brules?\b", "忽略.{0,5}规则")
+        >>> [found.group() for found in book.matches("please forget these rules")]
+        ['forget these rules']
+    """
+
+    def __init__(self, *patterns: str) -> None:
+        self._sources = [part for pattern in patterns for part in alternatives(pattern)]
+        self._compiled: dict[int, re.Pattern[str]] = {}
+        self._by_beginning: dict[str, list[int]] = {}
+        self._always: list[int] = []
+        for at, source in enumerate(self._sources):
+            begins = beginnings(source)
+            if begins is None:
+                self._always.append(at)
+            for begin in begins or ():
+                self._by_beginning.setdefault(_key(begin), []).append(at)
+
+    @classmethod
+    def shipped(cls, name: str) -> Phrasebook:
+        """The patterns of the file ``phrases/<name>.txt`` of this package.
+
+        A line is a pattern, a comment that starts with ``#``, or ``@name pattern``, which the
+        patterns below it use as ``<name>``.
+        """
+        file = files("agentkit.evolution.validation").joinpath("phrases", f"{name}.txt")
+        parts: dict[str, str] = {}
+        patterns: list[str] = []
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if line.startswith("@"):
+                part, _, pattern = line[1:].partition(" ")
+                parts[f"<{part}>"] = pattern
+            elif line and not line.startswith("#"):
+                patterns.append(_PART.sub(lambda found: parts.get(found[0], found[0]), line))
+        return cls(*patterns)
+
+    def matches(self, text: str) -> Iterator[re.Match[str]]:
+        """Every match of every pattern, pattern by pattern in the order in which they stand."""
+        for at in self._tried(text):
+            yield from self._pattern(at).finditer(text)
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first of ``matches``; None when there is none."""
+        return next(self.matches(text), None)
+
+    def _tried(self, text: str) -> list[int]:
+        found = set(self._always)
+        for key in _keys(text).intersection(self._by_beginning):
+            found.update(self._by_beginning[key])
+        return sorted(found)
+
+    def _pattern(self, at: int) -> re.Pattern[str]:
+        pattern = self._compiled.get(at)
+        if pattern is None:
+            pattern = self._compiled[at] = re.compile(self._sources[at])
+        return pattern
+
+
+@lru_cache(maxsize=64)  # several books look at the same sentence, one after the other
+def _keys(text: str) -> frozenset[str]:
+    """Every key under which the beginning of a phrase in ``text`` may be kept."""
+    words = set(_WORD.findall(text))
+    keys = {word[:end] for word in words for end in range(1, min(len(word), _LONGEST_KEY) + 1)}
+    return frozenset(keys if text.isascii() else keys.union(_FAR.findall(text)))
+
+
+def _key(begin: str) -> str:
+    return begin[:_LONGEST_KEY] if begin.isascii() else begin[0]
+
+
+def alternatives(pattern: str) -> list[str]:
+    """The alternatives at the top level of a regular expression.
+
+    Example:
+        >>> alternatives("a(?:b|c)|d[|]e")
+        ['a(?:b|c)', 'd[|]e']
+    """
+    parts, depth, start, at = [], 0, 0, 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == "\\":
+            at += 1
+        elif char == "[":
+            at = _class_end(pattern, at)
+        elif char == "(":
+            depth += 1
+        elif char == ")":
+            depth -= 1
+        elif char == "|" and depth == 0:
+            parts.append(pattern[start:at])
+            start = at + 1
+        at += 1
+    return [*parts, pattern[start:]]
+
+
+def beginnings(pattern: str) -> set[str] | None:
+    r"""With which literal texts a match can begin; None when that can not be told.
+
+    Only beginnings of words count, as ``\b`` makes them, and characters beyond ASCII.
+
+    Example:
+        >>> sorted(beginnings(r"\b(?:the )?(?:best|finest) tool"))
+        ['best', 'finest', 'the']
+        >>> beginnings(r"[a-z]+@") is None
+        True
+    """
+    at_word = pattern.startswith(r"\b")
+    begins = _beginnings(pattern.removeprefix(r"\b"))
+    if begins is None or not all(begins) or not (at_word or not any(map(str.isascii, begins))):
+        return None
+    return begins
+
+
+def _beginnings(rest: str) -> set[str] | None:
+    """As ``beginnings``, wherever the match stands; the empty text for one that may be empty."""
+    if opening := next((opening for opening in _OPENINGS if rest.startswith(opening)), ""):
+        end = _group_end(rest)
+        inside = rest[len(opening) : end]
+        if opening == "(?P<":
+            inside = inside.split(">", 1)[1]
+        begins: set[str] = set()
+        for part in alternatives(inside):
+            own = _beginnings(part)
+            if own is None:
+                return None
+            begins |= own
+        after = rest[end + 1 :]
+        optional = after[:1] in {"?", "*"} or after.startswith("{0")
+        if optional or "" in begins:
+            following = _beginnings(after[1:] if optional else after)
+            return None if following is None else (begins - {""}) | following
+        return begins
+    return _literal(rest)
+
+
+def _literal(rest: str) -> set[str] | None:
+    at = 0
+    while at < min(len(rest), _LONGEST_KEY + 1) and (rest[at].isalnum() or rest[at] == "_"):
+        at += 1
+    follows = rest[at : at + 1]
+    if follows in {"?", "*"} or rest[at:].startswith("{0"):
+        at -= 1
+    if at > 0:
+        return {rest[:at]}
+    return {""} if not rest or rest.startswith((r"\b", "$")) else None
+
+
+def _group_end(pattern: str) -> int:
+    depth, at = 0, 0
+    while True:
+        char = pattern[at]
+        if char == "\\":
+            at += 1
+        elif char == "[":
+            at = _class_end(pattern, at)
+        elif char == "(":
+            depth += 1
+        elif char == ")":
+            depth -= 1
+            if depth == 0:
+                return at
+        at += 1
+
+
+def _class_end(pattern: str, at: int) -> int:
+    """Where a character class ends that begins at ``at``."""
+    at += 2 if pattern[at + 1 : at + 2] == "^" else 1
+    at += 1 if pattern[at : at + 1] == "]" else 0
+    while pattern[at] != "]":
+        at += 2 if pattern[at] == "\\" else 1
+    return at

@@ -1,0 +1,96 @@
+"""Who must agree to a change beyond the checks."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from agentkit.evolution.validation.report import ProposedChange
+from agentkit.evolution.validation.texts import sentences_of
+from agentkit.tools.definition import ToolDefinition
+
+Needed = Literal["judge", "person"]
+
+_BOTH: tuple[Needed, ...] = ("judge", "person")
+
+_MONEY = re.compile(
+    r"""
+    \b(?: pay | pays | payout | payouts | payment[ _]?(?:order|method) | refund\w* | reimburs\w*
+        | transfer\w* | wire | withdraw\w* | deposit\w* | remit\w* | charge | charges
+        | purchas\w* | buy | buys | checkout | sell | sells | trade | trades | donat\w*
+        | invest\w* | bill | bills | invoice[sd]? | subscribe\w*
+        | zahl(?:t|ung|en)? | bezahl\w* | [uü]berweis\w* | erstatt\w* | kauf(?:t|en)
+        | pa(?:ye|ie)\w* | rembours\w* | vire(?:ment)?s? | ach[eè]t\w*
+        | pag(?:a|ar|o|os) | reembols\w* | transfiere\w* | compra(?:r)? )\b
+    | 支付 | 付款 | 转账 | 轉帳 | 退款 | 汇款 | 购买 | 扣款 | 充值 | 下单
+    | 支払 | 返金 | 送金 | 振込 | 購入 | 決済
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ValidationPolicy:
+    """Who must agree to a change of which tool.
+
+    Deterministic checks can not see a well-phrased lie. Where a wrong text costs more than a wrong
+    answer, another model reads it, and then a person.
+
+    Attributes:
+        always: Needed for every change.
+        destructive: Needed when the tool may delete, overwrite or spend.
+        open_world: Needed when the tool talks to systems beyond the application, also when it only
+            reads: what it is asked leaves the house.
+        money: Needed when name or words of the tool are about moving money and the tool is not
+            known to only read. A calculator that declares ``writes=False`` moves nothing.
+        undeclared: Needed when the tool declares nothing about writing. It is treated as one that
+            may write, which alone is no reason to wait: without effects most imported tools would
+            wait for a person forever, and people would learn to agree unread.
+
+    Example:
+        >>> from agentkit.testing import sample_library
+        >>> cancel = sample_library()["calendar_cancel_event"].definition
+        >>> ValidationPolicy().needs_for(cancel)
+        ('judge', 'person')
+        >>> ValidationPolicy(destructive=("person",)).needs_for(cancel)
+        ('person',)
+    """
+
+    always: tuple[Needed, ...] = ()
+    destructive: tuple[Needed, ...] = _BOTH
+    open_world: tuple[Needed, ...] = _BOTH
+    money: tuple[Needed, ...] = _BOTH
+    undeclared: tuple[Needed, ...] = ()
+
+    def needs(self, change: ProposedChange) -> tuple[Needed, ...]:
+        """Who must agree to ``change``: what the base or the candidate needs."""
+        wanted = {*self.needs_for(change.base), *self.needs_for(change.candidate)}
+        return tuple(needed for needed in _BOTH if needed in wanted)
+
+    def needs_for(self, definition: ToolDefinition) -> tuple[Needed, ...]:
+        """Who must agree to a change of this tool."""
+        effects = definition.signature.effects
+        wanted = set(self.always)
+        if effects.destructive:
+            wanted.update(self.destructive)
+        if effects.writes is None and not effects.destructive:
+            wanted.update(self.undeclared)
+        if effects.open_world:
+            wanted.update(self.open_world)
+        if not effects.is_read_only and is_about_money(definition):
+            wanted.update(self.money)
+        return tuple(needed for needed in _BOTH if needed in wanted)
+
+
+def is_about_money(definition: ToolDefinition) -> bool:
+    """Whether the words of a tool speak of moving money.
+
+    Example:
+        >>> is_about_money(ToolDefinition(name="refund_order")), is_about_money(
+        ...     ToolDefinition(name="weather_now"))
+        (True, False)
+    """
+    name = re.sub(r"[_\W]+|(?<=[a-z])(?=[A-Z])", " ", definition.name)
+    words = sentences_of(definition, ("summary", "tag", "usage_rule"))
+    return _MONEY.search(f"{name}\n{words}") is not None

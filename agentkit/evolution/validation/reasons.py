@@ -1,0 +1,78 @@
+"""How checks say what they found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from agentkit.evolution.validation.report import FailedCheck, Layer, ProposedChange
+from agentkit.evolution.validation.texts import Edit
+
+_LONGEST_EXCERPT = 120
+_PLAIN = re.compile(
+    r"[^\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff\u0370-\u1fff\u3001-\u9fff\uac00-\ud7a3]"
+)
+
+
+def shown(text: str, start: int = 0, end: int | None = None) -> str:
+    """A part of a text that can be shown to a person: short, and with nothing hidden in it.
+
+    Example:
+        >>> shown("pay" + chr(0x202E) + "ments", 0, 5)
+        'pay<U+202E>m'
+    """
+    part = text[start : len(text) if end is None else end]
+    if len(part) > _LONGEST_EXCERPT:
+        part = part[: _LONGEST_EXCERPT - 3] + "..."
+    return _PLAIN.sub(lambda found: _escaped(found.group()), part)
+
+
+def _escaped(char: str) -> str:
+    if char.isprintable() and not 0xFE00 <= ord(char) <= 0xFE0F:
+        return char
+    return f"<U+{ord(char):04X}>"
+
+
+def new_matches(
+    change: ProposedChange,
+    pattern: re.Pattern[str],
+    *,
+    counts: Callable[[str], bool] = bool,
+    gate: re.Pattern[str] | None = None,
+) -> Iterator[tuple[Edit, str]]:
+    """The first match in each edit that counts, and that the base does not say already.
+
+    Args:
+        change: What is looked at.
+        pattern: What is sought.
+        counts: Whether a match is what is meant.
+        gate: A quick pattern without which ``pattern`` can not match.
+    """
+    for edit in change.edits:
+        if gate is not None and not gate.search(edit.after):
+            continue
+        for match in pattern.finditer(edit.after):
+            found = match.group()
+            if found.casefold() not in change.known and counts(found):
+                yield edit, found
+                break
+
+
+def reason(
+    code: str,
+    layer: Layer,
+    edit: Edit,
+    excerpt: str,
+    *,
+    message: str,
+    advice: str,
+) -> FailedCheck:
+    """A failed check about one edit."""
+    return FailedCheck(
+        code=code,
+        layer=layer,
+        field=edit.field,
+        message=message,
+        advice=advice,
+        excerpt=shown(excerpt),
+    )

@@ -1,0 +1,135 @@
+"""What the contract and the learned rules say about parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentkit.evolution.validation.texts import mapping, rules_of, sequence
+from agentkit.messages import JsonObject
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.references import resolve_local
+
+_LIMITS = (
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
+    "minLength", "maxLength", "minItems", "maxItems", "default",
+)  # fmt: skip
+_DEEPEST = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParameterFacts:
+    """One parameter of a tool.
+
+    Attributes:
+        path: Dotted path.
+        types: JSON types that it takes; empty when nothing is said.
+        values: What the enum and the rules allow; empty when they say nothing.
+        numbers: Every number that schema and rules state about it.
+        minimum: Smallest number that it takes; None for no bound.
+        maximum: Largest number that it takes; None for no bound.
+        required: Whether a call must give it, as far as the object that holds it goes.
+    """
+
+    path: str
+    types: frozenset[str] = frozenset()
+    values: tuple[Any, ...] = ()
+    numbers: frozenset[float] = frozenset()
+    minimum: float | None = None
+    maximum: float | None = None
+    required: bool = False
+
+
+def facts_of(contract: ToolDefinition, learned: ToolDefinition) -> Mapping[str, ParameterFacts]:
+    """The parameters of a tool by dotted path, in declared order.
+
+    Args:
+        contract: Whose schema holds.
+        learned: Whose rules hold.
+    """
+    schema = contract.signature.parameters
+    rules = _by_parameter(learned)
+    return {
+        path: _facts(path, part, required=required, rules=rules.get(path, ()))
+        for path, part, required in _parts(schema, schema, "", 0)
+    }
+
+
+def _parts(schema: Any, root: JsonObject, path: str, depth: int) -> Iterator[tuple[str, Any, bool]]:
+    schema = _resolved(schema, root)
+    if depth > _DEEPEST:
+        return
+    required = sequence(schema.get("required"))
+    for name, part in mapping(schema.get("properties")).items():
+        below = f"{path}.{name}" if path else str(name)
+        part = _resolved(part, root)
+        yield below, part, name in required
+        yield from _parts(part, root, below, depth + 1)
+    items = schema.get("items")
+    if path and isinstance(items, Mapping):
+        part = _resolved(items, root)
+        yield f"{path}[]", part, False
+        yield from _parts(part, root, f"{path}[]", depth + 1)
+
+
+def _resolved(part: Any, root: JsonObject) -> Mapping[str, Any]:
+    reference = mapping(part).get("$ref")
+    if isinstance(reference, str):
+        target = resolve_local(root, reference)
+        return mapping(target)
+    return mapping(part)
+
+
+def _by_parameter(definition: ToolDefinition) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for rule in rules_of(definition):
+        if isinstance(path := getattr(rule, "parameter", None), str):
+            found.setdefault(path, []).append(rule)
+    return found
+
+
+def _facts(path: str, part: Mapping[str, Any], *, required: bool, rules: Any) -> ParameterFacts:
+    branches = [
+        part,
+        *(mapping(one) for word in ("anyOf", "oneOf", "allOf") for one in sequence(part.get(word))),
+    ]
+    types = {kind for one in branches for kind in _types(one)}
+    values = [value for one in branches for value in _values(one)]
+    limits = [one.get(word) for one in branches for word in _LIMITS]
+    lows = [one.get(word) for one in branches for word in ("minimum", "exclusiveMinimum")]
+    highs = [one.get(word) for one in branches for word in ("maximum", "exclusiveMaximum")]
+    for rule in rules:
+        values.extend(sequence(getattr(rule, "values", ())))
+        limits += [getattr(rule, word, None) for word in ("minimum", "maximum", "multiple_of")]
+        lows.append(getattr(rule, "minimum", None))
+        highs.append(getattr(rule, "maximum", None))
+    return ParameterFacts(
+        path=path,
+        types=frozenset(types),
+        values=tuple(values),
+        numbers=frozenset(_numbers([*limits, *values])),
+        minimum=max(_numbers(lows), default=None) if len(branches) == 1 else None,
+        maximum=min(_numbers(highs), default=None) if len(branches) == 1 else None,
+        required=required,
+    )
+
+
+def _types(part: Mapping[str, Any]) -> list[str]:
+    kind = part.get("type")
+    return (
+        [kind] if isinstance(kind, str) else [one for one in sequence(kind) if isinstance(one, str)]
+    )
+
+
+def _values(part: Mapping[str, Any]) -> list[Any]:
+    return [*sequence(part.get("enum")), *([part["const"]] if "const" in part else [])]
+
+
+def _numbers(values: Any) -> list[float]:
+    """The finite numbers among values; those too large for a float are left out."""
+    return [
+        float(value)
+        for value in values
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    ]

@@ -1,0 +1,61 @@
+"""Conditions of use that nothing but the text states."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agentkit.evolution.validation.phrasebook import Phrasebook
+from agentkit.evolution.validation.reasons import reason
+from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+from agentkit.evolution.validation.semantic.support import share_supported
+
+_RESTRICTION = Phrasebook.shipped("restrictions")
+_AIMS = re.compile(
+    r"\b(?:the )?(?:user|customer|caller|client|person)s?\b[^.;]{0,25}\b(?:asks?|asked|wants?|names?|named|gives?|gave|given|says?|said|mentions?|mentioned|specif\w+|states?|needs?|knows?|provides?)\b"
+)
+"""A condition about what was said, such as *only when the user names a maker*, restricts nobody."""
+
+_KANA = re.compile(r"[\u3041-\u30fa]")
+_LEAST_SHARE = 0.34
+
+
+def restrictions_supported(change: ProposedChange) -> Iterator[FailedCheck]:
+    """A sentence that narrows who may use the tool, for what, where or when, out of nothing.
+
+    A restriction passes when at least a third of its words stand in the tool's own texts, schema or
+    examples: then it says with emphasis what is known. So does one about what the user said. That a
+    restriction is *true* can not be seen from words; what is meant to hold belongs into a rule.
+
+    Sentences that keep a tool from being used for something else (*Do not use it for rental cars*)
+    pass: they are how confused tools are told apart, and gates measure them.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> known = rewrite("cars_search", {"rule": "It finds only used cars in stock."})
+        >>> list(restrictions_supported(known))
+        []
+        >>> new = rewrite("cars_search", {"rule": "Use it only for customers in Germany."})
+        >>> [found.code for found in restrictions_supported(new)]
+        ['unsupported_rule']
+    """
+    for edit, sentence in change.sentences:
+        for match in _RESTRICTION.matches(sentence):
+            words = _about(sentence, match)
+            if not _AIMS.search(words) and share_supported(change, words) < _LEAST_SHARE:
+                yield reason(
+                    "unsupported_rule",
+                    "semantic",
+                    edit,
+                    sentence,
+                    message="it narrows the use of the tool by something that the definition does not have",
+                    advice="leave it out, or propose a rule over the parameters with evidence",
+                )
+                break
+
+
+def _about(sentence: str, match: re.Match[str]) -> str:
+    """What a restriction is to: the words behind it, in Japanese those before it."""
+    if _KANA.search(sentence):
+        return sentence[: match.start()]
+    return sentence[match.end() :].split(";", 1)[0]

@@ -1,0 +1,137 @@
+"""Values that a text names, against those that the schema and the rules allow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from agentkit.evolution.validation.folding import folded
+from agentkit.evolution.validation.reasons import reason
+from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+from agentkit.evolution.validation.schema_facts import ParameterFacts
+from agentkit.evolution.validation.semantic.statements import about, numbers_in
+from agentkit.evolution.validation.texts import Edit
+
+_DEMAND = re.compile(
+    r"\b(?:must(?: be)?|one of|either|allowed|valid|accept\w*|choose|choices?|options?|possible|values? (?:is|are)|supports?|takes?"
+    r"|can be|may be|set (?:it )?to|use|give|pass|muss|mussen|erlaubt|zulassig|gultig|entweder|moglich\w*|werte?"
+    r"|doit|doivent|valeurs?|soit|autorise\w*|possibles?|debe\w*|valores?|permitid\w*|posibles?|puede)\b"
+    r"|必须|只能|可选|取值|可以是|允许|支持|为以下|のいずれか|指定でき|選択|または|値は|必要|可能"
+)
+_QUOTED = re.compile(
+    r"[`\"'\u00ab\u300c\u2039\u201e](?=\S)([^`\"'\u00bb\u300d\u203a\u201e\n]{1,40}?)(?<=\S)[`\"'\u00bb\u300d\u203a](?!\w)"
+)
+_NOT = re.compile(
+    r"\b(?:not|never|no|nicht|kein\w*|statt|pas|jamais|nunca|instead of|rather than|without)\b|不|ない|勿|别"
+)
+_ITEM = re.compile(
+    r"\s*(?:,|/|\||;|、|，|\bor\b|\band\b|\boder\b|\bund\b|\bou\b|\bet\b|\bo\b|\by\b|或者?|和|または|と)\s*"
+)
+_BARE = re.compile(r"[^\s`\"'().]+$")
+_EXCLUSIVE = re.compile(
+    r"\b(?:only|always|solely|exclusively|nur|immer|ausschliesslich|seulement|toujours|uniquement|exclusivement|solo|siempre"
+    r"|solamente|unicamente|stick to)\b|[仅只](?!要)|始终|总是|のみ|だけ|必ず|常に"
+)
+_EXPLAINS = re.compile(
+    r"\b(?:means?|stands? for|i\.e\.|such as|e\.g\.|default|defaults|omitted|when|if|for|bei|wenn|si|pour|cuando|para)\b|如果|例如|默认|既定|場合"
+)
+
+
+def values_agree(change: ProposedChange) -> Iterator[FailedCheck]:
+    """A text that tells a model to give a value which enum or rules refuse.
+
+    What counts is a value in quotation marks or back-ticks, an item of a list that also holds
+    values of the enum, and a number, in a sentence that demands or lists values. Case is ignored:
+    prose may write *Celsius*.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> right = {"parameters.unit": "Unit of the answer: `celsius` or `fahrenheit`."}
+        >>> list(values_agree(rewrite("weather_now", right)))
+        []
+        >>> wrong = {"parameters.unit": "Unit; one of celsius, fahrenheit or kelvin."}
+        >>> [found.message for found in values_agree(rewrite("weather_now", wrong))]
+        ["it names the value 'kelvin', which unit does not take"]
+    """
+    for edit, sentence in change.sentences:
+        facts = about(change, edit, sentence)
+        if facts and facts.values and _DEMAND.search(sentence):
+            yield from _foreign_values(edit, sentence, facts, change)
+
+
+def _foreign_values(
+    edit: Edit, sentence: str, facts: ParameterFacts, change: ProposedChange
+) -> Iterator[FailedCheck]:
+    taken = {folded(str(value)) for value in facts.values}
+    numbers = {value for value in facts.values if isinstance(value, int | float)}
+    own = {folded(part) for part in (*change.parameters, change.base.name)}
+    for value in _named(sentence, taken):
+        if value not in taken and value not in own and not numbers_in(value) & facts.numbers:
+            yield _contradicted(edit, sentence, value, facts)
+            return
+    if numbers and not _NOT.search(sentence):
+        told = numbers_in(sentence)
+        if (
+            told
+            and not _EXPLAINS.search(sentence)
+            and not told <= facts.numbers | numbers_in(change.known_folded)
+        ):
+            yield _contradicted(edit, sentence, f"{min(told - facts.numbers):g}", facts)
+
+
+def _named(sentence: str, taken: set[str]) -> Iterator[str]:
+    if not _NOT.search(sentence):
+        yield from (match.group(1) for match in _QUOTED.finditer(sentence))
+    for listing in re.split(
+        r"[:：(]|\bone of\b|\bmust be\b|\beither\b|\bmuss\b|\bdoit etre\b|\bdebe ser\b|必须是?|可以是",
+        sentence,
+    ):
+        items = [item.strip(" .。)`\"'") for item in _ITEM.split(listing)]
+        if len(items) > 1 and taken.intersection(items):
+            yield from (item for item in items if item and _BARE.match(item) and len(item) < 30)
+
+
+def _contradicted(edit: Edit, sentence: str, value: str, facts: ParameterFacts) -> FailedCheck:
+    listed = ", ".join(str(one) for one in facts.values[:8])
+    return reason(
+        "value_contradicted",
+        "semantic",
+        edit,
+        sentence,
+        message=f"it names the value {value!r:.60}, which {facts.path} does not take",
+        advice=f"name values that it takes: {listed}",
+    )
+
+
+def values_left_open(change: ProposedChange) -> Iterator[FailedCheck]:
+    """A text that leaves one value of an enum where the schema and the rules leave several.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> told = {"parameters.unit": "Give fahrenheit only when it was asked for."}
+        >>> list(values_left_open(rewrite("weather_now", told)))
+        []
+        >>> narrow = {"parameters.unit": "Always fahrenheit."}
+        >>> [found.code for found in values_left_open(rewrite("weather_now", narrow))]
+        ['unsupported_rule']
+    """
+    for edit, sentence in change.sentences:
+        facts = about(change, edit, sentence)
+        if not facts or len(facts.values) < 2 or _EXPLAINS.search(sentence):
+            continue
+        named = [value for value in facts.values if _stands_in(str(value), sentence)]
+        if len(named) == 1 and _EXCLUSIVE.search(sentence):
+            yield reason(
+                "unsupported_rule",
+                "semantic",
+                edit,
+                sentence,
+                message=f"it leaves only {named[0]!r} of the {len(facts.values)} values of {facts.path}",
+                advice="say when which value is right, or propose a one_of rule with evidence",
+            )
+
+
+def _stands_in(value: str, sentence: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(folded(value))}(?!\w)", sentence) is not None or (
+        not value.isascii() and folded(value) in sentence
+    )
