@@ -20,6 +20,7 @@ from agentkit.agent.events import Emit, RunEvent, RunFinished, ignore
 from agentkit.agent.executor import ExecutionPolicy, Executor
 from agentkit.agent.limits import Limits
 from agentkit.agent.loop import Loop, Outcome
+from agentkit.agent.observing import FinishedRun, Observer, Observers
 from agentkit.agent.offer import Offer
 from agentkit.agent.offering import Offering, OfferPolicy, Shown
 from agentkit.agent.output import OutputFormat
@@ -27,6 +28,7 @@ from agentkit.agent.recording import Recorder, Start
 from agentkit.agent.refine import RefineSettings
 from agentkit.agent.result import RunResult
 from agentkit.agent.resuming import answered_turn
+from agentkit.agent.routing import Router, RouteRequest, happened, labels_of, unrouted
 from agentkit.agent.snapshots import Snapshots
 from agentkit.agent.streaming import stream_events
 from agentkit.episodes import Episode, RefineMode
@@ -78,6 +80,10 @@ class Agent:
         tool_retries: Retry budget per tool and run, unless the tool says otherwise.
         contracts: ``always`` checks the pre- and postconditions of every tool that the model
             calls; a broken one is a failed call that says which and why.
+        router: Decides before each run which library it uses and how its episode is labelled, see
+            ``agentkit.agent.routing``; None pins each run to the newest version, or to that of
+            its conversation.
+        observers: Are told of every run that gave a result, once it is there.
         name: The agent's name, for records.
 
     Raises:
@@ -120,6 +126,8 @@ class Agent:
         tool_timeout_seconds: float = 30.0,
         tool_retries: int = 1,
         contracts: Literal["off", "always"] = "off",
+        router: Router | None = None,
+        observers: Iterable[Observer] = (),
         name: str = "agent",
     ) -> None:
         self.name = name
@@ -140,6 +148,8 @@ class Agent:
         self._settings = settings
         self._policy = ExecutionPolicy(timeout_seconds=tool_timeout_seconds, retries=tool_retries)
         self._contracts = ContractChecker(contracts)
+        self._router = router
+        self._observers = Observers(observers)
         self._validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]]
         self._validators = WeakKeyDictionary()
 
@@ -147,6 +157,11 @@ class Agent:
     def library(self) -> Library:
         """The snapshot that new runs are pinned to."""
         return self._snapshots.current
+
+    @property
+    def observer_errors(self) -> int:
+        """How often an observer raised; each error was logged."""
+        return self._observers.errors
 
     def refresh(self) -> Library:
         """Take up the newest version from the store, for runs that start from now on."""
@@ -191,10 +206,17 @@ class Agent:
     ) -> RunResult:
         """``run`` for callers without an event loop.
 
+        The loop that it makes ends with the run, so observers start nothing on it.
+
         Raises:
             UsageError: Called where an event loop is running; await ``run`` there.
         """
-        return _bridge(self.run(request, session_id=session_id, history=history, metadata=metadata))
+
+        async def run() -> RunResult:
+            start = await self._start(request, session_id, history, metadata)
+            return await self._run(replace(start, ends_loop=True))
+
+        return _bridge(run())
 
     async def stream(
         self,
@@ -236,23 +258,24 @@ class Agent:
         """
         episode = waiting.episode if isinstance(waiting, RunResult) else waiting
         library = await asyncio.to_thread(self._snapshots.at, episode.library_version)
+        said = await self._history_before(waiting, history)
+        start = Start(
+            request="",
+            library=library,
+            history=said,
+            shown=await self._shown_before(episode),
+            session_id=episode.session_id,
+            metadata=unrouted(episode.metadata),
+            resumes=episode.episode_id,
+        )
+        start = await self._routed(start, episode.metadata, is_new=False)
         turn = await answered_turn(
             episode,
             approvals=approvals or {},
             values=values or {},
-            executor=self._executor(library, Offer.whole(library), ignore),
+            executor=self._executor(start.library, Offer.whole(start.library), ignore),
         )
-        start = Start(
-            request="",
-            library=library,
-            history=await self._history_before(waiting, history),
-            shown=await self._shown_before(episode),
-            session_id=episode.session_id,
-            metadata=episode.metadata,
-            resumes=episode.episode_id,
-            answered=turn,
-        )
-        return await self._run(start)
+        return await self._run(replace(start, answered=turn))
 
     async def close(self) -> None:
         """Close the model's connections, and the store if the agent opened it."""
@@ -280,16 +303,38 @@ class Agent:
             metadata=metadata or {},
         )
         if session_id is None:
-            return start
+            # Who keeps messages alone can hand on the labels of the last episode as metadata.
+            known = history.episode.metadata if isinstance(history, RunResult) else start.metadata
+            return await self._routed(start, known if said else {}, is_new=not said)
         if said:
             raise UsageError("give session_id or history, not both: a session has its own")
         episodes = await self._session(session_id)
-        if not episodes:
+        if episodes:  # a conversation keeps the library version that it began with
+            library = await asyncio.to_thread(self._snapshots.at, episodes[0].library_version)
+            shown = Shown.in_episodes(episodes)
+            start = replace(start, library=library, history=conversation(episodes), shown=shown)
+        return await self._routed(start, labels_of(episodes), is_new=not episodes)
+
+    async def _routed(self, start: Start, known: Mapping[str, str], *, is_new: bool) -> Start:
+        """The start with the library and the labels that the router gives it.
+
+        Args:
+            start: As it is without a router.
+            known: Labels of the conversation so far.
+            is_new: Whether the conversation begins here.
+        """
+        if self._router is None:
             return start
-        # A conversation keeps the library version that it began with.
-        library = await asyncio.to_thread(self._snapshots.at, episodes[0].library_version)
-        shown = Shown.in_episodes(episodes)
-        return replace(start, library=library, history=conversation(episodes), shown=shown)
+        asked = RouteRequest(
+            key=start.session_id or start.resumes or start.episode_id,
+            library=start.library,
+            at=self._snapshots.at,
+            is_new=is_new,
+            labels=known,
+        )
+        route = await self._router.route(asked)
+        labels = {**unrouted(start.metadata), **route.labels}
+        return replace(start, library=route.library, metadata=labels)
 
     async def _session(self, session_id: str) -> list[Episode]:
         store = self.store
@@ -299,7 +344,7 @@ class Agent:
                 "pass store='sqlite:///agent.db' to Agent, or keep the history yourself"
             )
         matching = EpisodeFilter(session_id=session_id, oldest_first=True)
-        return await asyncio.to_thread(lambda: list(store.select(matching)))
+        return await asyncio.to_thread(lambda: happened(store.select(matching)))
 
     async def _history_before(
         self, waiting: RunResult | Episode, history: Sequence[Message]
@@ -323,6 +368,7 @@ class Agent:
     async def _run(self, start: Start) -> RunResult:
         recorder = Recorder(start=start, model=self.model.name, store=self.store)
         loop = self._loop(start, await self._offering(start))
+        asked = loop.first_request() if self._observers and start.answered is None else None
         try:
             outcome = await loop.run(answered=start.answered)
         except ModelError as error:
@@ -338,6 +384,16 @@ class Agent:
         said = loop.messages[1:] if self._instructions else loop.messages
         result = RunResult(output=outcome.output, episode=episode, messages=tuple(said))
         start.emit(RunFinished(result=result))
+        if self._observers:
+            finished = FinishedRun(
+                result=result,
+                library=start.library,
+                model=self.model,
+                request=asked,
+                refinement=self._refinement,
+                ends_loop=start.ends_loop,
+            )
+            self._observers.tell(finished)
         return result
 
     def _as_data(self, outcome: Outcome) -> Any:

@@ -86,6 +86,10 @@ class Loop:
     usage: Usage = field(default_factory=Usage)
     _proposed: AssistantMessage | None = field(init=False, default=None)
 
+    def first_request(self) -> ModelRequest:
+        """What the model is going to be asked first; to be called before ``run``."""
+        return self._request()
+
     async def run(self, *, answered: Turn | None = None) -> Outcome:
         """Take turns until there is an answer, something to wait for, or a limit.
 
@@ -144,12 +148,7 @@ class Loop:
         return turn
 
     async def _propose(self) -> tuple[ModelResponse, RefineTrace | None]:
-        request = replace(
-            self.request,
-            messages=tuple(self.messages),
-            tools=self.executor.offer.definitions,
-            tool_choice=self._tool_choice(),
-        )
+        request = self._request()
         response = await self._complete(request)
         response = replace(response, message=taken_in(response.message, self.turns))
         if self.refinement.mode == "none" or not response.message.tool_calls:
@@ -157,6 +156,14 @@ class Loop:
         response, trace = await refine(self.model, request, response, self.refinement)
         self.emit(CallsRefined(trace=trace))
         return replace(response, message=taken_in(response.message, self.turns)), trace
+
+    def _request(self) -> ModelRequest:
+        return replace(
+            self.request,
+            messages=tuple(self.messages),
+            tools=self.executor.offer.definitions,
+            tool_choice=self._tool_choice(),
+        )
 
     def _tool_choice(self) -> ToolChoice:
         """A forced call is forced once; after that the model must be able to answer."""

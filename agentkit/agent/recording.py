@@ -38,6 +38,8 @@ class Start:
         resumes: Id of the episode whose waiting calls are answered.
         answered: The waiting turn with its results, for a resumed run.
         emit: Receives events.
+        ends_loop: Whether the event loop ends with the run.
+        episode_id: Id of the episode that the run will be.
     """
 
     request: str
@@ -49,6 +51,8 @@ class Start:
     resumes: str | None = None
     answered: Turn | None = None
     emit: Emit = ignore
+    ends_loop: bool = False
+    episode_id: str = field(default_factory=new_episode_id)
 
 
 @dataclass(kw_only=True)
@@ -65,7 +69,6 @@ class Recorder:
     model: str
     store: EpisodeStore | None
     _began: float = field(init=False, default_factory=time.perf_counter)
-    _id: str = field(init=False, default_factory=new_episode_id)
     _at: datetime = field(init=False, default_factory=lambda: datetime.now(UTC))
 
     def episode(
@@ -75,7 +78,7 @@ class Recorder:
         start = self.start
         turns = loop.turns if loop.interrupted is None else [*loop.turns, loop.interrupted]
         return Episode(
-            episode_id=self._id,
+            episode_id=start.episode_id,
             request=start.request,
             turns=tuple(turns),
             stop_reason=outcome.stop_reason,

@@ -1,0 +1,101 @@
+"""``LedgerWatch``: what the ledger of a store says, looked at from time to time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from agentkit.errors import StoreError
+from agentkit.evolution.lifecycle.ledger import Ledger
+from agentkit.library.store import EventStore
+
+logger = logging.getLogger(__name__)
+
+
+class LedgerWatch:
+    """Follows the events of a store. Any number of runs, loops and threads may share one.
+
+    Args:
+        store: Where the events are kept.
+        refresh_seconds: How old an answer may be; a kill switch works after this time at the
+            latest. 0 looks each time.
+        max_age_seconds: For how long the last answer counts while the store can not be read.
+        clock: Seconds of a clock that never goes backwards.
+
+    Attributes:
+        errors: How often the store could not be read; each was logged.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        *,
+        refresh_seconds: float = 5.0,
+        max_age_seconds: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._refresh_seconds = refresh_seconds
+        self._max_age_seconds = max_age_seconds
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._ledger: Ledger | None = None
+        self._read_at = 0.0
+        self._tried_at = 0.0
+        self.errors = 0
+
+    @property
+    def last(self) -> Ledger | None:
+        """What was read last, however old it is; None before the first time."""
+        return self._ledger
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether ``current`` answers without asking the store."""
+        return self._ledger is not None and (
+            self._clock() - max(self._read_at, self._tried_at) < self._refresh_seconds
+        )
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether what was read last may be acted on."""
+        return self._ledger is not None and (
+            self._clock() - self._read_at <= max(self._max_age_seconds, self._refresh_seconds)
+        )
+
+    async def current(self) -> Ledger:
+        """The ledger, at most ``refresh_seconds`` old unless the store can not be read.
+
+        Raises:
+            StoreError: The store could not be read, and never was.
+        """
+        known = self._ledger
+        if known is not None and self.is_fresh:
+            return known
+        return await asyncio.to_thread(self.read)
+
+    def read(self) -> Ledger:
+        """As ``current``, for callers in a thread.
+
+        Raises:
+            StoreError: The store could not be read, and never was.
+        """
+        with self._lock:
+            known = self._ledger
+            if known is not None and self.is_fresh:  # another thread was faster
+                return known
+            self._tried_at = self._clock()
+            try:
+                events = self._store.events(after=0 if known is None else known.sequence)
+                self._ledger = (known or Ledger()).after(events)
+            except StoreError:
+                self.errors += 1
+                if known is None:
+                    raise
+                logger.exception("the events can not be read; what was read last counts on")
+                return known
+            self._read_at = self._tried_at
+            return self._ledger

@@ -1,0 +1,268 @@
+"""A router gives a run its library and its labels; observers hear of it afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+
+import pytest
+
+from agentkit import Agent, Library, ToolDefinition
+from agentkit.agent.events import RunFinished
+from agentkit.agent.routing import Route
+from agentkit.errors import ModelConnectionError, RunError
+from agentkit.library.store import EpisodeFilter
+from agentkit.messages import UserMessage
+from agentkit.testing import ScriptedModel
+
+
+def library(text):
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    return Library([ToolDefinition.from_schema("look", text, schema)])
+
+
+class Fixed:
+    """Sends every run to one library, and remembers what it was asked."""
+
+    def __init__(self, library, **labels):
+        self.route_to, self.labels, self.asked = library, labels, []
+
+    async def route(self, asked):
+        self.asked.append(asked)
+        return Route(library=self.route_to, labels=self.labels)
+
+
+class Heard:
+    """Keeps the runs that it is told of."""
+
+    def __init__(self):
+        self.runs = []
+
+    def observe(self, run):
+        self.runs.append(run)
+
+
+class Broken:
+    """An observer with a fault."""
+
+    def observe(self, run):
+        raise ZeroDivisionError("no observer should do this")
+
+
+def words(request):
+    return request.tools[0].description.summary
+
+
+async def test_a_run_uses_the_library_that_it_is_routed_to():
+    """What the model reads, and the labels of the episode, come from the router."""
+    model = ScriptedModel(["a"])
+    router = Fixed(library("routed"), arm="candidate")
+    agent = Agent(model, library=library("own"), router=router)
+
+    result = await agent.run("hi", metadata={"who": "me"})
+
+    assert words(model.requests[0]) == "routed"
+    assert result.episode.metadata == {"who": "me", "arm": "candidate"}
+    assert router.asked[0].is_new
+    assert router.asked[0].library is agent.library
+
+
+async def test_a_run_without_a_session_is_routed_by_the_id_of_its_episode():
+    """So the decision can be worked out again from what is stored."""
+    router = Fixed(library("routed"))
+
+    result = await Agent(ScriptedModel(["a"]), router=router).run("hi")
+
+    assert router.asked[0].key == result.episode.episode_id
+
+
+async def test_a_session_is_routed_by_its_id_and_brings_its_labels(store):
+    """From the second run on the router sees what the conversation was labelled with."""
+    router = Fixed(library("routed"), arm="candidate")
+    agent = Agent(ScriptedModel(["a", "b"]), store=store, router=router)
+
+    await agent.run("one", session_id="s")
+    await agent.run("two", session_id="s")
+
+    assert [(asked.key, asked.is_new) for asked in router.asked] == [("s", True), ("s", False)]
+    assert router.asked[1].labels == {"arm": "candidate"}
+
+
+async def test_a_history_brings_its_labels_too():
+    """The result of the last run tells which arm it was; so do labels handed on by the caller."""
+    router = Fixed(library("routed"), arm="candidate")
+    agent = Agent(ScriptedModel(["a", "b", "c"]), router=router)
+
+    first = await agent.run("one")
+    await agent.run("two", history=first)
+    await agent.run("two", history=first.messages, metadata={"arm": "candidate", "who": "me"})
+
+    assert [asked.is_new for asked in router.asked] == [True, False, False]
+    assert [asked.labels.get("arm") for asked in router.asked] == [None, "candidate", "candidate"]
+
+
+async def test_labels_of_a_router_can_not_be_given_by_a_caller():
+    """Where a router decides, nobody else says that a run belongs to an experiment."""
+    router = Fixed(library("routed"))
+
+    result = await Agent(ScriptedModel(["a"]), router=router).run(
+        "hi", metadata={"experiment": "p", "arm": "candidate", "who": "me"}
+    )
+
+    assert result.episode.metadata == {"who": "me"}
+
+
+async def test_without_a_router_labels_are_the_callers():
+    """Whoever labels episodes by hand, as an offline comparison does, may go on doing so."""
+    result = await Agent(ScriptedModel(["a"])).run("hi", metadata={"arm": "candidate"})
+
+    assert result.episode.metadata == {"arm": "candidate"}
+
+
+async def test_streams_and_run_sync_are_routed_alike():
+    """Every way to run goes through the router."""
+    model = ScriptedModel(["a", "b"])
+    agent = Agent(model, router=Fixed(library("routed"), arm="control"))
+
+    events = [event async for event in agent.stream("hi")]
+    result = await asyncio.to_thread(agent.run_sync, "hi")
+
+    assert [words(request) for request in model.requests] == ["routed", "routed"]
+    assert events[-1].result.episode.metadata == {"arm": "control"}
+    assert result.episode.metadata == {"arm": "control"}
+
+
+async def test_a_resumed_run_is_routed_with_the_labels_it_waited_with(call):
+    """The waiting call is answered, and run, under the library that the router gives."""
+    model = ScriptedModel([[call("look", a=1)], "done"])
+    router = Fixed(library("routed"), arm="candidate")
+    agent = Agent(model, router=router)
+
+    waiting = await agent.run("hi")
+    result = await agent.resume(waiting, values={"look": 3})
+
+    assert not router.asked[1].is_new
+    assert router.asked[1].labels == {"arm": "candidate"}
+    assert router.asked[1].key == waiting.episode.episode_id
+    assert words(model.requests[1]) == "routed"
+    assert result.episode.metadata == {"arm": "candidate"}
+
+
+async def test_a_run_resumed_without_a_router_has_no_arm(call):
+    """It is not served by a candidate any more, so it must not count for one."""
+    router = Fixed(library("routed"), arm="candidate", experiment="p")
+    model = ScriptedModel([[call("look", a=1)], "done"])
+    waiting = await Agent(model, router=router).run("hi", metadata={"who": "me"})
+
+    result = await Agent(model, library=library("own")).resume(waiting, values={"look": 3})
+
+    assert result.episode.metadata == {"who": "me"}
+
+
+async def test_a_router_that_fails_ends_the_run_before_the_model_is_asked():
+    """Who can not say what is safe is not passed by."""
+
+    class Fails:
+        async def route(self, asked):
+            raise LookupError("no such state")
+
+    model = ScriptedModel(["a"])
+    with pytest.raises(LookupError):
+        await Agent(model, router=Fails()).run("hi")
+
+    assert model.requests == []
+
+
+async def test_observers_hear_of_the_run_once_it_is_kept(store):
+    """They get the result, the library, and the request as the model had it."""
+    kept = []
+
+    class Looks(Heard):
+        def observe(self, run):
+            super().observe(run)
+            kept.append(store.get(run.result.episode.episode_id))
+
+    heard = Looks()
+    model = ScriptedModel(["a"])
+    agent = Agent(model, library=library("own"), store=store, observers=[heard], instructions="Be.")
+
+    result = await agent.run("hi")
+
+    (run,) = heard.runs
+    assert run.result is result
+    assert run.library is agent.library
+    assert run.request == model.requests[0]
+    assert kept == [result.episode]
+    assert not run.ends_loop
+
+
+async def test_observers_hear_of_streams_after_their_last_event():
+    """The reader of the stream has the result first."""
+    heard = Heard()
+    agent = Agent(ScriptedModel(["a"]), observers=[heard])
+
+    async for event in agent.stream("hi"):
+        if isinstance(event, RunFinished):
+            last = event
+
+    assert [run.result for run in heard.runs] == [last.result]
+
+
+def test_observers_are_told_that_the_loop_ends():
+    """Whatever an observer would start on the loop of run_sync would be cancelled."""
+    heard = Heard()
+
+    Agent(ScriptedModel(["a"]), observers=[heard]).run_sync("hi")
+
+    assert heard.runs[0].ends_loop
+
+
+async def test_observers_hear_of_a_resumed_run_without_a_first_request(call):
+    """It began in the middle, so it can not be repeated from the start."""
+    heard = Heard()
+    model = ScriptedModel([[call("look", a=1)], "done"])
+    agent = Agent(model, library=library("own"), observers=[heard])
+
+    await agent.resume(await agent.run("hi"), values={"look": 3})
+
+    assert [run.request is None for run in heard.runs] == [False, True]
+
+
+async def test_failed_runs_are_not_told():
+    """There is no result to tell of."""
+    heard = Heard()
+    with pytest.raises(RunError):
+        await Agent(ScriptedModel([ModelConnectionError("gone")]), observers=[heard]).run("hi")
+
+    assert heard.runs == []
+
+
+async def test_an_observer_that_fails_is_seen_and_harms_nobody(caplog):
+    """The run is answered, the others are told, and the error is logged and counted."""
+    heard = Heard()
+    agent = Agent(ScriptedModel(["a"]), observers=[Broken(), heard])
+
+    with caplog.at_level(logging.ERROR, logger="agentkit"):
+        result = await agent.run("hi")
+
+    assert result.text == "a"
+    assert len(heard.runs) == 1
+    assert agent.observer_errors == 1
+    assert "Broken" in caplog.text
+    assert "no observer should do this" in caplog.text
+
+
+async def test_records_beside_a_conversation_are_no_part_of_it(store):
+    """A shadow run has the session's id, and the next run must not see what it proposed."""
+    model = ScriptedModel(["answer", "answer"])
+    agent = Agent(model, store=store)
+    first = await agent.run("one", session_id="s")
+    shadow = replace(first.episode, episode_id="f" * 24, request="nobody said this")
+    store.append(replace(shadow, metadata={"shadow_of": first.episode.episode_id}))
+
+    await agent.run("two", session_id="s")
+
+    said = [m.text for m in model.requests[1].messages if isinstance(m, UserMessage)]
+    assert said == ["one", "two"]
+    assert len(list(store.select(EpisodeFilter(session_id="s")))) == 3
