@@ -10,12 +10,13 @@ import asyncio
 import inspect
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentkit.agent.approval import Approver, as_approval
-from agentkit.agent.contracts import ContractChecker, is_transient
+from agentkit.agent.contracts import ContractChecker, calls_first, is_transient
+from agentkit.agent.earlier import DEFERRED_TEXT, WAITS_FOR_PERSON, successful_calls
 from agentkit.agent.events import Emit, ToolCallFinished, ToolCallStarted
 from agentkit.agent.failures import failure_of
 from agentkit.agent.limits import Limits
@@ -24,13 +25,15 @@ from agentkit.diagnosis.wording import describe_failure
 from agentkit.errors import DefinitionError, ToolFailed
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.linking import broken_links
-from agentkit.messages import FailureKind, JsonObject, ToolCall, ToolFailure, ToolResult
+from agentkit.messages import FailureKind, JsonObject, Message, ToolCall, ToolFailure, ToolResult
+from agentkit.tools import rules  # a door: they load when a tool has some
 from agentkit.tools.encoding import encode_result
 from agentkit.tools.threads import run_in_daemon_thread
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
 
-_DEFERRED_TEXT = "This call waits for an answer from outside; there is no result yet."
+if TYPE_CHECKING:
+    from agentkit.tools.rules.earlier import EarlierCall
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,8 +65,9 @@ class Executor:
         limits: Bounds of the run.
         approve: Asks a person; without it, calls that need approval are deferred.
         validators: Validators by tool name, shared between the runs of an agent.
-        contracts: Checks pre- and postconditions, if the agent wants that.
+        contracts: Checks learned rules, and pre- and postconditions if the agent wants that.
         emit: Receives events.
+        said: The conversation before the run.
         finished: Results of the current turn so far, in order of completion.
     """
 
@@ -75,9 +79,12 @@ class Executor:
     validators: dict[str, ArgumentValidator]
     emit: Emit
     contracts: ContractChecker = field(default_factory=ContractChecker)
+    said: Sequence[Message] = ()
     finished: list[ToolResult] = field(init=False, default_factory=list)
     _calls_left: int = field(init=False)
     _failures: Counter[str] = field(init=False, default_factory=Counter)
+    _successes: list[ToolResult] = field(init=False, default_factory=list)
+    _children_want: dict[str, Mapping[str, str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._calls_left = self.limits.max_calls
@@ -86,17 +93,21 @@ class Executor:
         """Run the calls of one turn and return their results in the order of the calls.
 
         Calls run side by side, except that those whose tools declare ``writes`` keep the model's
-        order among themselves.
+        order among themselves, and that a call waits for those that a learned rule wants before it.
         """
         self.finished.clear()
         if len(calls) == 1:  # the usual case needs no task
             return (await self._observed(calls[0]),)
-        previous: asyncio.Task[ToolResult] | None = None
+        written: asyncio.Task[ToolResult] | None = None
         tasks: list[asyncio.Task[ToolResult]] = []
         for call in calls:
             ordered = self._writes(call)
-            task = asyncio.create_task(self._after(previous if ordered else None, call))
-            previous = task if ordered else previous
+            wanted = self._wanted_before(call)
+            first = [task for task, one in zip(tasks, calls, strict=False) if one.name in wanted]
+            if ordered and written is not None:
+                first.append(written)
+            task = asyncio.create_task(self._after(first, call))
+            written = task if ordered else written
             tasks.append(task)
         try:
             return tuple(await asyncio.gather(*tasks))
@@ -110,9 +121,15 @@ class Executor:
         tool = self.offer.get(call.name)
         return tool is not None and tool.definition.signature.effects.writes is True
 
-    async def _after(self, previous: asyncio.Task[ToolResult] | None, call: ToolCall) -> ToolResult:
-        if previous is not None:
-            await asyncio.wait([previous])
+    def _wanted_before(self, call: ToolCall) -> frozenset[str]:
+        tool = self.offer.get(call.name)
+        if tool is None:
+            return frozenset()
+        return self.contracts.wanted_before(tool.definition) | self._wanted_by_children(tool).keys()
+
+    async def _after(self, first: Sequence[asyncio.Task[ToolResult]], call: ToolCall) -> ToolResult:
+        if first:
+            await asyncio.wait(first)
         return await self._observed(call)
 
     async def _observed(self, call: ToolCall) -> ToolResult:
@@ -121,6 +138,8 @@ class Executor:
         result = await self._run(call)
         result = replace(result, seconds=time.perf_counter() - started)
         self.finished.append(result)
+        if result.status == "ok":
+            self._successes.append(result)
         self.emit(ToolCallFinished(call=call, result=result))
         return result
 
@@ -154,16 +173,36 @@ class Executor:
             rule = f"At most {self.limits.max_calls} calls may be started."
             return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
         self._calls_left -= 1
-        broken = self.contracts.before(tool.definition, arguments)
+        broken = self.contracts.before(
+            tool.definition, arguments, self._earlier
+        ) or self._without_calls_of_children(tool)
         return None if broken is None else self._counted(call, tool, broken)
+
+    def _without_calls_of_children(self, tool: Tool) -> ToolFailure | None:
+        """A composite is no way around a rule of a child that wants another call first."""
+        wanted = self._wanted_by_children(tool)
+        if not wanted:
+            return None
+        called = {call.name for call in self._earlier()}
+        return next((calls_first(*item) for item in wanted.items() if item[0] not in called), None)
+
+    def _wanted_by_children(self, tool: Tool) -> Mapping[str, str]:
+        if not tool.definition.is_composite:
+            return {}
+        known = self._children_want.get(tool.name)
+        if known is None:
+            known = rules.wanted_before_children(tool.definition, self.library.tools)
+            self._children_want[tool.name] = known
+        return known
+
+    def _earlier(self) -> list[EarlierCall]:
+        return successful_calls(self.said, self._successes)
 
     async def _refusal(self, call: ToolCall, tool: Tool) -> ToolResult | None:
         """A denied or deferred result, or None when the call may run here and now."""
         if tool.needs_approval:
             if self.approve is None:
-                return _deferred(
-                    call, f"{tool.name} waits for a person's approval; it has not run."
-                )
+                return _deferred(call, WAITS_FOR_PERSON.format(name=tool.name))
             decision = self.approve(call, tool)
             approval = as_approval(await decision if inspect.isawaitable(decision) else decision)
             if not approval.approved:
@@ -177,7 +216,7 @@ class Executor:
         if broken:
             rule = " ".join(problem.message for problem in broken)
             return self._failed(call, tool, kind="tool_failed", rule=rule, retryable=False)
-        return _deferred(call, _DEFERRED_TEXT)
+        return _deferred(call, DEFERRED_TEXT)
 
     async def _attempts(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult:
         effects = tool.definition.signature.effects

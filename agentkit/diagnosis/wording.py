@@ -55,6 +55,16 @@ _BLAMED_WAY_OUT = (
 )
 """For an exception that complains about the arguments; see ``blamed_argument``."""
 
+_RULE_OPENING = "The call to {name} was not run, because it breaks a rule of the tool."
+_RULE_WAYS_OUT = {
+    **dict.fromkeys(
+        ("one_of", "between", "form", "requires", "condition"),
+        "Change the arguments as the rule says, and call it again.",
+    ),
+    "call_before": "Make the other call first and wait for its result, then call this again.",
+}
+"""By the kind of the learned rule (``agentkit.tools.rules``): the failure has it as its cause."""
+
 _FINAL_WAY_OUT = "Do not repeat this call; continue without it or tell the user."
 
 
@@ -76,7 +86,7 @@ def describe_failure(name: str, failure: ToolFailure) -> str:
         Nearest: get_weather.
         Use only the tools that are offered.
     """
-    lines = [f"{_OPENINGS[failure.kind].format(name=name)} {_sentence(failure.rule)}".strip()]
+    lines = [f"{_opening(failure).format(name=name)} {_sentence(failure.rule)}".strip()]
     if failure.schema_excerpt is not None:
         where = failure.path or "arguments"
         excerpt = json.dumps(failure.schema_excerpt, ensure_ascii=False, separators=(", ", ": "))
@@ -87,9 +97,34 @@ def describe_failure(name: str, failure: ToolFailure) -> str:
     return "\n".join(lines)
 
 
+def tells_failure(name: str, text: str) -> bool:
+    """Whether a text is what ``describe_failure`` writes about a call of a tool.
+
+    Example:
+        >>> failure = ToolFailure(kind="timeout", rule="It was stopped after 30 seconds.")
+        >>> tells_failure("search", describe_failure("search", failure))
+        True
+        >>> tells_failure("search", "3 results")
+        False
+    """
+    openings = (*_OPENINGS.values(), _RULE_OPENING)
+    return text.startswith(tuple(opening.format(name=name) for opening in openings))
+
+
+def breaks_learned_rule(failure: ToolFailure) -> bool:
+    """Whether a call was refused for a learned rule of its tool."""
+    return failure.kind == "contract_violated" and failure.cause in _RULE_WAYS_OUT
+
+
+def _opening(failure: ToolFailure) -> str:
+    return _RULE_OPENING if breaks_learned_rule(failure) else _OPENINGS[failure.kind]
+
+
 def _way_out(failure: ToolFailure) -> str:
     if not failure.retryable:
         return _FINAL_WAY_OUT
+    if breaks_learned_rule(failure):
+        return _RULE_WAYS_OUT[failure.cause or ""]
     is_blamed = failure.kind == "tool_error" and label_of_failure(failure) == "argument_mismatch"
     return _BLAMED_WAY_OUT if is_blamed else _WAYS_OUT[failure.kind]
 

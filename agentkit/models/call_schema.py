@@ -30,7 +30,8 @@ def call_schema(
 ) -> JsonObject:
     """The schema of one answer: ``{"calls": [{"name": ..., "arguments": {...}}]}``.
 
-    What is generated under it satisfies the tool's own schema as far as a grammar can say
+    What is generated under it satisfies the tool's own schema, and the rules that were learned
+    about the tool, as far as a grammar can say
     (``agentkit.models.grammar.schema`` tells how far). Keys come in a fixed order, the name
     before the arguments. A tool whose schema nothing satisfies takes its parameters all the same.
 
@@ -78,7 +79,7 @@ def answer_schema(schema: JsonObject, bounds: Bounds | None = None) -> JsonObjec
 
 
 def _call(tool: ToolDefinition, bounds: Bounds) -> JsonObject:
-    parameters = tool.signature.parameters
+    parameters = tool.parameters_schema  # with what was learned, where a grammar can say it
     arguments = grammar_schema({"type": "object", **parameters}, bounds)
     if arguments is None:
         arguments = _despite_contradiction(tool, bounds)

@@ -170,7 +170,7 @@ def _function(tool: ToolDefinition) -> JsonObject:
 
 
 def _card(tool: ToolDefinition) -> str:
-    parameters = tool.signature.properties
+    parameters = tool.parameters_schema.get("properties", {})
     required = tool.signature.required
     names = (
         f"{name}{'' if name in required else '?'}: {_type(schema)}"

@@ -21,6 +21,7 @@ from agentkit.tools.formats import FORMATS
 from agentkit.tools.patterns import pattern_holds
 from agentkit.tools.problem import ArgumentProblem, value_text
 from agentkit.tools.references import references, resolve_local
+from agentkit.tools.schema import attach_descriptions
 from agentkit.tools.sources.dialects import normalise_parameters
 from agentkit.tools.wording import BrokenRule, problems_of
 
@@ -121,7 +122,9 @@ class ArgumentValidator:
     def runnable(self, arguments: JsonObject) -> JsonObject | ArgumentProblem:
         """Arguments as they can be run, clear slips mended; else the first rule that they break.
 
-        ``"3"`` for an integer is clear enough: mending it saves a round trip to the model.
+        ``"3"`` for an integer is clear enough: mending it saves a round trip to the model. So is
+        ``"eur"`` where a learned rule lists ``"EUR"``; whether the call keeps to the learned rules
+        is another question (``agentkit.tools.rules.RuleChecker``).
 
         Args:
             arguments: The arguments of a call.
@@ -130,17 +133,26 @@ class ArgumentValidator:
             DefinitionError: The schema is broken.
         """
         problems = self.check(arguments)
-        if not problems:
-            return arguments
-        mended: JsonObject = coerce(arguments, self._definition.signature.parameters)
-        is_mended = mended is not arguments and not self.check(mended)
-        return mended if is_mended else problems[0]
+        if problems:
+            mended: JsonObject = coerce(arguments, self._definition.signature.parameters)
+            if mended is arguments or self.check(mended):
+                return problems[0]
+            arguments = mended
+        return self._as_offered(arguments) if self._definition.specification.rules else arguments
+
+    def _as_offered(self, arguments: JsonObject) -> JsonObject:
+        """The same slips mended where only learned rules say what is meant."""
+        offered = self._definition.parameters_schema
+        mended: JsonObject = coerce(arguments, offered, fill="none")
+        return arguments if mended is arguments or self.check(mended) else mended
 
     def _problems(self, arguments: JsonObject) -> Iterator[ArgumentProblem]:
         from referencing.exceptions import Unresolvable
 
         if self._validator is None:
-            self._validator = _build(self._definition.parameters_schema)
+            signature, words = self._definition.signature, self._definition.description
+            contract = attach_descriptions(signature.parameters, words.parameters)
+            self._validator = _build(contract)
         found: Iterator[ValidationError] = self._validator.iter_errors(arguments)
         try:
             for error in islice(found, _MAX_PROBLEMS):

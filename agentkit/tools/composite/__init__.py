@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from agentkit.tools.composite.expr import Expr
     from agentkit.tools.composite.expressions import Expression
     from agentkit.tools.composite.interpreter import Composite, TracedCall
-    from agentkit.tools.composite.limits import CONTRACT_LIMITS, READING_LIMITS, CompositeLimits
+    from agentkit.tools.composite.limits import READING_LIMITS, CompositeLimits
     from agentkit.tools.composite.parser import ParsedSource, parse, parse_expression
     from agentkit.tools.composite.paths import shortest_path
     from agentkit.tools.composite.problems import RUN_CODES
     from agentkit.tools.composite.source import compose
 
 __all__ = [
-    "CONTRACT_LIMITS",
     "READING_LIMITS",
     "RUN_CODES",
     "Composite",
@@ -52,7 +51,6 @@ __all__ = [
 __getattr__ = lazy_door(
     __name__,
     {
-        "CONTRACT_LIMITS": "agentkit.tools.composite.limits",
         "READING_LIMITS": "agentkit.tools.composite.limits",
         "RUN_CODES": "agentkit.tools.composite.problems",
         "Composite": "agentkit.tools.composite.interpreter",

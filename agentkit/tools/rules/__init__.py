@@ -19,6 +19,7 @@ from agentkit._lazy import lazy_door
 if TYPE_CHECKING:
     from agentkit.tools.rules.codec import rule_from_json, rule_to_json
     from agentkit.tools.rules.earlier import EarlierCall
+    from agentkit.tools.rules.inherited import wanted_before_children
     from agentkit.tools.rules.narrowing import narrowed_schema, why_unstated
     from agentkit.tools.rules.problems import RuleProblem, rule_problems
     from agentkit.tools.rules.records import (
@@ -53,6 +54,7 @@ __all__ = [
     "rule_problems",
     "rule_sentence",
     "rule_to_json",
+    "wanted_before_children",
     "why_unstated",
 ]
 
@@ -67,6 +69,7 @@ __getattr__ = lazy_door(
         "rule_problems": "agentkit.tools.rules.problems",
         "rule_sentence": "agentkit.tools.rules.sentences",
         "rule_to_json": "agentkit.tools.rules.codec",
+        "wanted_before_children": "agentkit.tools.rules.inherited",
         "why_unstated": "agentkit.tools.rules.narrowing",
         **dict.fromkeys(
             (

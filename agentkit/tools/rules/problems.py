@@ -13,10 +13,10 @@ from typing import Any, Literal, get_args
 
 from agentkit.errors import CompositeError
 from agentkit.messages import JsonObject
-from agentkit.tools import composite
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.fit import fits, same_json
 from agentkit.tools.problem import value_text
+from agentkit.tools.rules import language
 from agentkit.tools.rules.contradictions import contradiction, possible_types
 from agentkit.tools.rules.holding import holds
 from agentkit.tools.rules.patterns import why_unsafe
@@ -315,7 +315,7 @@ def _condition(rule: Condition, definition: ToolDefinition) -> Iterator[RuleProb
     if not rule.words.strip():
         yield _wordless(f"the condition `{rule.expression[:80]}`")
     try:
-        expression = composite.Expression.parse(
+        expression = language.Expression.parse(
             rule.expression, tuple(definition.signature.properties)
         )
     except CompositeError as error:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentkit.errors import CompositeError, CompositeRunError, UsageError
 from agentkit.messages import JsonObject, ToolFailure
-from agentkit.tools import composite  # a door: conditions load the language when there are some
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.problem import path_text, value_text
+from agentkit.tools.rules import language  # a door: a condition loads it
 from agentkit.tools.rules.earlier import EarlierCall, missing_call
 from agentkit.tools.rules.holding import holds, nearest_allowed
 from agentkit.tools.rules.places import Steps, places, values_at
@@ -43,6 +43,10 @@ class RuleChecker:
     Args:
         definition: The tool.
 
+    Attributes:
+        definition: The tool.
+        wanted_before: The tools that must be called before it.
+
     Example:
         >>> from agentkit.tools.definition import Signature, Specification
         >>> from agentkit.tools.rules import OneOf
@@ -62,6 +66,9 @@ class RuleChecker:
         self.definition = definition
         checks = map(self._check_of, definition.specification.rules)
         self._checks = [check for check in checks if check is not None]
+        self.wanted_before = frozenset(
+            rule.tool for rule in definition.specification.rules if isinstance(rule, CallBefore)
+        )
 
     def refusal(
         self, arguments: JsonObject, earlier: Sequence[EarlierCall] | None = None
@@ -117,7 +124,7 @@ class RuleChecker:
 
     def _parsed(self, rule: Condition) -> Expression | None:
         try:
-            return composite.Expression.parse(rule.expression, self._names)
+            return language.Expression.parse(rule.expression, self._names)
         except CompositeError:
             return None
 
@@ -129,7 +136,7 @@ class RuleChecker:
         self, rule: Condition, expression: Expression, arguments: JsonObject, _earlier: object
     ) -> ToolFailure | None:
         try:
-            if expression.evaluate(arguments, limits=composite.CONTRACT_LIMITS):
+            if expression.evaluate(arguments, limits=language.CONTRACT_LIMITS):
                 return None
         except (CompositeRunError, UsageError):  # a parameter is not given, or is no number
             return None

@@ -4,7 +4,8 @@ A child's arguments are JSON data that the program holds; its result becomes suc
 touches the world (it declares to read, write, destroy, or talk to other systems) is protected from
 arguments that break its schema; one that declares nothing of the kind runs in this process on
 values, fails by itself on wrong ones, and is called without a check. Runs that check contracts
-check everything.
+check everything. Learned rules of a child are checked in every run, as they are when a model calls
+it (``call_before`` is not: a program knows nothing of the conversation, see ``tools.rules``).
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from time import monotonic
 from types import CoroutineType
 from typing import Any, NoReturn, Protocol
 
-from agentkit.errors import DefinitionError, ToolSignal
+from agentkit.errors import ContractViolation, DefinitionError, ToolSignal
 from agentkit.messages import JsonObject
+from agentkit.tools import rules  # a door: they load when a child has some
 from agentkit.tools.composite import ir
 from agentkit.tools.composite.contracts import Conditions
 from agentkit.tools.composite.interpreter.failures import (
@@ -96,11 +98,19 @@ class Child:
         self.function: Callable[..., Any] = tool.function or tool  # which says that it has none
         self._validator = ArgumentValidator(tool.definition)
         self._conditions = Conditions(tool.definition)
+        has_rules = bool(tool.definition.specification.rules)
+        self._rules = rules.RuleChecker(tool.definition) if has_rules else None
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether something was learned about how it is called."""
+        return self._rules is not None
 
     def lower(self, node: ir.Call, arguments: Sequence[Evaluate]) -> Evaluate:
         """A closure that calls the child and gives its result."""
         gather = gathering([argument.name for argument in node.arguments], arguments)
-        if self.composite is None and not self.always_validated and not self.tool.converts:
+        is_plain = self.composite is None and not self.always_validated and not self.has_rules
+        if is_plain and not self.tool.converts:
             return self._plain_call(node, gather)
         invoke = self._invocation(node)
 
@@ -138,14 +148,19 @@ class Child:
 
     def _invocation(self, node: ir.Call) -> Invoke:
         function, composite, convert = self.function, self.composite, self.tool.convert
+        has_rules = self.has_rules
 
         def enter(frame: Frame, arguments: JsonObject, place: Place) -> Any:
             assert composite is not None
+            if has_rules:
+                self.check_rules(frame, node, arguments)
             return composite.enter(arguments, frame[METER], frame[ACTIVATION], place)
 
         def call(frame: Frame, arguments: JsonObject, _place: Place) -> Any:
             if self.always_validated:
                 self.validate(frame, node, arguments)
+            if has_rules:
+                self.check_rules(frame, node, arguments)
             arguments = converted(frame, node, convert, arguments)
             try:
                 result = function(**arguments)
@@ -164,6 +179,20 @@ class Child:
             raise run_error(path, node, "invalid_arguments", str(error)) from error
         if problems:
             raise run_error(path, node, "invalid_arguments", problems[0].rule)
+
+    def check_rules(self, frame: Frame, node: ir.Call, arguments: JsonObject) -> None:
+        """Refuse arguments that break a learned rule, in the words that a model would read."""
+        failure = None if self._rules is None else self._rules.refusal(arguments)
+        if failure is not None:
+            path = child_path(frame, node)
+            raise ContractViolation(
+                f"{' → '.join(path)}: {failure.rule}",
+                code="precondition",
+                tool_name=self.tool.name,
+                condition=failure.rule,
+                values=dict(arguments),
+                path=path,
+            )
 
     def _watched(self, frame: Frame, node: ir.Call, arguments: JsonObject, invoke: Invoke) -> Any:
         watch = Watch(self, frame, node, arguments)

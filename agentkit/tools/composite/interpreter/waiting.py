@@ -52,6 +52,8 @@ async def _answer(
     child: Child, frame: Frame, node: ir.Call, arguments: JsonObject, place: Place
 ) -> Any:
     """What the child returns; a permit is held only while a function runs, never while waiting."""
+    if child.has_rules:
+        child.check_rules(frame, node, arguments)
     if child.composite is not None:
         inside = child.composite.enter_async(arguments, frame[METER], frame[ACTIVATION], place)
         return await _in_time(inside, child, frame, node)
