@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from agentkit.errors import DefinitionError
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall, ToolFailure
 from agentkit.metrics.remembering import remembered
+from agentkit.tools import rules  # a door: they load when a tool has some
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
+
+if TYPE_CHECKING:
+    from agentkit.tools.rules.refusal import RuleChecker
 
 
 class CallChecker:
@@ -34,7 +40,10 @@ class CallChecker:
             checked = _validator(tool.definition).runnable(call.arguments)
         except DefinitionError as error:  # the schema is broken, not the call
             return ToolFailure(kind="tool_error", rule=str(error), retryable=False)
-        return checked.failure() if isinstance(checked, ArgumentProblem) else None
+        if isinstance(checked, ArgumentProblem):
+            return checked.failure()
+        checker = _rules(tool.definition) if tool.definition.specification.rules else None
+        return None if checker is None else checker.refusal(checked)
 
     def _unknown(self, name: str) -> ToolFailure:
         nearest = self._library.nearest(name)
@@ -44,3 +53,8 @@ class CallChecker:
 @remembered(most=512)  # making one ready costs more than to check a call, and episodes are many
 def _validator(definition: ToolDefinition) -> ArgumentValidator:
     return ArgumentValidator(definition)
+
+
+@remembered(most=512)
+def _rules(definition: ToolDefinition) -> RuleChecker:
+    return rules.RuleChecker(definition)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentkit.diagnosis.call_checker import CallChecker
-from agentkit.diagnosis.labels import blamed_argument, label_of_failure
+from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule, label_of_failure
 from agentkit.diagnosis.unread_calls import unread_call
 from agentkit.episodes import Attribution, Episode, Evidence, EvidenceKind, FailureLabel, Turn
 from agentkit.library.library import Library
@@ -16,6 +16,10 @@ from agentkit.messages import FailureKind, ToolCall, ToolFailure, ToolResult
 _EVIDENCE_OF_FAILURE: Mapping[FailureKind, EvidenceKind] = {
     "malformed_arguments": "malformed_arguments",
     "unknown_tool": "wrong_tool",
+}
+_EVIDENCE_OF_RULE: Mapping[str | None, EvidenceKind] = {
+    "requires": "missing_argument",
+    "call_before": "call_failed",
 }
 _EVIDENCE_OF_KEYWORD: Mapping[str | None, EvidenceKind] = {
     "required": "missing_argument",
@@ -209,4 +213,6 @@ def _of_failure(step: Step, failure: ToolFailure) -> Finding | None:
 def _evidence_kind(failure: ToolFailure) -> EvidenceKind:
     if failure.kind == "invalid_arguments":
         return _EVIDENCE_OF_KEYWORD.get(failure.cause, "wrong_value")
+    if breaks_learned_rule(failure):
+        return _EVIDENCE_OF_RULE.get(failure.cause, "wrong_value")
     return _EVIDENCE_OF_FAILURE.get(failure.kind, "call_failed")

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from agentkit.diagnosis.findings import Finding
+from agentkit.diagnosis.labels import breaks_learned_rule
 from agentkit.episodes import EvidenceKind, FailureLabel
 from agentkit.library.library import Library
 from agentkit.messages import FailureKind, ToolCall
@@ -41,6 +42,12 @@ _BY_FAILURE: Mapping[FailureKind, str] = {
         "values it takes, and which tool finds them."
     ),
 }
+
+_BY_RULE = (
+    "Keep {argument} of {tool} to what its description says of it; the refusal names the rule and "
+    "what is allowed."
+)
+"""For a call that a learned rule of the tool refused: the rule is in the description already."""
 
 _BROKEN_OFF = (
     "The call of {tool} ends in the middle: the answer ran into its limit. Leave out what is "
@@ -117,6 +124,8 @@ def _template(finding: Finding) -> str:
     if finding.call is not None and _breaks_off(finding.call.malformed):
         return _BROKEN_OFF
     if finding.label in {"invalid_tool_call", "argument_mismatch"} and finding.call is not None:
+        if finding.failure is not None and breaks_learned_rule(finding.failure):
+            return _BY_RULE
         if finding.failure is not None and finding.failure.kind in _BY_FAILURE:
             return _BY_FAILURE[finding.failure.kind]
         if finding.evidence.kind in _BY_EVIDENCE:

@@ -84,6 +84,7 @@ LABEL_OF_EVIDENCE: Mapping[EvidenceKind, FailureLabel] = MappingProxyType(
 )
 """What a finding of a verifier stands for, where nothing else about the episode decides."""
 
+_KINDS_OF_RULES = frozenset({"one_of", "between", "form", "requires", "condition", "call_before"})
 _RANK = {label: rank for rank, label in enumerate(PRECEDENCE)}
 _SHORTEST_QUOTE = 3  # shorter values turn up in a sentence by chance
 
@@ -164,6 +165,11 @@ def label_of_failure(
     if failure.kind == "tool_error" and blamed_argument(failure, arguments) is not None:
         return "argument_mismatch"
     return LABEL_OF_FAILURE[failure.kind]
+
+
+def breaks_learned_rule(failure: ToolFailure) -> bool:
+    """Whether a call was refused for a learned rule of its tool (``agentkit.tools.rules``)."""
+    return failure.kind == "contract_violated" and failure.cause in _KINDS_OF_RULES
 
 
 def blamed_argument(failure: ToolFailure, arguments: JsonObject) -> str | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 
-from agentkit.diagnosis.labels import label_of_failure
+from agentkit.diagnosis.labels import breaks_learned_rule, label_of_failure
 from agentkit.messages import FailureKind, ToolFailure
 
 _OPENINGS: dict[FailureKind, str] = {
@@ -109,11 +109,6 @@ def tells_failure(name: str, text: str) -> bool:
     """
     openings = (*_OPENINGS.values(), _RULE_OPENING)
     return text.startswith(tuple(opening.format(name=name) for opening in openings))
-
-
-def breaks_learned_rule(failure: ToolFailure) -> bool:
-    """Whether a call was refused for a learned rule of its tool."""
-    return failure.kind == "contract_violated" and failure.cause in _RULE_WAYS_OUT
 
 
 def _opening(failure: ToolFailure) -> str:
