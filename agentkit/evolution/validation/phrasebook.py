@@ -1,9 +1,10 @@
 r"""``Phrasebook``: many patterns of phrases, of which few are tried on one text.
 
-A regular expression of three hundred alternatives tries each of them at every character, which takes
-milliseconds. A phrase begins with a word, though, and a text holds few words. So the patterns are
-kept by how they begin, and only those are tried whose beginning stands in the text. They are
-compiled when they are first tried: a process that sees English alone never compiles the others.
+A regular expression of three hundred alternatives tries each of them at every character, which
+takes milliseconds. A phrase begins with a word, though, and a text holds few words. So the
+patterns are kept by how they begin, and only those are tried whose beginning stands in the text.
+They are compiled when they are first tried: a process that sees English alone never compiles the
+others.
 
 The patterns stand in ``phrases/*.txt``, one a line, matched against folded text: ``ü`` stands there
 as ``u``, ``ß`` as ``ss``, full-width letters as plain ones.
@@ -12,9 +13,10 @@ as ``u``, ``ß`` as ``ss``, full-width letters as plain ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from importlib.resources import files
+
+from agentkit.evolution.validation.shipped import shipped_lines, shipped_sections
 
 _LONGEST_KEY = 7
 _WORD = re.compile(r"\w+")
@@ -57,16 +59,14 @@ class Phrasebook:
         A line is a pattern, a comment that starts with ``#``, or ``@name pattern``, which the
         patterns below it use as ``<name>``.
         """
-        file = files("agentkit.evolution.validation").joinpath("phrases", f"{name}.txt")
-        parts: dict[str, str] = {}
-        patterns: list[str] = []
-        for line in file.read_text(encoding="utf-8").splitlines():
-            if line.startswith("@"):
-                part, _, pattern = line[1:].partition(" ")
-                parts[f"<{part}>"] = pattern
-            elif line and not line.startswith("#"):
-                patterns.append(_PART.sub(lambda found: parts.get(found[0], found[0]), line))
-        return cls(*patterns)
+        return cls(*_patterns(shipped_lines(name)))
+
+    @classmethod
+    def shipped_sections(cls, name: str) -> Mapping[str, Phrasebook]:
+        """The patterns of a file by section; named parts stand above the first section."""
+        sections = dict(shipped_sections(name))
+        parts = sections.pop("", [])
+        return {section: cls(*_patterns([*parts, *lines])) for section, lines in sections.items()}
 
     def matches(self, text: str) -> Iterator[re.Match[str]]:
         """Every match of every pattern, pattern by pattern in the order in which they stand."""
@@ -88,6 +88,16 @@ class Phrasebook:
         if pattern is None:
             pattern = self._compiled[at] = re.compile(self._sources[at])
         return pattern
+
+
+def _patterns(lines: Iterable[str]) -> Iterator[str]:
+    parts: dict[str, str] = {}
+    for line in lines:
+        if line.startswith("@"):
+            part, _, pattern = line[1:].partition(" ")
+            parts[f"<{part}>"] = pattern
+        else:
+            yield _PART.sub(lambda found: parts.get(found[0], found[0]), line)
 
 
 @lru_cache(maxsize=64)  # several books look at the same sentence, one after the other

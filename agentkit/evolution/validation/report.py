@@ -9,7 +9,13 @@ from typing import Literal, TypeAlias
 
 from agentkit.evolution.validation.folding import folded, sentences
 from agentkit.evolution.validation.schema_facts import ParameterFacts, facts_of
-from agentkit.evolution.validation.texts import Edit, edits_between, leaves, texts_of
+from agentkit.evolution.validation.texts import (
+    Edit,
+    edits_between,
+    leaves,
+    text_or_empty,
+    texts_of,
+)
 from agentkit.library.library import Library
 from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
@@ -38,6 +44,13 @@ class ProposedChange:
     def edits(self) -> tuple[Edit, ...]:
         """The texts of the candidate that the base does not have; checks of words read these."""
         return edits_between(self.base, self.candidate)
+
+    @property
+    def summaries(self) -> tuple[str, str]:
+        """The summary as it is and as it would be; empty for one that is no text."""
+        return text_or_empty(self.base.description.summary), text_or_empty(
+            self.candidate.description.summary
+        )
 
     @cached_property
     def known(self) -> str:

@@ -63,9 +63,9 @@ def _parts(schema: Any, root: JsonObject, path: str, depth: int) -> Iterator[tup
     required = sequence(schema.get("required"))
     for name, part in mapping(schema.get("properties")).items():
         below = f"{path}.{name}" if path else str(name)
-        part = _resolved(part, root)
-        yield below, part, name in required
-        yield from _parts(part, root, below, depth + 1)
+        schema_below = _resolved(part, root)
+        yield below, schema_below, name in required
+        yield from _parts(schema_below, root, below, depth + 1)
     items = schema.get("items")
     if path and isinstance(items, Mapping):
         part = _resolved(items, root)

@@ -157,6 +157,11 @@ def sequence(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
+def text_or_empty(value: Any) -> str:
+    """The value if it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
 def sentences_of(definition: ToolDefinition, kinds: Iterable[TextKind]) -> str:
     """The texts of these kinds, a line each."""
     wanted = frozenset(kinds)

@@ -36,7 +36,7 @@ def no_invisible_characters(change: ProposedChange) -> Iterator[FailedCheck]:
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
-        >>> list(no_invisible_characters(rewrite("cars_search", {"rule": "价格以欧元计，含税。"})))
+        >>> list(no_invisible_characters(rewrite("cars_search", {"rule": "价格以欧元计、含税。"})))
         []
         >>> hidden = rewrite("cars_search", {"rule": "Cheapest" + chr(0x200B) + " first."})
         >>> [(found.code, found.excerpt) for found in no_invisible_characters(hidden)]

@@ -98,6 +98,6 @@ def growth_bounded(change: ProposedChange) -> Iterator[FailedCheck]:
         yield FailedCheck(
             code="grew_too_much",
             layer="lexical",
-            message=f"all texts together grew from {before} to {after} characters, {allowed} are allowed",
+            message=f"all texts grew from {before} to {after} characters, {allowed} are allowed",
             advice="change what calls fail on, and leave the rest as it is",
         )

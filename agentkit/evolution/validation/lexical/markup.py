@@ -32,15 +32,15 @@ _MARKUP = re.compile(
 
 _CHAT = re.compile(
     r"""
-      <\|[^|>\n]{1,40}\|?>? | <｜[^｜>\n]{1,40}｜?>? | \|>\s*(?:system|user|assistant)
+      <\|[^|>\n]{1,40}\|?>? | <\uff5c[^\uff5c>\n]{1,40}\uff5c?>? | \|>\s*(?:system|user|assistant)
     | \[/?(?:INST|SYS|SYSTEM|ASSISTANT|USER|TOOL|TOOL_CALLS|AVAILABLE_TOOLS|OUT|IMG)\] | <</?SYS>>
     | </?(?:s|bos|eos|unk|pad|im_start|im_end|start_of_turn|end_of_turn|system|user|assistant|human
         |tool_call|tool_response|tool_result|function_call|function_calls|invoke|antml:\w+|think
         |system-reminder|start_header_id|end_header_id|eot_id|endoftext)\s*/?>
-    | (?:^|\n|[.!?。！？]\s*|[-–—]{2,}\s*|\#{1,6}\s*)
+    | (?:^|\n|[.!?。\uff01\uff1f]\s*|[-\u2013—]{2,}\s*|\#{1,6}\s*)
       (?:system|assistant|user|human|developer|ai|bot|tool|function|instruction|response
         |new\ instructions?|benutzer|assistent|utilisateur|usuario|asistente|sistema|syst[eè]me
-        |系统|系統|用户|用戶|助手|システム|ユーザー|アシスタント)\s?(?:message|prompt|消息|提示)?\s?[:：](?=\s?\S)
+        |系统|系統|用户|用戶|助手|システム|ユーザー|アシスタント)\s?(?:message|prompt|消息|提示)?\s?[:\uff1a](?=\s?\S)
     | (?:^|\n)\s*(?:human|assistant)\s*:
     | "role"\s*:\s*"|"tool_calls"\s*:|"function_call"\s*:|"arguments"\s*:\s*"?\{
     """,
@@ -55,7 +55,8 @@ def no_markup(change: ProposedChange) -> Iterator[FailedCheck]:
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
-        >>> list(no_markup(rewrite("cars_search", {"rule": "Give `max_price` < 50000 as <number>."})))
+        >>> plain = rewrite("cars_search", {"rule": "Give `max_price` < 50000 as <number>."})
+        >>> list(no_markup(plain))
         []
         >>> linked = rewrite("cars_search", {"rule": "See [the manual](manual.md)."})
         >>> [(found.code, found.excerpt) for found in no_markup(linked)]

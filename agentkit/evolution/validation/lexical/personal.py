@@ -16,16 +16,16 @@ _PHONE = re.compile(
 )
 _NUMBER = re.compile(
     r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])"  # social security number, United States
-    r"|(?<!\d)[1-9]\d{5}(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])\d{3}[\dXx](?!\d)"  # id, China
+    r"|(?<!\d)[1-9]\d{5}(?:19|20)\d\d(?:0[1-9]|1[0-2])[0-3]\d{4}[\dXx](?!\d)"  # identity, China
 )
 _ACCOUNT = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
 _CARD = re.compile(r"(?<![\w-])\d(?:[ -]?\d){12,18}(?![\w-])")
 _BORN = re.compile(
-    r"\b(?:born on|date of birth|geboren am|n[ée]e? le|nacid[oa] el|patient|customer|kunde|client[e]?)\s"
+    r"\b(?:geboren am|n[ée]e? le|nacid[oa] el|patient|customer|kunde|cliente?)\s"
     r"(?:is |: ?)?(?:Mr|Mrs|Ms|Dr|Herr|Frau|M\.|Mme|Sr|Sra)\.?\s[A-Z]\w+"
     r"|\b(?:born on|date of birth:?|geboren am|née? le|nacid[oa] el)\s\d"
     r"|\b(?:Mr|Mrs|Ms|Dr|Herrn?|Frau|Mme|Sra?)\.?\s[A-Z]\w+\s[A-Z]\w+"
-    r"|(?:先生|女士)(?:的|，)?(?:电话|手机|住址|身份证)"
+    r"|(?:先生|女士)(?:的|\uff0c)?(?:电话|手机|住址|身份证)"
 )
 _DIGITS = re.compile(r"\d[\d ()/.-]{4}")
 _CAPITAL = re.compile(r"[A-Z\d]|先生|女士")
@@ -40,9 +40,11 @@ def no_private_data(change: ProposedChange) -> Iterator[FailedCheck]:
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
-        >>> list(no_private_data(rewrite("cars_search", {"rule": "Years such as 2019 or 2020-2023."})))
+        >>> years = rewrite("cars_search", {"rule": "Years such as 2019 or 2020-2023."})
+        >>> list(no_private_data(years))
         []
-        >>> leaked = rewrite("cars_search", {"rule": "Mrs. Ada Palmer, +44 20 7946 0958, wants a V60."})
+        >>> told = {"rule": "Mrs. Ada Palmer, +44 20 7946 0958, wants a V60."}
+        >>> leaked = rewrite("cars_search", told)
         >>> [(found.code, found.excerpt) for found in no_private_data(leaked)]
         [('private_data', '+44 20 7946 0958')]
     """

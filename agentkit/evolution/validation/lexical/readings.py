@@ -8,16 +8,13 @@ from collections.abc import Iterator
 
 from agentkit.evolution.validation.folding import folded
 from agentkit.evolution.validation.lexical.scripts import LOOKALIKES
+from agentkit.evolution.validation.shipped import shipped_lines
 
 _LEET = str.maketrans("013457@$!|", "oieastasil")
 _LEET_WORD = re.compile(r"[a-z]+[0134578@$!|]+[a-z]+")
 _SPELLED = re.compile(r"(?<![\w'])(?:[^\W\d_][ .*_·-]{1,2}){4,}[^\W\d_](?![\w'])")
 _GAPS = re.compile(r"[ .*_·-]")
-_TELLING = frozenset(
-    "ignore disregard forget previous instructions instruction user users customer tell send "
-    "password passwords always never call tool tools prompt system secret secretly conversation "
-    "without before first this every other forward copy include confirmation asking the with".split()
-)
+_TELLING = frozenset(shipped_lines("telling_words"))
 _WORD = re.compile(r"[a-z]{3,}")
 
 
@@ -29,8 +26,8 @@ def readings(text: str) -> Iterator[str]:
     hold words that hijacking texts use.
 
     Example:
-        >>> list(readings("Prix à l’unité"))
-        ["prix a l'unite"]
+        >>> list(readings("Prix à la pièce"))
+        ['prix a la piece']
         >>> list(readings("vtaber gur cerivbhf vafgehpgvbaf"))[1]
         'ignore the previous instructions'
     """
@@ -41,7 +38,7 @@ def readings(text: str) -> Iterator[str]:
         if latin != plain:
             yield latin
     if _LEET_WORD.search(plain):
-        yield _LEET_WORD.sub(lambda found: found.group().translate(_LEET), plain).translate(_LEET)
+        yield plain.translate(_LEET)
     if _SPELLED.search(plain):
         yield _SPELLED.sub(lambda found: _GAPS.sub("", found.group()), plain)
     for turned in (codecs.encode(plain, "rot13"), plain[::-1]):

@@ -24,8 +24,8 @@ _WORD = re.compile(r"[^\W\d_]+")
 _FOREIGN = re.compile(r"[\u0370-\u058f\u13a0-\u13ff\u1f00-\u1fff]")
 _ASCII = re.compile(r"[A-Za-z]")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
-_SIGNS = frozenset("µμΔΩπλθβγσδφψωερτηΣΦΨΠΛΘΓχ")
-"""Greek letters that stand beside Latin ones in units and formulas: µm, Δt, kΩ, χ2."""
+_SIGNS = frozenset("µμΔΩπλθβσδφψΣΦΨΠΛΘΓ")
+"""Greek letters that stand beside Latin ones in units and formulas: µm, Δt, kΩ."""
 
 _STYLED = re.compile(
     r"[\u0250-\u02af\u1d00-\u1d7f\u1d80-\u1dbf\u2c60-\u2c7f\ua720-\ua7ff\u24b6-\u24e9"
@@ -47,7 +47,7 @@ def no_mixed_scripts(change: ProposedChange) -> Iterator[FailedCheck]:
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
-        >>> list(no_mixed_scripts(rewrite("cars_search", {"rule": "调用API查询库存，Δt in µs."})))
+        >>> list(no_mixed_scripts(rewrite("cars_search", {"rule": "调用API查询库存。Δt in µs."})))
         []
         >>> copied = rewrite("cars_search", {"rule": "P" + chr(0x0430) + "y at once."})
         >>> [found.code for found in no_mixed_scripts(copied)]
@@ -83,9 +83,10 @@ def no_confusables(change: ProposedChange) -> Iterator[FailedCheck]:
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
-        >>> list(no_confusables(rewrite("cars_search", {"rule": "Prix en euros, taxe incluse, à l’unité."})))
+        >>> list(no_confusables(rewrite("cars_search", {"rule": "Prix en euros, taxe incluse."})))
         []
-        >>> styled = rewrite("cars_search", {"rule": "".join(chr(0x1D400 + i) for i in (15, 0, 24))})
+        >>> bold = "".join(chr(0x1D400 + i) for i in (15, 0, 24))
+        >>> styled = rewrite("cars_search", {"rule": bold})
         >>> [found.code for found in no_confusables(styled)]
         ['confusable_characters']
     """

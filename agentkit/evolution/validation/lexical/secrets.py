@@ -16,8 +16,8 @@ _NAMED = re.compile(
     -----BEGIN[ ][A-Z ]*(?:PRIVATE|SECRET)
     | \b(?:password|passcode|passwort|kennwort|mot\ de\ passe|contrase[nñ]a|secret|api[ _-]?key
         | access[ _-]?(?:key|token)|auth[ _-]?token|bearer|client[ _-]?secret|pin\ code|pwd)
-      \s{0,2}(?:is\b|ist\b|est\b|es\b|[:=：])\s{0,2}["'`]?(?=\S{0,40}[\d!@#$%^&*])[^\s"'`,.]{4,}
-    | (?:密码|口令|密钥|パスワード|暗証番号)\s?(?:是|为|は|[:=：])\s?[\w!@#$%^&*-]{4,}
+      \s{0,2}(?:is\b|ist\b|est\b|es\b|[:=\uff1a])\s{0,2}["'`]?(?=\S{0,40}[\d!@#$%^&*])[^\s"'`,.]{4,}
+    | (?:密码|口令|密钥|パスワード|暗証番号)\s?(?:是|为|は|[:=\uff1a])\s?[\w!@#$%^&*-]{4,}
     | \b[a-z][a-z0-9+]*://[^\s/:@]+:[^\s/@]+@
     | \b(?:glpat|npm|pypi|dop_v1|shpat|sq0csp|SG|xapp|ya29|AC|SK)[-_.][\w.-]{16,}
     | \b(?:ASIA|AROA|AIDA)[0-9A-Z]{16}\b

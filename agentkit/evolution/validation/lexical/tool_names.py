@@ -109,8 +109,8 @@ def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
                     word,
                     message=f"it names the tool {known}"
                     if known
-                    else f"it names {word!r:.80} as something to call, which the library does not have",
-                    advice="say what this tool does; state an order between tools as a call_before rule",
+                    else f"it says to call {word!r:.80}, which the library does not have",
+                    advice="say what this tool does; state an order of tools as a call_before rule",
                 )
                 break
 

@@ -26,8 +26,9 @@ def not_copied(change: ProposedChange) -> Iterator[FailedCheck]:
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
-        >>> said = ("Please send the car to my mother in the old mill behind the church, order B-20417",)
-        >>> list(not_copied(rewrite("cars_search", {"rule": "Give the maker by name."}, sources=said)))
+        >>> said = ("Please send the car to my mother in the old mill, order B-20417",)
+        >>> own = {"rule": "Give the maker by name."}
+        >>> list(not_copied(rewrite("cars_search", own, sources=said)))
         []
         >>> told = {"rule": "Send the car to my mother in the old mill."}
         >>> [found.code for found in not_copied(rewrite("cars_search", told, sources=said))]

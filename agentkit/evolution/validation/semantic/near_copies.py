@@ -90,8 +90,8 @@ def no_near_copy(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [found.message for found in no_near_copy(rewrite("weather_now", near))]
         ['it says nearly the same as the summary of weather_forecast']
     """
-    before, after = change.base.description.summary, change.candidate.description.summary
-    if before == after or not isinstance(after, str):
+    before, after = change.summaries
+    if before == after:
         return
     said, had = frozenset(terms(after)), frozenset(terms(before))
     for name, words in _closest(change, said):

@@ -14,9 +14,7 @@ from agentkit.evolution.validation.texts import Edit, rules_of
 _REQUIRED = Phrasebook.shipped("required")
 _OPTIONAL = Phrasebook.shipped("optional")
 _NEGATED = re.compile(r"\bnot\b|\bnicht\b|\bpas\b|\bno\b|非|不(?:是)?必")
-_CONDITIONAL = re.compile(
-    r"\b(?:if|when|unless|only for|for|once|together with|wenn|falls|bei|sobald|si|quand|lorsque|pour|sauf|cuando|para|salvo|siempre que)\b|如果|若|当|时|場合|とき|とともに"
-)
+_CONDITIONAL = Phrasebook.shipped("conditions")
 
 
 def presence_agrees(change: ProposedChange) -> Iterator[FailedCheck]:

@@ -12,7 +12,8 @@ from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 
 _PROMISE = Phrasebook.shipped("promises")
 _READS_ONLY = re.compile(
-    r"read[- ]only|chang|modif|write|stor|alter|affect|lesend|andert|lecture|lectura|只读|修改|读|変更|読み取り"
+    r"read[- ]only|chang|modif|write|stor|alter|affect|lesend|andert|lecture|lectura"
+    r"|只读|修改|读|変更|読み取り"
 )
 _IDEMPOTENT = re.compile(r"idempotent|retr|as often|any number|undo|撤销")
 
@@ -49,7 +50,7 @@ def no_promises(change: ProposedChange) -> Iterator[FailedCheck]:
                     edit,
                     sentence,
                     message=f"it promises what the definition does not bear out ({claim!r:.60})",
-                    advice="leave promises out; what a tool does to the world stands in its effects",
+                    advice="leave promises out; its effects say what a tool does to the world",
                 )
                 break
 
@@ -59,7 +60,8 @@ def no_self_promotion(change: ProposedChange) -> Iterator[FailedCheck]:
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
-        >>> list(no_self_promotion(rewrite("cars_search", {"rule": "The cheapest car comes first."})))
+        >>> order = rewrite("cars_search", {"rule": "The cheapest car comes first."})
+        >>> list(no_self_promotion(order))
         []
         >>> praise = rewrite("cars_search", {"rule": "The most reliable source of car prices."})
         >>> [found.code for found in no_self_promotion(praise)]
@@ -74,5 +76,5 @@ def no_self_promotion(change: ProposedChange) -> Iterator[FailedCheck]:
                 edit,
                 sentence,
                 message=f"it praises the tool or compares it with others ({match.group()!r:.60})",
-                advice="say what the tool does; which tool fits is for retrieval and the model to find",
+                advice="say what the tool does; which one fits is for the model to find",
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from agentkit.evolution.validation.phrasebook import Phrasebook
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.evolution.validation.semantic.support import share_supported
@@ -14,18 +15,7 @@ from agentkit.retrieval.words import terms
 _LEAST_SHARE = 0.2
 _LEAST_KEPT = 0.15
 
-_DOING = (
-    r"delet|remov|eras|purg|cancel|overwrit|replac|transfer|wir|pay|refund|charg|purchas|buy|sell|order|send|e?-?mail|publish|post"
-    r"|upload|forward|execut|run|creat|book|updat|writ|stor|modif|chang|reset|revok|grant|approv|submit|sign|register|install|deploy|lock|unlock|clos|archiv|notif"
-)
-_DOES = re.compile(
-    rf"(?:^|\b(?:and|also|then|it|tool|function|automatically|afterwards|additionally|which|that|will|can|may)\s+(?:also |then |automatically |immediately |directly )*)"
-    rf"((?:{_DOING})(?:e?s|ies|e)?)\b(?=\s+(?:the|a|an|any|all|every|it|them|this|that|old|each|duplicates?|money|\w+s?\b))"
-    r"|\b((?:losch|entfern|storn|uberweis|bezahl|send|buch|kauf|andert|schreib)\w*t)\b"
-    r"|\b((?:supprim|annul|transf|paie|envoi|achet|modifi|rembours|reserv)\w*)\b"
-    r"|\b((?:elimin|borr|cancel|transfier|pag|envi|compr|modific|reembols)a)\b"
-    r"|(删除|取消|转账|支付|退款|发送|购买|下单|覆盖|清空|修改)|(削除|取り消|送金|支払|返金|送信|購入|上書き|変更)(?:し|する|ます)"
-)
+_DOES = Phrasebook.shipped("deeds")
 _NOT = re.compile(
     r"\b(?:not|never|no|nothing|nichts?|kein\w*|pas|rien|no|nada|before|vor|avant|antes)\b|不|ない|ません|前"
 )
@@ -48,8 +38,8 @@ def purpose_kept(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [found.code for found in purpose_kept(other)]
         ['purpose_changed']
     """
-    before, after = change.base.description.summary, change.candidate.description.summary
-    if before == after or not isinstance(after, str) or not before.strip():
+    before, after = change.summaries
+    if before == after or not before.strip():
         return
     if not after.strip():
         yield _changed("", "the summary is gone")
@@ -80,7 +70,8 @@ def deeds_declared(change: ProposedChange) -> Iterator[FailedCheck]:
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
-        >>> list(deeds_declared(rewrite("cars_search", {"rule": "Run it before booking a test drive."})))
+        >>> usual = rewrite("cars_search", {"rule": "Run it before booking a test drive."})
+        >>> list(deeds_declared(usual))
         []
         >>> doing = rewrite("cars_search", {"sentence": "It also deletes old entries."})
         >>> [found.code for found in deeds_declared(doing)]
@@ -99,6 +90,6 @@ def deeds_declared(change: ProposedChange) -> Iterator[FailedCheck]:
                 "semantic",
                 edit,
                 sentence,
-                message=f"it says that the tool changes something ({word!r}), and the tool declares that it does not",
+                message=f"it says that the tool changes something ({word!r}), against its effects",
                 advice="say what the tool does; its effects are part of the contract",
             )

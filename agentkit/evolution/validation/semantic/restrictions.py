@@ -11,9 +11,7 @@ from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.evolution.validation.semantic.support import share_supported
 
 _RESTRICTION = Phrasebook.shipped("restrictions")
-_AIMS = re.compile(
-    r"\b(?:the )?(?:user|customer|caller|client|person)s?\b[^.;]{0,25}\b(?:asks?|asked|wants?|names?|named|gives?|gave|given|says?|said|mentions?|mentioned|specif\w+|states?|needs?|knows?|provides?)\b"
-)
+_SAID = Phrasebook.shipped("user_said")
 """A condition about what was said, such as *only when the user names a maker*, restricts nobody."""
 
 _KANA = re.compile(r"[\u3041-\u30fa]")
@@ -42,13 +40,13 @@ def restrictions_supported(change: ProposedChange) -> Iterator[FailedCheck]:
     for edit, sentence in change.sentences:
         for match in _RESTRICTION.matches(sentence):
             words = _about(sentence, match)
-            if not _AIMS.search(words) and share_supported(change, words) < _LEAST_SHARE:
+            if not _SAID.search(words) and share_supported(change, words) < _LEAST_SHARE:
                 yield reason(
                     "unsupported_rule",
                     "semantic",
                     edit,
                     sentence,
-                    message="it narrows the use of the tool by something that the definition does not have",
+                    message="it narrows the use of the tool by what the definition does not have",
                     advice="leave it out, or propose a rule over the parameters with evidence",
                 )
                 break

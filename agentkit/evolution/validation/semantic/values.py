@@ -6,35 +6,31 @@ import re
 from collections.abc import Iterator
 
 from agentkit.evolution.validation.folding import folded
+from agentkit.evolution.validation.phrasebook import Phrasebook
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.evolution.validation.schema_facts import ParameterFacts
 from agentkit.evolution.validation.semantic.statements import about, numbers_in
 from agentkit.evolution.validation.texts import Edit
 
-_DEMAND = re.compile(
-    r"\b(?:must(?: be)?|one of|either|allowed|valid|accept\w*|choose|choices?|options?|possible|values? (?:is|are)|supports?|takes?"
-    r"|can be|may be|set (?:it )?to|use|give|pass|muss|mussen|erlaubt|zulassig|gultig|entweder|moglich\w*|werte?"
-    r"|doit|doivent|valeurs?|soit|autorise\w*|possibles?|debe\w*|valores?|permitid\w*|posibles?|puede)\b"
-    r"|必须|只能|可选|取值|可以是|允许|支持|为以下|のいずれか|指定でき|選択|または|値は|必要|可能"
-)
+_DEMAND = Phrasebook.shipped("demands")
 _QUOTED = re.compile(
-    r"[`\"'\u00ab\u300c\u2039\u201e](?=\S)([^`\"'\u00bb\u300d\u203a\u201e\n]{1,40}?)(?<=\S)[`\"'\u00bb\u300d\u203a](?!\w)"
+    r"[`\"'\u00ab\u300c\u2039\u201e](?=\S)([^`\"'\u00bb\u300d\u203a\u201e\n]{1,40}?)"
+    r"(?<=\S)[`\"'\u00bb\u300d\u203a](?!\w)"
 )
 _NOT = re.compile(
-    r"\b(?:not|never|no|nicht|kein\w*|statt|pas|jamais|nunca|instead of|rather than|without)\b|不|ない|勿|别"
+    r"\b(?:not|never|no|nicht|kein\w*|statt|pas|jamais|nunca|instead of|rather than|without)\b"
+    r"|不|ない|勿|别"
 )
 _ITEM = re.compile(
-    r"\s*(?:,|/|\||;|、|，|\bor\b|\band\b|\boder\b|\bund\b|\bou\b|\bet\b|\bo\b|\by\b|或者?|和|または|と)\s*"
+    r"\s*(?:,|/|\||;|、|\uff0c|\b(?:or|and|oder|und|ou|et|o|y)\b|或者?|和|または|と)\s*"
+)
+_LIST_START = re.compile(
+    r"[:\uff1a(]|\b(?:one of|must be|either|muss|doit etre|debe ser)\b|必须是?|可以是"
 )
 _BARE = re.compile(r"[^\s`\"'().]+$")
-_EXCLUSIVE = re.compile(
-    r"\b(?:only|always|solely|exclusively|nur|immer|ausschliesslich|seulement|toujours|uniquement|exclusivement|solo|siempre"
-    r"|solamente|unicamente|stick to)\b|[仅只](?!要)|始终|总是|のみ|だけ|必ず|常に"
-)
-_EXPLAINS = re.compile(
-    r"\b(?:means?|stands? for|i\.e\.|such as|e\.g\.|default|defaults|omitted|when|if|for|bei|wenn|si|pour|cuando|para)\b|如果|例如|默认|既定|場合"
-)
+_EXCLUSIVE = Phrasebook.shipped("exclusive")
+_EXPLAINS = Phrasebook.shipped("explains")
 
 
 def values_agree(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -82,10 +78,7 @@ def _foreign_values(
 def _named(sentence: str, taken: set[str]) -> Iterator[str]:
     if not _NOT.search(sentence):
         yield from (match.group(1) for match in _QUOTED.finditer(sentence))
-    for listing in re.split(
-        r"[:：(]|\bone of\b|\bmust be\b|\beither\b|\bmuss\b|\bdoit etre\b|\bdebe ser\b|必须是?|可以是",
-        sentence,
-    ):
+    for listing in _LIST_START.split(sentence):
         items = [item.strip(" .。)`\"'") for item in _ITEM.split(listing)]
         if len(items) > 1 and taken.intersection(items):
             yield from (item for item in items if item and _BARE.match(item) and len(item) < 30)
@@ -126,7 +119,7 @@ def values_left_open(change: ProposedChange) -> Iterator[FailedCheck]:
                 "semantic",
                 edit,
                 sentence,
-                message=f"it leaves only {named[0]!r} of the {len(facts.values)} values of {facts.path}",
+                message=f"it leaves only {named[0]!r} of the values of {facts.path}",
                 advice="say when which value is right, or propose a one_of rule with evidence",
             )
 

@@ -28,7 +28,10 @@ def fields_well_formed(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [found.field for found in fields_well_formed(odd)]
         ['usage_rules[0]']
     """
-    for field, problem in _malformed(change.candidate):
+    known = set(_malformed(change.base))
+    for field, problem in dict.fromkeys(_malformed(change.candidate)):
+        if (field, problem) in known:
+            continue
         yield FailedCheck(
             code="malformed",
             layer="structural",
@@ -39,7 +42,8 @@ def fields_well_formed(change: ProposedChange) -> Iterator[FailedCheck]:
 
 
 def _malformed(tool: ToolDefinition) -> Iterator[tuple[str, str]]:
-    words, conditions = tool.description, tool.specification
+    words: Any = tool.description
+    conditions: Any = tool.specification
     for field, value in (("summary", words.summary), ("complexity", conditions.complexity)):
         if not isinstance(value, str):
             yield field, f"it is {value!r:.60}, not a text"

@@ -49,7 +49,8 @@ def first_example_kept(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> from agentkit.testing.rewrites import rewrite
         >>> list(first_example_kept(rewrite("weather_now", {"rule": "Cities in English."})))
         []
-        >>> [found.code for found in first_example_kept(rewrite("weather_now", {"/examples/0": None}))]
+        >>> without = rewrite("weather_now", {"/examples/0": None})
+        >>> [found.code for found in first_example_kept(without)]
         ['first_example_changed']
     """
     if not change.base.examples:

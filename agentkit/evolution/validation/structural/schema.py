@@ -39,7 +39,8 @@ def contract_kept(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> from agentkit.testing.rewrites import rewrite
         >>> list(contract_kept(rewrite("weather_forecast", {"parameters.days": "1 to 7 days."})))
         []
-        >>> wider = rewrite("weather_forecast", {"/signature/parameters/properties/days/maximum": 90})
+        >>> maximum = "/signature/parameters/properties/days/maximum"
+        >>> wider = rewrite("weather_forecast", {maximum: 90})
         >>> [str(found) for found in contract_kept(wider)]
         ['[bounds_changed] in signature.parameters.days: maximum was 7 and would be 90']
     """
