@@ -1,0 +1,93 @@
+"""``HeldOut``: held-out tasks, done with two libraries that differ in one tool."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+
+from agentkit.evaluation.results.records import EvaluationReport, TaskResult
+from agentkit.evaluation.results.summary import summarise
+from agentkit.evaluation.running import evaluate
+from agentkit.evaluation.running.resuming import episodes_of_run
+from agentkit.evaluation.running.settings import EvaluationSettings
+from agentkit.evaluation.task import Benchmark, Task
+from agentkit.evolution.gates.decision import PairedScore
+from agentkit.library.library import Library
+from agentkit.library.store import EpisodeStore
+from agentkit.models.base import ChatModel
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeldOut:
+    """Asks an agent the tasks that concern a tool, once with each of two libraries.
+
+    Answers are kept as the episodes of two runs that are named after the libraries' content, so a
+    library whose answers are known already is not asked again, and an interrupted comparison goes
+    on where it stopped.
+
+    Attributes:
+        benchmark: The tasks.
+        model: Answers.
+        store: Keeps the answers.
+        learned_from: Ids of tasks that proposals were made from; they are left out.
+        settings: How to ask.
+        judge: Judges by rubrics, where tasks have them.
+        concurrency: Attempts under way at the same time.
+        name: Begins the names of the runs.
+    """
+
+    benchmark: Benchmark
+    model: ChatModel
+    store: EpisodeStore
+    learned_from: Collection[str] = ()
+    settings: EvaluationSettings = field(default_factory=EvaluationSettings)
+    judge: ChatModel | None = None
+    concurrency: int = 4
+    name: str = "held-out"
+
+    async def __call__(
+        self, tool_name: str, control: Library, candidate: Library
+    ) -> Sequence[PairedScore]:
+        """The score of each task with both; empty where no held-out task concerns the tool.
+
+        Raises:
+            RunError: The model failed for good; what is finished is kept.
+            UsageError: A task can not be asked, see ``evaluate``.
+        """
+        tasks = self.tasks_for(tool_name)
+        if not tasks:
+            return ()
+        before = await self._scores(tool_name, tasks, control)
+        after = await self._scores(tool_name, tasks, candidate)
+        return [
+            PairedScore(task=task, control=before[task].score, candidate=after[task].score)
+            for task in before
+            if task in after
+        ]
+
+    def tasks_for(self, tool_name: str) -> tuple[Task, ...]:
+        """The held-out tasks that offer a tool; all of them where tools are retrieved."""
+        offers_all = self.settings.tools == "retrieved"
+        return tuple(
+            task
+            for task in self.benchmark.tasks
+            if task.task_id not in self.learned_from
+            and (offers_all or any(tool_name in turn.offers for turn in task.turns))
+        )
+
+    async def _scores(
+        self, tool_name: str, tasks: tuple[Task, ...], library: Library
+    ) -> dict[str, TaskResult]:
+        run = f"{self.name}:{tool_name}:{library.digest[:16]}"
+        await evaluate(
+            replace(self.benchmark, tasks=tasks),
+            model=self.model,
+            store=self.store,
+            run=run,
+            library=library.at_version(0),  # what counts is its content
+            judge=self.judge,
+            settings=self.settings,
+            concurrency=self.concurrency,
+        )
+        report: EvaluationReport = summarise(episodes_of_run(self.store, run))
+        return {result.task: result for result in report.results}
