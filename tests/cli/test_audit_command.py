@@ -1,0 +1,223 @@
+"""``agentkit audit``: reading the chain of events, and finding what was changed in it."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from agentkit import ToolDefinition, open_store
+from agentkit.library import Author, LibraryChange
+from agentkit.library.chain import EventDraft, chained
+from agentkit.library.signing import read_signer
+
+SECRET = "0123456789abcdef0123456789abcdef"
+ADA = Author(kind="person", name="Ada")
+MANAGER = Author(kind="program", name="manager")
+MODEL = Author(kind="model", name="judge-1", prompt_hash="ab" * 32)
+PERIODS = ToolDefinition(name="periods")
+
+
+def said(kind, author, reason, **parts):
+    """A draft about a proposal for the tool ``periods``."""
+    about = {"proposal_id": "evidence-3f2a", "tool_name": "periods", "library_version": 1}
+    return EventDraft(kind=kind, author=author, reason=reason, **{**about, **parts})
+
+
+DAYS = {
+    "2026-11-20T09:58:01.000001+00:00": [
+        said("written", ADA, "import", proposal_id="", digest_after=PERIODS.digest)
+    ],
+    "2026-11-21T10:03:12.000001+00:00": [
+        said("proposed", MODEL, "a rule " * 60, evidence=("e1", "e2")),
+        said("approved", ADA, "\u202ereads \x1b[31mwell", facts={"答": [1, 2]}),
+    ],
+    "2026-11-21T10:04:00.000001+00:00": [
+        said("proposed", MODEL, "other", proposal_id="feedback-1", tool_name="天気"),
+        said("rejected", MANAGER, "unknown tool", proposal_id="feedback-1", tool_name="天気"),
+    ],
+}
+
+
+def fill(url, signer=None):
+    """Five events over two days, the first with a tool."""
+    store, last = open_store(url), None
+    for at, drafts in DAYS.items():
+        events = chained(last, drafts, at=at, signer=signer)
+        upserts = () if last else (PERIODS,)
+        change = LibraryChange(proposal_id=at, upserts=upserts, events=events)
+        store.commit(change, expected_version=store.load().version)
+        last = events[-1]
+    store.close()
+
+
+@pytest.fixture
+def filled(store_url):
+    """The store of the test, with five events."""
+    fill(store_url)
+
+
+@pytest.fixture
+def tamper(tmp_path):
+    """Runs SQL on the store's file, after taking away what keeps programs from accidents."""
+
+    def run(*statements):
+        with closing(sqlite3.connect(tmp_path / "library.db")) as raw, raw:
+            for statement in ("DROP TRIGGER events_update", "DROP TRIGGER events_delete"):
+                raw.execute(statement)
+            for statement in statements:
+                raw.execute(statement)
+
+    return run
+
+
+@pytest.mark.usefixtures("filled")
+def test_events_are_listed_day_by_day(invoke):
+    """The list says when, what, which tool, who and why, without colours in a pipe."""
+    told = invoke("audit", "list").stdout
+    assert told.splitlines()[:2] == [
+        "2026-11-20",
+        "  1  09:58:01  written   periods  Ada, library version 1",
+    ]
+    assert "  2  10:03:12  proposed  periods  judge-1 (model)" in told
+    assert "  5  10:04:00  rejected  天気     manager (program)" in told
+    assert "... (agentkit audit show 2)" in told
+    assert "\x1b" not in told
+    assert not [line for line in told.splitlines() if line != line.rstrip()]
+
+
+@pytest.mark.usefixtures("filled")
+def test_hidden_characters_are_written_out(invoke):
+    """A reason can neither turn the line around nor steer the terminal."""
+    for command in (("audit", "list"), ("audit", "show", "3")):
+        told = invoke(*command).stdout
+        assert "⟨U+202E⟩reads ⟨U+001B⟩[31mwell" in told
+        assert "\u202e" not in told
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(
+    ("options", "numbers"),
+    [
+        ((), [1, 2, 3, 4, 5]),
+        (("--tool", "天気"), [4, 5]),
+        (("--proposal", "evidence-3"), [2, 3]),
+        (("--kind", "proposed"), [2, 4]),
+        (("--kind", "proposed", "--tool", "periods"), [2]),
+        (("--limit", "2"), [4, 5]),
+        (("--limit", "0"), [1, 2, 3, 4, 5]),
+        (("--tool", "nothing"), []),
+    ],
+)
+def test_events_are_picked(as_json, options, numbers):
+    """By tool, by the beginning of a proposal's id, by kind, and the newest ones."""
+    assert [event["sequence"] for event in as_json("audit", "list", *options)] == numbers
+
+
+@pytest.mark.usefixtures("filled")
+def test_what_is_left_out_is_counted(invoke):
+    """A limit says how many older events there are."""
+    assert "2 events, 3 older (--limit 0 for all)" in invoke("audit", "list", "--limit", "2").stderr
+
+
+@pytest.mark.usefixtures("filled")
+def test_one_event_is_shown_whole(invoke, as_json):
+    """An event shows its facts, its hash and the one before it; an absent one is an error."""
+    told = invoke("audit", "show", "3").stdout
+    record = as_json("audit", "show", "3")
+    assert record["hash"] in told
+    assert record["previous"] in told
+    assert '"答": [' in told
+    assert "e1\n          e2" in invoke("audit", "show", "2").stdout
+    missing = invoke("audit", "show", "6")
+    assert (missing.exit_code, "no event 6" in missing.stderr) == (1, True)
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_whole_trail_is_verified(invoke, as_json):
+    """Without a fault the exit status is 0, and what was not looked at is said."""
+    result = invoke("audit", "verify")
+    assert result.exit_code == 0
+    assert "5 events, 2026-11-20 to 2026-11-21" in result.stdout
+    assert "chain        whole" in result.stdout
+    assert "none, and no key was given" in result.stdout
+    assert "not compared" in result.stdout
+    report = as_json("audit", "verify")
+    assert (report["is_whole"], report["faults"], report["notes"]) == (True, [], [])
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("UPDATE events SET body = replace(body, 'other', 'better') WHERE sequence = 4", "link"),
+        ("DELETE FROM events WHERE sequence = 3", "gap"),
+        ("DELETE FROM events WHERE sequence = 5", "head"),
+        ("UPDATE definitions SET body = replace(body, '\"object\"', '\"array\"')", "definition"),
+    ],
+)
+def test_what_was_changed_in_the_file_is_found(invoke, tamper, statement, code):
+    """A changed, dropped or cut off event and a changed definition: exit status 1, and a reason."""
+    head = invoke("audit", "head").stdout.strip()
+    tamper(statement)
+    result = invoke("audit", "verify", "--expect", head, "--json")
+    assert result.exit_code == 1
+    assert f'"code": "{code}"' in result.stdout
+    told = invoke("audit", "verify", "--expect", head)
+    assert (told.exit_code, "was changed after it was written" in told.stdout) == (1, True)
+
+
+@pytest.mark.usefixtures("filled")
+def test_an_event_that_can_not_be_read_is_an_error(invoke, tamper):
+    """An event that is no JSON any more names its place; the exit status is 1."""
+    tamper("UPDATE events SET body = substr(body, 1, 20) WHERE sequence = 2")
+    result = invoke("audit", "verify")
+    assert (result.exit_code, "can not be read (2)" in result.stderr) == (1, True)
+
+
+def test_signatures_are_checked_with_a_key(invoke, store_url, tmp_path, monkeypatch):
+    """A key from a file or from the environment checks all signatures; another finds all wrong."""
+    fill(store_url, read_signer(SECRET))
+    assert "not checked" in invoke("audit", "verify").stdout
+    (tmp_path / "audit.key").write_text(f"{SECRET}\n")
+    (tmp_path / "other.key").write_text(SECRET[::-1])
+    assert invoke("audit", "verify", "--key-file", "audit.key").exit_code == 0
+    both = ("--key-file", "other.key", "--key-file", "audit.key")
+    assert invoke("audit", "verify", *both).exit_code == 0
+    assert invoke("audit", "verify", "--key-file", "other.key").exit_code == 1
+    monkeypatch.setenv("AGENTKIT_AUDIT_KEY", SECRET)
+    result = invoke("audit", "verify")
+    assert (result.exit_code, "made with the key" in result.stdout) == (0, True)
+
+
+@pytest.mark.usefixtures("filled")
+def test_unsigned_events_are_found_by_whoever_has_a_key(invoke, tmp_path):
+    """Events without a signature are faults from the first that has to be signed on."""
+    (tmp_path / "audit.key").write_text(SECRET)
+    options = ("audit", "verify", "--key-file", "audit.key", "--signed-from")
+    assert invoke(*options, "5").stdout.count("carries no signature") == 1
+    assert invoke(*options, "6").exit_code == 0
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize(
+    "options",
+    [("--expect", "soon"), ("--key-file", "absent"), ("--signed-from", "0")],
+)
+def test_options_that_mean_nothing_are_misuse(invoke, options):
+    """A head, a key or a number that can not be meant: exit status 2."""
+    assert invoke("audit", "verify", *options).exit_code == 2
+
+
+def test_a_store_without_events_is_whole(invoke, as_json, store_url):
+    """A library that nobody wrote to has an empty trail, which has a head too."""
+    open_store(store_url).close()
+    assert as_json("audit", "list") == []
+    assert "0 events" in invoke("audit", "list").stderr
+    assert invoke("audit", "head").stdout == "0:\n"
+    assert invoke("audit", "verify", "--expect", "0:").stdout.startswith("no events\n")
+
+
+def test_a_store_that_is_not_there_is_an_error(invoke):
+    """No command of the trail makes a store."""
+    for command in ("list", "verify", "head"):
+        assert invoke("audit", command).exit_code == 1
