@@ -34,7 +34,7 @@ from agentkit.evolution.proposals.proposer import Suggestion
 from agentkit.evolution.provenance import LESSON, Operation, Provenance, lesson
 from agentkit.evolution.reading import Candidate
 from agentkit.evolution.recorded import check_recorded, with_recorded
-from agentkit.evolution.validation.report import ProposedChange, ValidationReport
+from agentkit.evolution.validation.validate import validate
 from agentkit.library.chain import Signer
 from agentkit.library.changes import now
 from agentkit.library.events import Author
@@ -93,7 +93,7 @@ class ToolManager:
         author: str | Author = "agentkit",
         judge: Judge | None = None,
         lifecycle: LifecyclePolicy = LifecyclePolicy(),  # noqa: B008 - frozen
-        validate: Validate | None = None,
+        validate: Validate = validate,
         change_judge: ChangeJudge | None = None,
         gates: Assess | None = None,
         signer: Signer | None = None,
@@ -113,7 +113,7 @@ class ToolManager:
         self._lifecycle = Lifecycle(
             self._journal,
             policy=lifecycle,
-            validate=validate or _unchecked,
+            validate=validate,
             judge=change_judge,
             assess=gates,
             trying=policy,
@@ -134,6 +134,10 @@ class ToolManager:
     def served(self) -> Library:
         """The library that runs are to use: the newest, but for what is pinned."""
         return self._journal.served
+
+    def revision(self, tool_name: str, digest: str) -> ToolDefinition | None:
+        """A definition that a tool has or had, by its digest; None when it never had that one."""
+        return self._journal.revision(tool_name, digest)
 
     def refresh(self) -> Library:
         """Take up what other writers made."""
@@ -699,7 +703,3 @@ def _contended(decision: Addition | Merger) -> Rejected:
         explanation=f"other writers were faster every time {name!r} was to be written",
         advice="try again later, or raise InsertPolicy.attempts",
     )
-
-
-def _unchecked(change: ProposedChange) -> ValidationReport:
-    raise UsageError(f"give validate=, to look at {change.candidate.name!r} with")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from agentkit.evolution.learning.report import LearnReport
@@ -24,7 +24,10 @@ Operation = Literal[
 ]
 """What kind of change it is that no proposal made."""
 
-_MOST_NAMES = 100  # of tools that one event lists; the library's history has them all
+_ABOUT_ONE: frozenset[Operation] = frozenset({"insert", "rollback"})
+"""Operations that are about one tool; what else they write are new pins above it."""
+
+_MOST_TOOLS = 1_000  # that one event lists with their digests
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,27 +91,21 @@ class Provenance:
             about: Further events of the same change, which come first.
             replaced: Names of tools that get other words than any proposal gave them.
         """
-        changed = {definition.name: definition for definition in definitions}
-        before = {name: library[name].definition for name in changed if name in library}
-        facts: dict[str, Any] = {
-            "operation": self.operation,
-            "change": self.identity,
-            "count": len(changed),
-            "tools": list(changed)[:_MOST_NAMES],
-        }
+        facts: dict[str, Any] = {"operation": self.operation, "change": self.identity}
         if replaced:
             facts["replaced"] = list(replaced)
         written = EventDraft(
             kind="written",
             author=author,
             reason=cut(self.reason),
-            tool_name=definitions[0].name if definitions and self._is_of_one(changed) else "",
             library_version=library.version + 1,
             evidence=self.evidence,
-            digest_before=_digest(before),
-            digest_after=_digest(changed),
             facts=facts,
         )
+        if len(definitions) == 1 or (definitions and self.operation in _ABOUT_ONE):
+            written = _of_one(written, definitions, library)
+        elif definitions:
+            facts |= _of_many(definitions)
         return Step(
             drafts=(*about, written),
             upserts=definitions,
@@ -117,8 +114,31 @@ class Provenance:
             evidence=self.evidence,
         )
 
-    def _is_of_one(self, changed: Mapping[str, ToolDefinition]) -> bool:
-        return len(changed) == 1 or self.operation in {"insert", "rollback"}
+
+def _of_one(
+    written: EventDraft, definitions: Sequence[ToolDefinition], library: Library
+) -> EventDraft:
+    """A change of one tool, with composites above it that got new pins."""
+    changed, *above = definitions
+    before = library.get(changed.name)
+    facts = dict(written.facts)
+    if above:
+        facts["repinned"] = {definition.name: definition.digest for definition in above}
+    return replace(
+        written,
+        tool_name=changed.name,
+        digest_before="" if before is None else before.definition.digest,
+        digest_after=changed.digest,
+        facts=facts,
+    )
+
+
+def _of_many(definitions: Sequence[ToolDefinition]) -> dict[str, Any]:
+    """A change of several tools: each with its digest, or of very many the digest of all."""
+    digests = {definition.name: definition.digest for definition in definitions}
+    if len(digests) <= _MOST_TOOLS:
+        return {"tools": digests}
+    return {"count": len(digests), "digest": digest(digests)}
 
 
 def lesson(identity: str | None, report: LearnReport, reason: str) -> Provenance:
@@ -132,10 +152,3 @@ def lesson(identity: str | None, report: LearnReport, reason: str) -> Provenance
         reason=reason or f"learned from {count} episode{'' if count == 1 else 's'}",
         evidence=report.evidence,
     )
-
-
-def _digest(definitions: Mapping[str, ToolDefinition]) -> str:
-    """Of one definition its digest; of several the digest over all of theirs by name."""
-    if len(definitions) == 1:
-        return next(iter(definitions.values())).digest
-    return digest({name: one.digest for name, one in definitions.items()}) if definitions else ""

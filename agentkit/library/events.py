@@ -34,6 +34,7 @@ EventKind = Literal[
     "judged",  # a judge of another model gave its opinion
     "approved",  # a person agreed
     "assessed",  # a gate looked at the numbers
+    "rebased",  # its candidate was moved to a newer revision of its tool
     # something about a tool, a proposer or the library
     "written",  # a change outside of proposals: register, record, learn, insert, import
     "marked",  # a composite waits for re-validation, because a child changed

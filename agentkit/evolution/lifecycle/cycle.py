@@ -214,14 +214,14 @@ class Lifecycle:
 
         on = await self._journal.write_async(decide, attempts=self._policy.attempts)
         after = record_of(on.ledger, record.proposal_id)
-        if sent and not waits and after.state == record.state:
+        if sent and sent[-1].makes_version and not waits and after.state == record.state:
             raise _taken(sent[-1].change_id)
         return Advance(
             proposal_id=after.proposal_id,
             tool_name=after.tool_name,
             before=before,
             after=after.state,
-            why=waits[0] if waits else after.last_word,
+            why=waits[0] if waits else after.events[-1].reason,
         )
 
     def roll_back(self, which: str, author: Author, reason: str) -> tuple[str, ...]:

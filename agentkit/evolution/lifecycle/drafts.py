@@ -108,4 +108,7 @@ def cut(text: str) -> str:
 
 def checks_to_json(failed: Iterable[FailedCheck]) -> list[dict[str, str]]:
     """Failed checks as an event keeps them; they quote foreign text."""
-    return [{name: cut(value) for name, value in check.to_json().items()} for check in failed]
+    empty = {"message": "", "advice": ""}  # which reading asks for
+    return [
+        {name: cut(value) for name, value in (empty | check.to_json()).items()} for check in failed
+    ]

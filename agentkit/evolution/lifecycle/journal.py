@@ -145,7 +145,7 @@ class Journal:
             proposal_id=step.change_id or f"events-{uuid.uuid4().hex}",
             upserts=step.upserts,
             removals=step.removals,
-            author=self.author.name,
+            author=(step.author or self.author).name,
             reason=step.reason,
             evidence=step.evidence,
             events=events,

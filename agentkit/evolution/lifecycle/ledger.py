@@ -178,8 +178,13 @@ class _Fold:
         self._head = event
         if event.kind in NEXT:
             self._step(event)
-        else:
+        elif event.kind in _OTHERS:
             _OTHERS[event.kind](self, event)
+        else:
+            raise StoreFormatError(
+                f"event {event.sequence} is of the kind {event.kind!r}, which this agentkit does "
+                "not know; upgrade agentkit-evolve"
+            )
 
     def _step(self, event: LibraryEvent) -> None:
         state: ProposalState = event.kind  # type: ignore[assignment]  # take has looked
@@ -265,6 +270,10 @@ class _Fold:
         if self._noted(event).state == "validated":  # an offline comparison
             self._begin_test(event)
 
+    def rebased(self, event: LibraryEvent) -> None:
+        record = self._noted(event)
+        self._proposals[record.proposal_id] = replace(record, **_moved(event))
+
     def written(self, event: LibraryEvent) -> None:
         """A change outside of proposals. One that a person made anew needs no re-validation."""
         if event.facts.get("operation") == "insert":
@@ -301,6 +310,7 @@ _OTHERS: Mapping[str, Callable[[_Fold, LibraryEvent], None]] = {
     "judged": _Fold.judged,
     "approved": _Fold.approved,
     "assessed": _Fold.assessed,
+    "rebased": _Fold.rebased,
     "written": _Fold.written,
     "marked": _Fold.marked,
     "revalidated": _Fold.revalidated,

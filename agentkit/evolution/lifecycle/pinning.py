@@ -33,8 +33,7 @@ def pin_step(
         reason=reason,
         tool_name=tool_name,
         library_version=on.library.version,
-        digest_after=digest,
-        facts={"version": version},
+        facts={"version": version, "digest": digest},
     )
     return Step(drafts=(pinned,))
 

@@ -10,6 +10,7 @@ from agentkit.errors import LibraryError
 from agentkit.evolution.gates.decision import GateReport
 from agentkit.evolution.lifecycle.ancestors import Above, look_above
 from agentkit.evolution.lifecycle.drafts import Scribe, screening_facts
+from agentkit.evolution.lifecycle.ledger import EXPERIMENTS
 from agentkit.evolution.lifecycle.moves import Enter, Move, Wait, next_move, recorded_reports
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.record import ProposalRecord
@@ -58,10 +59,12 @@ class Promotion:
             reports: What the gates say at the stage where it is.
             sources: Texts that the candidate must not copy from.
         """
+        scribe = Scribe.of(record, self.author, version=on.library.version)
+        if _has_lost_its_base(record, on):
+            return self._rebased(scribe, record, on, sources)
         move = next_move(record, on.ledger, self.policy, reports)
         if isinstance(move, Wait):
             return move
-        scribe = Scribe.of(record, self.author, version=on.library.version)
         recorded = recorded_reports(record)
         new = (report for report in reports if report not in recorded)
         said = tuple(scribe.assessed(record.state, report) for report in new)
@@ -84,6 +87,23 @@ class Promotion:
         if isinstance(entered, Wait):
             return entered
         return replace(entered, drafts=(*said, *entered.drafts))
+
+    def _rebased(
+        self, scribe: Scribe, record: ProposalRecord, on: Position, sources: tuple[str, ...]
+    ) -> Step:
+        """An experiment whose tool changed goes on with the candidate moved onto the change.
+
+        Runs use a candidate only with the revision that it was made for, so without this step the
+        experiment would stand still. The numbers so far are kept: they compare the same edit.
+        """
+        assert record.candidate is not None  # what can not be read is never tried
+        screened = self.screen.look(record.candidate, record.base, on.library, sources=sources)
+        if screened.failed or screened.base is None:
+            return Step(drafts=self._lost(scribe, record, on, screened))
+        facts = screening_facts(screened, record.base)
+        facts.pop("needs", None)
+        why = f"{record.tool_name!r} has revision {screened.base.digest[:12]} by now"
+        return Step(drafts=(scribe.draft("rebased", why, **facts),))
 
     def _stopped(
         self, scribe: Scribe, record: ProposalRecord, on: Position, move: Move
@@ -137,6 +157,13 @@ class Promotion:
         )
 
 
+def _has_lost_its_base(record: ProposalRecord, on: Position) -> bool:
+    """Whether a proposal is being tried against a revision that its tool no longer has."""
+    tool = on.library.get(record.tool_name)
+    is_current = tool is not None and tool.definition.digest == record.base
+    return record.state in EXPERIMENTS and not is_current
+
+
 def _superseded(scribe: Scribe, on: Position, record: ProposalRecord) -> tuple[EventDraft, ...]:
     earlier = on.ledger.active(record.tool_name)
     if earlier is None:
@@ -151,7 +178,7 @@ def _active(
     facts: dict[str, Any] = screening_facts(screened, record.base)
     facts.pop("needs", None)
     if above.repinned:
-        facts["repinned"] = [definition.name for definition in above.repinned]
+        facts["repinned"] = {one.name: one.digest for one in above.repinned}
     draft = scribe.draft("active", why, **facts)
     return replace(
         draft,

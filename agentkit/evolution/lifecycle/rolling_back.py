@@ -115,6 +115,7 @@ def _restored(
         drafts=tuple(drafts),
         upserts=upserts,
         change_id=f"rollback-{taken[0]}" if upserts else "",
+        author=scribe.author,
         reason=reason or f"take back {', '.join(reversed(taken))}",
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from agentkit.evolution.lifecycle.ledger import Ledger
 from agentkit.evolution.snapshot import Snapshot
 from agentkit.library.chain import EventDraft
+from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
 
@@ -39,6 +40,7 @@ class Step:
         removals: Names of tools that go.
         change_id: Recognises a retry of a change that makes a version; empty for one that nobody
             else can have made.
+        author: Who makes the change, for the history; None for whoever writes.
         reason: Why, for the history of the tools that change.
         evidence: Ids of the episodes behind it, for the same.
     """
@@ -47,6 +49,7 @@ class Step:
     upserts: tuple[ToolDefinition, ...] = ()
     removals: tuple[str, ...] = ()
     change_id: str = ""
+    author: Author | None = None
     reason: str = ""
     evidence: tuple[str, ...] = ()
 

@@ -1,0 +1,193 @@
+"""A judge and a person agree, or not, and only they can."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentkit import Tool, ToolDefinition
+from agentkit.errors import ModelError, UsageError
+from agentkit.evolution.lifecycle.judging import Judgement
+from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.library.events import Author
+from agentkit.tools.definition import Description
+
+JUDGE = Author(kind="model", name="judge", prompt_hash="1" * 64)
+PAY = Tool(definition=ToolDefinition(name="pay", description=Description(summary="Pay a bill.")))
+
+
+class Judge:
+    """Says what it is told to, and remembers what it read."""
+
+    def __init__(self, *, agrees=True, error=None):
+        self.read = []
+        self._agrees, self._error = agrees, error
+
+    async def __call__(self, change):
+        self.read.append(change)
+        if self._error is not None:
+            raise self._error
+        return Judgement(agrees=self._agrees, reason="because", author=JUDGE)
+
+
+@pytest.fixture
+def waiting(make_manager, propose):
+    """Makes a manager and a proposal that needs a judge and a person."""
+
+    def make(**options):
+        manager = make_manager(PAY, **options)
+        return manager, propose(manager, "pay", "Pay a bill at once.")
+
+    return make
+
+
+def test_without_a_judge_it_waits(waiting):
+    """A proposal for a tool that needs a judge waits where none is configured, however often."""
+    manager, proposal = waiting()
+    record = manager.submit(proposal)
+    assert (record.state, record.awaits) == ("proposed", ("judge", "person"))
+    for _ in range(3):
+        (advance,) = manager.advance()
+        assert (advance.after, advance.why) == (
+            "proposed",
+            "waits for a judge and a person to agree",
+        )
+
+
+def test_a_persons_word_does_not_stand_for_a_judges(waiting, ada):
+    """With the approval alone the proposal goes on waiting for the judge."""
+    manager, proposal = waiting()
+    manager.submit(proposal)
+    record = manager.approve(proposal.proposal_id, person=ada, reason="fine")
+    assert (record.state, record.awaits) == ("proposed", ("judge",))
+
+
+def test_when_both_agree_it_is_validated(waiting, ada):
+    """The last one who must agree brings the proposal on, in either order."""
+    manager, proposal = waiting(change_judge=Judge())
+    assert manager.submit(proposal).awaits == ("person",)
+    assert manager.approve(proposal.proposal_id, person=ada).state == "validated"
+    manager, other = waiting()
+    other = replace(other, proposal_id="other")
+    manager.submit(other)
+    manager.approve("other", person=ada)
+    said = Judgement(agrees=True, reason="yes", author=JUDGE)
+    assert manager.judge("other", said).state == "validated"
+
+
+def test_a_judge_that_says_no_rejects(waiting):
+    """A judge's no ends the proposal, with the judge's words, and counts against its proposer."""
+    manager, proposal = waiting(change_judge=Judge(agrees=False))
+    record = manager.submit(proposal)
+    assert (record.state, record.last_word) == ("rejected", "because")
+    assert [event.author for event in record.events if event.kind == "judged"] == [JUDGE]
+    assert manager.ledger.proposer("proposer").rejected_in_a_row == 1
+
+
+def test_a_judge_that_can_not_answer_is_asked_again(waiting):
+    """The proposal is kept and waits; the next step asks again."""
+    broken = Judge(error=ModelError("gone"))
+    manager, proposal = waiting(change_judge=broken)
+    with pytest.raises(ModelError):
+        manager.submit(proposal)
+    assert manager.ledger.proposals[proposal.proposal_id].state == "proposed"
+    with pytest.raises(ModelError):
+        manager.advance()
+    assert len(broken.read) == 2
+    assert broken.read[0].candidate == proposal.candidate
+
+
+def test_a_judge_is_asked_once(waiting):
+    """One that agreed is not asked again."""
+    judge = Judge()
+    manager, proposal = waiting(change_judge=judge)
+    manager.submit(proposal)
+    manager.submit(proposal)
+    manager.advance()
+    assert len(judge.read) == 1
+
+
+def test_nobody_judges_their_own(waiting):
+    """A judgement by the proposer itself is refused."""
+    manager, proposal = waiting()
+    manager.submit(proposal)
+    with pytest.raises(UsageError, match="can not judge it"):
+        manager.judge(
+            proposal.proposal_id, Judgement(agrees=True, reason="", author=proposal.author)
+        )
+
+
+@pytest.mark.parametrize("kind", ["model", "program"])
+def test_only_persons_approve_reject_and_release(manager, propose, kind):
+    """Models and programs can not take a person's part."""
+    robot = Author(kind=kind, name="ada")
+    record = manager.submit(propose(manager))
+    with pytest.raises(UsageError, match="only a person"):
+        manager.approve(record.proposal_id, person=robot)
+    with pytest.raises(UsageError, match="only a person"):
+        manager.reject(record.proposal_id, person=robot, reason="no")
+    with pytest.raises(UsageError, match="only a person"):
+        manager.release("proposer", person=robot)
+
+
+def test_approving_twice_is_one_event(manager, store, propose, ada):
+    """A second approval changes nothing."""
+    record = manager.submit(propose(manager))
+    manager.approve(record.proposal_id, person=ada)
+    manager.approve(record.proposal_id, person=ada)
+    assert [event.kind for event in store.events()].count("approved") == 1
+
+
+def test_a_person_rejects_what_is_open(manager, propose, ada):
+    """An open proposal is rejected with the person's words; twice is once."""
+    record = manager.submit(propose(manager))
+    manager.reject(record.proposal_id, person=ada, reason="not ours")
+    record = manager.reject(record.proposal_id, person=ada, reason="again")
+    assert (record.state, record.last_word) == ("rejected", "not ours")
+
+
+def test_what_is_decided_can_not_be_decided_again(manager, propose, ada):
+    """An active proposal is not approved or rejected; a message says what to do."""
+    record = manager.submit(propose(manager))
+    manager.advance()
+    with pytest.raises(UsageError, match="roll_back"):
+        manager.reject(record.proposal_id, person=ada, reason="late")
+    with pytest.raises(UsageError, match="active"):
+        manager.approve(record.proposal_id, person=ada)
+
+
+def test_a_proposal_that_is_not_there(manager, ada):
+    """An unknown id raises, and says where the ids are."""
+    with pytest.raises(UsageError, match="proposals list"):
+        manager.approve("nobody", person=ada)
+
+
+def test_by_default_a_validated_proposal_waits_for_a_person(make_manager, propose, ada):
+    """Without numbers and without a person nothing becomes active; with a person it does."""
+    manager = make_manager(lifecycle=LifecyclePolicy())
+    record = manager.submit(propose(manager))
+    (advance,) = manager.advance()
+    assert advance.why == "waits for a comparison on held-out tasks or a person's approval"
+    manager.approve(record.proposal_id, person=ada)
+    (advance,) = manager.advance()
+    assert (advance.after, advance.why) == ("active", "a person approved it")
+
+
+def test_a_person_does_not_stand_for_numbers_where_they_are_asked_for(make_manager, propose, ada):
+    """With evidence='gate' an approval alone does not promote."""
+    manager = make_manager(lifecycle=LifecyclePolicy(evidence="gate"))
+    record = manager.submit(propose(manager))
+    manager.approve(record.proposal_id, person=ada)
+    (advance,) = manager.advance()
+    assert advance.after == "validated"
+
+
+async def test_the_judge_is_awaited_where_a_loop_runs(waiting, ada):
+    """submit_async and advance_async do the same in an event loop."""
+    manager, proposal = waiting(change_judge=Judge())
+    record = await manager.submit_async(proposal)
+    assert record.awaits == ("person",)
+    manager.approve(proposal.proposal_id, person=ada)
+    (advance,) = await manager.advance_async()
+    assert advance.after == "active"
