@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ValidationReport,
     )
     from agentkit.evolution.validation.semantic import SEMANTIC_CHECKS
+    from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
     from agentkit.evolution.validation.structural import STRUCTURAL_CHECKS
     from agentkit.evolution.validation.validate import validate
 
@@ -27,6 +28,7 @@ __all__ = [
     "STRUCTURAL_CHECKS",
     "Check",
     "FailedCheck",
+    "ModelSemanticJudge",
     "ProposedChange",
     "ValidationPolicy",
     "ValidationReport",
@@ -40,6 +42,7 @@ _MODULES = {
     "STRUCTURAL_CHECKS": "agentkit.evolution.validation.structural",
     "Check": "agentkit.evolution.validation.report",
     "FailedCheck": "agentkit.evolution.validation.report",
+    "ModelSemanticJudge": "agentkit.evolution.validation.semantic_judge",
     "ProposedChange": "agentkit.evolution.validation.report",
     "ValidationPolicy": "agentkit.evolution.validation.policy",
     "ValidationReport": "agentkit.evolution.validation.report",

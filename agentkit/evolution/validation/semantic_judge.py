@@ -1,0 +1,220 @@
+"""A model as judge of changes: what deterministic checks can not see.
+
+A well-phrased lie passes every pattern. Another model reads the change against the contract with a
+closed rubric, and may only say yes, no or unsure to each criterion. Anything that is not a clear
+yes to all of them is a no, also an answer that can not be read: a change that waits costs little,
+one that was let through by a misreading may cost much.
+
+A judge is an opinion, not a proof. It may be misled by what it reads, and models favour what they
+would have written themselves (Panickssery et al., "LLM evaluators recognize and favor their own
+generations", 2024); so take another model than the one that proposes. That is also why tools that
+destroy or pay need a person as well, see ``ValidationPolicy``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from string import Template
+from typing import Any, Literal, TypeAlias, get_args
+
+from agentkit.evolution.lifecycle.judging import Judgement
+from agentkit.evolution.validation.report import ProposedChange
+from agentkit.evolution.validation.texts import rules_of
+from agentkit.library.events import Author
+from agentkit.messages import JsonObject, SystemMessage, UserMessage
+from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
+from agentkit.tools.rules import rule_sentence
+
+Holds: TypeAlias = Literal["yes", "no", "unsure"]
+
+CRITERIA = (
+    "same_purpose",
+    "borne_out",
+    "only_describes",
+    "values_untouched",
+    "honest",
+    "general",
+)
+"""What a judge is asked about; the prompt says what each means."""
+
+PROMPT = "semantic_judge_v1"
+_SETTINGS = ModelSettings(temperature=0.0, max_tokens=1_000)
+_LONGEST = 60_000
+_LONGEST_REASON = 300
+_MARK_DIGITS = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Criterion:
+    """What a judge says about one criterion.
+
+    Attributes:
+        holds: Whether it holds for all that is new.
+        reason: Why, in the judge's words.
+    """
+
+    holds: Holds
+    reason: str = ""
+
+
+class ModelSemanticJudge:
+    """Asks a model whether a change may go on; a ``ChangeJudge`` for the ``ToolManager``.
+
+    Args:
+        model: The judge. Take another one than the proposer's.
+        settings: How it generates; greedily by default.
+
+    Example:
+        >>> import asyncio
+        >>> from agentkit.testing import ScriptedModel
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> fine = {name: {"reason": "It does.", "holds": "yes"} for name in CRITERIA}
+        >>> judge = ModelSemanticJudge(ScriptedModel([json.dumps(fine), "Looks good to me!"]))
+        >>> change = rewrite("calendar_cancel_event", {"rule": "Event ids come from bookings."})
+        >>> asyncio.run(judge(change)).agrees, asyncio.run(judge(change)).reason[:28]
+        (True, 'the answer can not be read: ')
+    """
+
+    def __init__(self, model: ChatModel, *, settings: ModelSettings = _SETTINGS) -> None:
+        self._model = model
+        self._settings = settings
+        self._prompt = shipped_prompt()
+
+    async def __call__(self, change: ProposedChange) -> Judgement:
+        """What the model says.
+
+        Raises:
+            ModelError: The model could not answer.
+        """
+        prompt_hash = hashlib.sha256(self._prompt.encode()).hexdigest()
+        author = Author(kind="model", name=self._model.name, prompt_hash=prompt_hash)
+        request = self.request(change)
+        if len(request.messages[-1].text) > _LONGEST:
+            reason = f"it is longer than the {_LONGEST:,} characters that a judge is shown"
+            return Judgement(agrees=False, reason=reason, author=author)
+        found = read_answer((await self._model.complete(request)).message.text)
+        if isinstance(found, str):
+            reason = f"the answer can not be read: {found}"
+            return Judgement(agrees=False, reason=reason, author=author)
+        against = [
+            f"{name}: {one.holds}. {one.reason}".strip()
+            for name, one in found.items()
+            if one.holds != "yes"
+        ]
+        reason = "; ".join(against) or "every criterion holds"
+        return Judgement(agrees=not against, reason=reason, author=author)
+
+    def request(self, change: ProposedChange) -> ModelRequest:
+        """What the model is asked about a change."""
+        material = _material(change)
+        mark = _mark_for(material)
+        system = Template(self._prompt).safe_substitute(mark=mark)
+        question = f"material {mark}\n{material}\nend {mark}"
+        return ModelRequest(
+            messages=(SystemMessage(text=system), UserMessage(text=question)),
+            tool_choice="none",
+            output_schema=answer_schema(),
+            settings=self._settings,
+        )
+
+
+def shipped_prompt() -> str:
+    """The judge's instructions, as they come with the package."""
+    file = files("agentkit.evolution.validation").joinpath("prompts", f"{PROMPT}.txt")
+    return file.read_text(encoding="utf-8")
+
+
+def read_answer(text: str) -> Mapping[str, Criterion] | str:
+    """A judge's answer by criterion, or what is wrong with it.
+
+    Strict: one JSON object with exactly the criteria, each with exactly a reason and one of the
+    three words; a key that stands twice, a further entry or a code fence makes it unreadable.
+
+    Example:
+        >>> read_answer('{"same_purpose": {"reason": "", "holds": "yes"}}')
+        'it has not exactly the entries that were asked for'
+    """
+    try:
+        data = json.loads(text, object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError) as error:
+        return f"it is not one JSON object ({str(error)[:100]})"
+    if not isinstance(data, dict) or set(data) != set(CRITERIA):
+        return "it has not exactly the entries that were asked for"
+    found: dict[str, Criterion] = {}
+    for name in CRITERIA:
+        entry = data[name]
+        if not isinstance(entry, dict) or set(entry) != {"reason", "holds"}:
+            return f"the entry {name} has not exactly a reason and whether it holds"
+        if entry["holds"] not in get_args(Holds) or not isinstance(entry["reason"], str):
+            return f"the entry {name} says {entry['holds']!r:.40}, not yes, no or unsure"
+        found[name] = Criterion(holds=entry["holds"], reason=entry["reason"][:_LONGEST_REASON])
+    return found
+
+
+def answer_schema() -> JsonObject:
+    """The JSON Schema of a judge's answer."""
+    entry = {
+        "type": "object",
+        "properties": {
+            "reason": {"type": "string"},
+            "holds": {"type": "string", "enum": list(get_args(Holds))},
+        },
+        "required": ["reason", "holds"],
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": dict.fromkeys(CRITERIA, entry),
+        "required": list(CRITERIA),
+        "additionalProperties": False,
+    }
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        raise ValueError("an entry stands there twice")
+    return record
+
+
+def _material(change: ProposedChange) -> str:
+    base, words = change.base, change.base.description
+    contract = {
+        "name": base.name,
+        "parameters": base.signature.parameters,
+        "result": base.signature.result,
+        "effects": base.signature.effects.to_json(),
+    }
+    now = {
+        "summary": words.summary,
+        "parameters": words.parameters,
+        "usage_rules": words.usage_rules,
+        "learned_rules": [rule_sentence(rule) for rule in rules_of(base)],
+        "examples": [[one.arguments, one.result] for one in base.examples[:3]],
+    }
+    then = [{"field": e.field, "before": e.before, "after": e.after} for e in change.edits]
+    learned = [rule_sentence(rule) for rule in rules_of(change.candidate)]
+    gone = sorted(set(words.usage_rules) - set(change.candidate.description.usage_rules))
+    parts = {
+        "the contract": contract,
+        "the description as it is": now,
+        "what would change": then,
+        "usage rules that would be gone": gone,
+        "learned rules as they would be": learned,
+    }
+    return "\n\n".join(
+        f"# {title}\n{json.dumps(part, ensure_ascii=False, default=str)}"
+        for title, part in parts.items()
+    )
+
+
+def _mark_for(text: str) -> str:
+    """A mark that does not occur in a text, and that its author could not have put there."""
+    mark = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:_MARK_DIGITS]
+    while mark in text:
+        mark = hashlib.sha256(mark.encode()).hexdigest()[:_MARK_DIGITS]
+    return mark
