@@ -273,7 +273,7 @@ class Agent:
             episode,
             approvals=approvals or {},
             values=values or {},
-            executor=self._executor(start.library, Offer.whole(start.library), ignore),
+            executor=self._executor(start.library, Offer.whole(start.library), ignore, said),
         )
         return await self._run(replace(start, answered=turn))
 
@@ -416,7 +416,9 @@ class Agent:
             None if goes_on else query, start.library, start.shown, retriever, start.emit
         )
 
-    def _executor(self, library: Library, offer: Offer, emit: Emit) -> Executor:
+    def _executor(
+        self, library: Library, offer: Offer, emit: Emit, said: Sequence[Message]
+    ) -> Executor:
         return Executor(
             library=library,
             offer=offer,
@@ -426,6 +428,7 @@ class Agent:
             validators=self._validators.setdefault(library, {}),
             emit=emit,
             contracts=self._contracts,
+            said=said,
         )
 
     def _loop(self, start: Start, offering: Offering) -> Loop:
@@ -443,7 +446,7 @@ class Agent:
         return Loop(
             model=self.model,
             request=request,
-            executor=self._executor(start.library, offering.offer, start.emit),
+            executor=self._executor(start.library, offering.offer, start.emit, start.history),
             messages=opening,
             limits=self._limits,
             refinement=self._refinement,

@@ -72,10 +72,11 @@ class Observers:
         for observer in self._observers:
             try:
                 observer.observe(run)
-            except Exception:
+            except Exception as error:
                 self.errors += 1
                 logger.exception(
-                    "the observer %s failed on episode %s; the run was answered all the same",
+                    "the observer %s failed (%s) on episode %s, which was answered all the same",
                     type(observer).__name__,
+                    type(error).__name__,
                     run.result.episode.episode_id,
                 )

@@ -1,1 +1,39 @@
 """Trying proposals on real requests: unseen beside the answers, or with a share of the sessions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentkit._lazy import lazy_door
+
+if TYPE_CHECKING:
+    from agentkit.evolution.serving.canary import CanaryRouter
+    from agentkit.evolution.serving.judging import CanaryJudge, judged, outcome
+    from agentkit.evolution.serving.shadow import ShadowLimits, ShadowRunner
+    from agentkit.evolution.serving.watch import LedgerWatch
+
+__all__ = [
+    "CanaryJudge",
+    "CanaryRouter",
+    "LedgerWatch",
+    "ShadowLimits",
+    "ShadowRunner",
+    "judged",
+    "outcome",
+]
+
+_MODULES = {
+    "CanaryJudge": "agentkit.evolution.serving.judging",
+    "CanaryRouter": "agentkit.evolution.serving.canary",
+    "LedgerWatch": "agentkit.evolution.serving.watch",
+    "ShadowLimits": "agentkit.evolution.serving.shadow",
+    "ShadowRunner": "agentkit.evolution.serving.shadow",
+    "judged": "agentkit.evolution.serving.judging",
+    "outcome": "agentkit.evolution.serving.judging",
+}
+
+__getattr__ = lazy_door(__name__, _MODULES)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

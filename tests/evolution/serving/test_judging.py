@@ -1,0 +1,175 @@
+"""Runs of a canary get their verdicts after the answer, as records beside the episodes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from agentkit import Agent, tool
+from agentkit.episodes import Episode, Verdict
+from agentkit.evolution.gates import canary_scores
+from agentkit.evolution.serving import CanaryJudge, CanaryRouter, judged, outcome
+from agentkit.library.store import EpisodeFilter
+from agentkit.messages import ToolCall, UserMessage
+from agentkit.testing import ScriptedModel
+
+
+@pytest.fixture
+def canary(trial):
+    """A proposal for ``weather`` that is in canary."""
+    proposal = trial.propose("weather")
+    trial.step(proposal, "canary")
+    return proposal
+
+
+async def test_each_session_gets_a_score(store, canary):
+    """Both arms are judged; the gate finds one score a session."""
+    judge = CanaryJudge(store)
+    router = CanaryRouter(store, share=0.5)
+    agent = Agent(ScriptedModel(["ok"] * 40), store=store, router=router, observers=[judge])
+
+    for number in range(20):
+        await agent.run("hi", session_id=f"s{number}")
+        await agent.run("more", session_id=f"s{number}")
+    await judge.drain()
+
+    scores = canary_scores(store.select(EpisodeFilter()), canary.proposal_id).scores
+    assert len(scores) == 20
+    assert {one.arm for one in scores} == {"control", "candidate"}
+    assert judge.counts["done"] == 40
+
+
+async def test_a_failed_call_is_seen(store, canary):
+    """Without a verifier the outcome decides: a call that was refused costs the run its verdict."""
+
+    @tool
+    def weather(city: str, days: int = 1) -> str:
+        """Code's words."""
+        return "rain"
+
+    bad = ToolCall(call_id="1", name="weather", arguments={"town": "Oslo"})
+    judge = CanaryJudge(store)
+    agent = Agent(
+        ScriptedModel([[bad], "sorry", "fine"]),
+        tools=[replace(weather, definition=store.load()["weather"].definition)],
+        store=store,
+        router=CanaryRouter(store, share=1),
+        observers=[judge],
+    )
+    await agent.run("one", session_id="s")
+    await agent.run("two", session_id="t")
+    await judge.drain()
+
+    verdicts = {
+        one.session_id: one.verdict.passed for one in store.select(EpisodeFilter()) if one.verdict
+    }
+    assert verdicts == {"s": False, "t": True}
+
+
+async def test_a_verifier_decides_where_there_is_one(store, canary):
+    """What the caller's own verifier says is kept."""
+
+    class Never:
+        async def verify(self, episode):
+            return Verdict(passed=False, verifier="never")
+
+    judge = CanaryJudge(store, verifier=Never())
+    agent = Agent(
+        ScriptedModel(["ok"]),
+        store=store,
+        router=CanaryRouter(store, share=1),
+        observers=[judge],
+    )
+    await agent.run("hi")
+    await judge.drain()
+
+    (score,) = canary_scores(store.select(EpisodeFilter()), canary.proposal_id).scores
+    assert (score.arm, score.score) == ("candidate", 0)
+
+
+async def test_a_verdict_is_no_part_of_the_conversation(store, canary):
+    """The next run of the session reads what was said once."""
+    judge = CanaryJudge(store)
+    model = ScriptedModel(["a", "b"])
+    agent = Agent(model, store=store, router=CanaryRouter(store, share=1), observers=[judge])
+
+    await agent.run("one", session_id="s")
+    await judge.drain()
+    await agent.run("two", session_id="s")
+
+    said = [m.text for m in model.requests[1].messages if isinstance(m, UserMessage)]
+    assert said == ["one", "two"]
+
+
+async def test_runs_of_no_experiment_are_not_judged(store, trial):
+    """There is nothing to count them for."""
+    judge = CanaryJudge(store)
+    agent = Agent(ScriptedModel(["a"]), store=store, router=CanaryRouter(store), observers=[judge])
+
+    await agent.run("hi")
+    await judge.drain()
+
+    assert judge.counts["done"] == 0
+    assert len(list(store.select(EpisodeFilter()))) == 1
+
+
+def test_a_program_without_a_loop_judges_when_it_has_time(store, canary):
+    """run_sync leaves the verdicts to drain_sync."""
+    judge = CanaryJudge(store)
+    agent = Agent(
+        ScriptedModel(["a"]),
+        store=store,
+        router=CanaryRouter(store, share=1),
+        observers=[judge],
+    )
+
+    agent.run_sync("hi")
+    judge.drain_sync()
+
+    assert len(canary_scores(store.select(EpisodeFilter()), canary.proposal_id).scores) == 1
+
+
+async def test_a_person_judges_later(store, canary):
+    """A thumb that comes a day later is a record of its own."""
+    agent = Agent(ScriptedModel(["a"]), store=store, router=CanaryRouter(store, share=1))
+    result = await agent.run("hi", session_id="s")
+
+    store.append(judged(result.episode, Verdict(passed=True, score=1, verifier="thumb")))
+
+    (score,) = canary_scores(store.select(EpisodeFilter()), canary.proposal_id).scores
+    assert (score.session, score.score) == ("s", 1)
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "passed", "fault"),
+    [
+        ("finished", True, None),
+        ("step_limit", False, None),
+        ("error", False, None),
+        ("output_invalid", False, None),
+        ("deferred", False, "gold_error"),
+    ],
+)
+def test_outcome_goes_by_how_a_run_ended(stop_reason, passed, fault):
+    """A run that waits for somebody says nothing yet."""
+    verdict = outcome(Episode(episode_id="e", request="hi", stop_reason=stop_reason))
+
+    assert (verdict.passed, verdict.fault) == (passed, fault)
+
+
+async def test_the_queue_is_bounded(store, canary):
+    """What does not fit is dropped and counted."""
+    judge = CanaryJudge(store, queue=1)
+    agent = Agent(
+        ScriptedModel(["a"] * 3),
+        store=store,
+        router=CanaryRouter(store, share=1),
+        observers=[judge],
+    )
+
+    await asyncio.to_thread(lambda: [agent.run_sync("hi") for _ in range(3)])
+    await judge.aclose()
+
+    assert judge.counts["dropped"] == 3

@@ -1,0 +1,696 @@
+"""A shadow run asks once more with the candidate, after the answer, and executes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from agentkit import Agent, tool
+from agentkit.episodes import Evidence, Verdict
+from agentkit.errors import (
+    ModelConnectionError,
+    ModelStatusError,
+    StoreError,
+    UsageError,
+)
+from agentkit.evolution.gates import shadow_pairs, shadow_tokens
+from agentkit.evolution.serving import LedgerWatch, ShadowLimits, ShadowRunner
+from agentkit.library.store import EpisodeFilter
+from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, Usage
+from agentkit.models.base import ModelResponse
+from agentkit.testing import FunctionModel
+
+OLD, NEW = "Old words.", "New words."
+
+
+def call(name="weather", **arguments):
+    return ToolCall(call_id=f"c-{name}", name=name, arguments=arguments)
+
+
+def reads(request, name="weather"):
+    """What a request says of a tool."""
+    return next(t.description.summary for t in request.tools if t.name == name)
+
+
+def reader(old, new):
+    """A model that proposes other calls for other words, and answers once it has a result."""
+
+    def answer(request):
+        if isinstance(request.messages[-1], ToolMessage):
+            return "done"
+        return old if reads(request) == OLD else new
+
+    return FunctionModel(answer)
+
+
+def runner(store, **more):
+    limits = ShadowLimits(**more.pop("limits", {}))
+    return ShadowRunner(store, limits=limits, watch=LedgerWatch(store, refresh_seconds=0), **more)
+
+
+@pytest.fixture
+def rains(trial):
+    """The tool in code; it knows one city, and counts how often it really ran."""
+    ran = []
+
+    @tool
+    def weather(city: str, days: int = 1) -> str:
+        """Code's words."""
+        ran.append(city)
+        if city != "Oslo":
+            raise LookupError(f"no such city: {city}")
+        return "rain"
+
+    trial.publish(
+        type(weather.definition)(
+            name="weather",
+            signature=weather.definition.signature,
+            description=type(weather.definition.description)(summary=OLD),
+        )
+    )
+    return weather, ran
+
+
+@pytest.fixture
+def tried(trial, rains):
+    """A proposal for ``weather`` that is in shadow."""
+    proposal = trial.propose("weather")
+    trial.step(proposal, "shadow")
+    return proposal
+
+
+def sides(store, proposal):
+    """The candidate's records and the originals' sides, from the store."""
+    found = list(
+        store.select(EpisodeFilter(labels={"experiment": proposal.proposal_id}, oldest_first=True))
+    )
+    shadows = [one for one in found if "shadow_of" in one.metadata]
+    views = {one.episode_id: one for one in found if "view_of" in one.metadata}
+    return [(views[one.metadata["shadow_of"]], one) for one in shadows]
+
+
+async def test_the_answer_costs_no_further_request(store, tried, rains):
+    """When run returns, the model has been asked for the answer and for nothing else."""
+    model = reader([call(city="Oslo")], [call(city="Bergen")])
+    shadow = runner(store)
+    agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
+
+    result = await agent.run("Rain?")
+
+    assert result.text == "done"
+    assert [reads(request) for request in model.requests] == [OLD, OLD]
+    await shadow.drain()
+    assert [reads(request) for request in model.requests] == [OLD, OLD, NEW]
+
+
+async def test_no_call_of_a_shadow_run_is_executed(store, tried, rains):
+    """What the candidate proposes is looked at alone, whatever the tool does."""
+    weather, ran = rains
+    model = reader([call(city="Oslo")], [call(city="Bergen")])
+    shadow = runner(store)
+
+    await Agent(model, tools=[weather], store=store, observers=[shadow]).run("Rain?")
+    await shadow.drain()
+
+    assert ran == ["Oslo"]
+    ((control, candidate),) = sides(store, tried)
+    assert [one.arguments["city"] for one in control.calls] == ["Oslo"]
+    assert [one.arguments["city"] for one in candidate.calls] == ["Bergen"]
+    assert {one.status for one in (*control.results, *candidate.results)} == {"denied"}
+    assert {one.attempts for one in (*control.results, *candidate.results)} == {0}
+
+
+async def test_the_request_is_the_same_but_for_the_definition(store, tried, rains):
+    """Instructions, history, settings and the other tools are those of the answer."""
+    model = reader([call(city="Oslo")], [call(city="Oslo")])
+    shadow = runner(store)
+    agent = Agent(
+        model, tools=[rains[0]], store=store, observers=[shadow], instructions="Be brief."
+    )
+    await agent.run("Rain?", session_id="s")
+    await agent.run("And now?", session_id="s")
+    await shadow.drain()
+
+    asked = [r for r in model.requests if not isinstance(r.messages[-1], ToolMessage)]
+    control = [r for r in asked if reads(r) == OLD]
+    candidate = [r for r in asked if reads(r) == NEW]
+    assert len(control) == len(candidate) == 2
+    for one, other in zip(control, candidate, strict=True):
+        assert one.messages == other.messages
+        assert isinstance(one.messages[0], SystemMessage)
+        assert (one.settings, one.tool_choice) == (other.settings, other.tool_choice)
+        assert [t.name for t in one.tools] == [t.name for t in other.tools]
+        assert reads(one, "tides") == reads(other, "tides")
+
+
+async def test_the_records_say_what_belongs_together(store, tried, rains):
+    """Gates find each pair by its labels, with both verdicts."""
+    model = reader([call(city="Bergen")], [call(city="Oslo")])
+
+    def answer(request):
+        last = request.messages[-1]
+        if isinstance(last, ToolMessage):
+            return "done" if last.text == "rain" else [call(city="Oslo")]
+        return [call(city="Bergen")] if reads(request) == OLD else [call(city="Oslo")]
+
+    model = FunctionModel(answer)
+    shadow = runner(store)
+    result = await Agent(model, tools=[rains[0]], store=store, observers=[shadow]).run(
+        "Rain?", session_id="s", metadata={"who": "me"}
+    )
+    await shadow.drain()
+
+    ((control, candidate),) = sides(store, tried)
+    assert control.metadata == {
+        "who": "me",
+        "experiment": tried.proposal_id,
+        "view_of": result.episode.episode_id,
+    }
+    assert candidate.metadata == {
+        "who": "me",
+        "experiment": tried.proposal_id,
+        "arm": "candidate",
+        "candidate_digest": tried.candidate.digest,
+        "shadow_of": control.episode_id,
+    }
+    everything = list(store.select(EpisodeFilter()))
+    (pair,) = shadow_pairs(everything, tried.proposal_id).scores
+    assert (pair.control, pair.candidate, pair.group) == (0, 1, "s")
+    assert len(shadow_tokens(everything, tried.proposal_id)) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "scores"),
+    [
+        ([call(city="Oslo")], [call(city="Oslo")], (True, True)),
+        (
+            [call(city="Oslo")],
+            [call(city="Oslo", days=1)],
+            (True, True),
+        ),  # the default, spelled out
+        ([call(city="Oslo")], [call(city="Bergen")], (True, False)),
+        ([call(city="Oslo")], [call(town="Oslo")], (True, False)),
+        ([call(city="Oslo")], [call("wether", city="Oslo")], (True, False)),
+        ([call(city="Oslo")], "No idea.", (True, False)),
+        ("No idea.", "No idea!", (True, True)),
+        ("No idea.", [call(city="Oslo")], (True, False)),
+        ([call(city="Bergen")], [call(city="Bergen")], (False, False)),
+        ([call(city="Bergen")], [call(city="Oslo")], (False, False)),
+        (
+            [call(city="Oslo")],
+            [ToolCall(call_id="1", name="weather", arguments={}, malformed="{")],
+            (True, False),
+        ),
+    ],
+)
+async def test_agreement_goes_by_what_worked(store, tried, rains, old, new, scores):
+    """A side passes when each call it makes is one that worked in the run itself."""
+    shadow = runner(store)
+    agent = Agent(reader(old, new), tools=[rains[0]], store=store, observers=[shadow])
+
+    await agent.run("Rain?")
+    await shadow.drain()
+
+    ((control, candidate),) = sides(store, tried)
+    assert (control.verdict.passed, candidate.verdict.passed) == scores
+    assert control.verdict.fault is None
+
+
+async def test_what_nobody_knows_is_no_verdict(store, trial):
+    """A call that waits for somebody says nothing of either side."""
+    proposal = trial.propose("weather")  # no code: the call is deferred
+    trial.step(proposal, "shadow")
+    shadow = runner(store)
+    agent = Agent(reader([call(city="Oslo")], [call(city="Oslo")]), store=store, observers=[shadow])
+
+    await agent.run("Rain?")
+    await shadow.drain()
+
+    ((control, candidate),) = sides(store, proposal)
+    assert control.verdict.fault == candidate.verdict.fault == "gold_error"
+    found = shadow_pairs(store.select(EpisodeFilter()), proposal.proposal_id)
+    assert (found.scores, found.set_aside) == ((), {"fault": 1})
+
+
+async def test_learned_rules_are_checked(store, trial, rains):
+    """A call that the candidate's own rule refuses is not valid under it."""
+    from agentkit.tools.definition import Specification
+    from agentkit.tools.rules import OneOf
+
+    rule = OneOf(parameter="city", values=("Oslo",))
+    proposal = trial.propose("weather", specification=Specification(rules=(rule,)))
+    trial.step(proposal, "shadow")
+    shadow = runner(store)
+    agent = Agent(
+        reader([call(city="Oslo")], [call(city="Bergen")]),
+        tools=[rains[0]],
+        store=store,
+        observers=[shadow],
+    )
+
+    await agent.run("Rain?")
+    await shadow.drain()
+
+    ((_, candidate),) = sides(store, proposal)
+    assert candidate.results[0].status == "failed"
+    assert "Oslo" in candidate.results[0].failure.rule
+
+
+async def test_a_verifier_judges_both_sides(store, tried, rains):
+    """It reads the proposed calls of either side in the same form."""
+
+    class WantsOslo:
+        def __init__(self):
+            self.seen = []
+
+        async def verify(self, episode):
+            self.seen.append(episode)
+            passed = any(one.arguments.get("city") == "Oslo" for one in episode.calls)
+            return Verdict(passed=passed, score=float(passed), verifier="oslo")
+
+    verifier = WantsOslo()
+    shadow = runner(store, verifier=verifier)
+    agent = Agent(
+        reader([call(city="Bergen")], [call(city="Oslo")]),
+        tools=[rains[0]],
+        store=store,
+        observers=[shadow],
+    )
+
+    await agent.run("Rain?")
+    await shadow.drain()
+
+    ((control, candidate),) = sides(store, tried)
+    assert (control.verdict.passed, candidate.verdict.passed) == (False, True)
+    assert [len(one.turns) for one in verifier.seen] == [1, 1]
+    assert {one.request for one in verifier.seen} == {"Rain?"}
+
+
+async def test_further_requests_follow_the_runs_own_conversation(store, tried, rains):
+    """The second request is asked with the results that the answered run really had."""
+
+    def answer(request):
+        results = [m for m in request.messages if isinstance(m, ToolMessage)]
+        if not results:
+            return [call("tides", city="Oslo", days=1)]
+        if len(results) == 1:
+            return [call(city="Bergen" if reads(request) == OLD else "Oslo")]
+        return "done"
+
+    @tool
+    def tides(city: str, days: int) -> str:
+        """Old words."""
+        return "high at noon"
+
+    tides = replace(tides, definition=store.load()["tides"].definition)
+    model = FunctionModel(answer)
+    shadow = runner(store, limits={"most_requests": 2})
+    await Agent(model, tools=[rains[0], tides], store=store, observers=[shadow]).run("Rain?")
+    await shadow.drain()
+
+    ((control, candidate),) = sides(store, tried)
+    assert [one.name for one in candidate.calls] == ["tides", "weather"]
+    assert candidate.calls[1].arguments == {"city": "Oslo"}
+    assert control.calls[1].arguments == {"city": "Bergen"}
+    last = [r for r in model.requests if reads(r) == NEW][-1]
+    assert [m.text for m in last.messages if isinstance(m, ToolMessage)] == ["high at noon"]
+
+
+async def test_runs_that_did_not_offer_the_tool_are_skipped(store, tried, rains, trial):
+    """Their request would be the same, so it would say nothing and cost tokens."""
+    from agentkit.retrieval.retriever import Retrieval
+
+    class OnlyTides:
+        async def retrieve(self, query, library):
+            return Retrieval(
+                query=query, hits=(), offered=(library["tides"].definition,), cards="", tokens=0
+            )
+
+    model = FunctionModel(lambda _: "done")
+    shadow = runner(store)
+    agent = Agent(model, store=store, observers=[shadow], retriever=OnlyTides(), search_tool=False)
+
+    await agent.run("Tides?")
+    await shadow.drain()
+
+    assert len(model.requests) == 1
+    assert shadow.counts["skipped"] == 1
+
+
+async def test_only_shadow_experiments_are_repeated(store, trial, rains):
+    """Nothing is asked for proposals in other states, nor for a pinned tool."""
+    proposal = trial.propose("weather")
+    model = reader("a", "b")
+    shadow = runner(store)
+    agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
+
+    await agent.run("one")
+    trial.step(proposal, "shadow")
+    trial.pin(2, "weather")
+    await agent.run("two")
+    await shadow.drain()
+    trial.unpin("weather")
+    trial.step(proposal, "canary")
+    await agent.run("three")
+    await shadow.drain()
+
+    assert [reads(request) for request in model.requests] == [OLD] * 3
+    assert shadow.counts["recorded"] == 0
+
+
+async def test_a_run_with_the_candidate_of_a_canary_is_not_repeated(store, tried, rains):
+    """Its tools are those of another experiment."""
+    from agentkit.agent.routing import Route
+
+    class Canary:
+        async def route(self, asked):
+            return Route(library=asked.library, labels={"experiment": "q", "arm": "candidate"})
+
+    model = reader("a", "b")
+    shadow = runner(store)
+    await Agent(model, store=store, observers=[shadow], router=Canary()).run("one")
+    await shadow.drain()
+
+    assert (len(model.requests), shadow.counts["skipped"]) == (1, 1)
+
+
+async def test_streams_are_repeated_and_resumed_runs_are_not(store, tried, rains):
+    """A stream begins with a request; a resumed run begins in the middle."""
+    model = reader("a", "b")
+    shadow = runner(store)
+    agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
+
+    async for _ in agent.stream("Rain?"):
+        pass
+    await shadow.drain()
+
+    assert [reads(request) for request in model.requests] == [OLD, NEW]
+
+
+def test_run_sync_leaves_the_work_for_later(store, tried, rains):
+    """Its loop ends with the answer, so nothing is begun on it; drain_sync does the rest."""
+    model = reader([call(city="Oslo")], [call(city="Oslo")])
+    shadow = runner(store)
+    agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
+
+    agent.run_sync("Rain?")
+    assert [reads(request) for request in model.requests] == [OLD, OLD]
+    shadow.drain_sync()
+
+    assert [reads(request) for request in model.requests] == [OLD, OLD, NEW]
+    assert len(sides(store, tried)) == 1
+
+
+def test_a_loop_that_ends_keeps_the_work(store, tried, rains):
+    """asyncio.run cancels what is at work; the run goes back on the queue and is done later."""
+    begun = []
+
+    async def answer(request):
+        if reads(request) == NEW and not begun:
+            begun.append(1)
+            await asyncio.sleep(60)
+        return "done"
+
+    model = FunctionModel(answer)
+    shadow = runner(store)
+    agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
+
+    async def once():
+        await agent.run("Rain?")
+        while not begun:
+            await asyncio.sleep(0)
+
+    asyncio.run(once())
+    assert sides(store, tried) == []
+    shadow.drain_sync()
+
+    assert len(sides(store, tried)) == 1
+
+
+async def test_a_full_queue_drops(store, tried, rains):
+    """Nobody waits for a place; what is lost is counted."""
+    model = reader("a", "b")
+    shadow = runner(store, limits={"queue": 2})
+    agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
+
+    def sync_runs():
+        for number in range(5):
+            agent.run_sync(f"Rain {number}?")
+
+    await asyncio.to_thread(sync_runs)
+    assert shadow.counts["dropped"] == 3
+    await shadow.drain()
+
+    assert len(sides(store, tried)) == 2
+
+
+async def test_the_budget_holds_for_an_hour(store, tried, rains):
+    """At most one answer more than the budget; after an hour there is room again."""
+
+    class Clock:
+        now = 0.0
+
+        def __call__(self):
+            return self.now
+
+    def answer(_):
+        usage = Usage(requests=1, prompt_tokens=90, completion_tokens=10)
+        return ModelResponse(message=AssistantMessage(text="done"), usage=usage)
+
+    clock = Clock()
+    model = FunctionModel(answer)
+    shadow = runner(store, limits={"tokens_per_hour": 250}, clock=clock)
+    agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
+
+    for _ in range(5):
+        await agent.run("Rain?")
+        await shadow.drain()
+    assert (shadow.counts["recorded"], shadow.counts["over_budget"]) == (3, 2)
+    assert shadow.budget.spent == 300
+    clock.now = 3601
+    await agent.run("Rain?")
+    await shadow.drain()
+
+    assert shadow.counts["recorded"] == 4
+
+
+async def test_a_model_that_reports_no_usage_is_estimated(store, tried, rains):
+    """A budget that is never used up would be none."""
+    shadow = runner(store)
+    agent = Agent(reader("a", "b"), tools=[rains[0]], store=store, observers=[shadow])
+
+    await agent.run("Rain?")
+    await shadow.drain()
+
+    assert shadow.budget.spent > 10
+
+
+async def test_a_share_of_the_sessions_is_repeated(store, tried, rains):
+    """With a share of 0 none, with a half about half, each session wholly or not at all."""
+    model = reader("a", "b")
+    shadow = runner(store, limits={"share": 0.5, "tokens_per_hour": None})
+    agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
+
+    for number in range(20):
+        for _ in range(2):
+            await agent.run("Rain?", session_id=f"s{number}")
+    await shadow.drain()
+
+    counts = {}
+    for _, candidate in sides(store, tried):
+        counts[candidate.session_id] = counts.get(candidate.session_id, 0) + 1
+    assert set(counts.values()) == {2}
+    assert 4 <= len(counts) <= 16
+
+
+async def test_two_experiments_are_tried_one_a_session(store, trial, rains):
+    """Each repeat changes one tool only."""
+    weather, tides = trial.propose("weather"), trial.propose("tides")
+    trial.step(weather, "shadow")
+    trial.step(tides, "shadow")
+    model = FunctionModel(lambda _: "done")
+    shadow = runner(store)
+    agent = Agent(model, tools=[rains[0]], store=store, observers=[shadow])
+
+    for _ in range(12):
+        await agent.run("Rain?")
+    await shadow.drain()
+
+    seen = {(reads(r), reads(r, "tides")) for r in model.requests}
+    assert seen == {(OLD, OLD), (NEW, OLD), (OLD, NEW)}
+    assert len(sides(store, weather)) + len(sides(store, tides)) == 12
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelConnectionError("gone"),
+        ModelStatusError("busy", status=429, body="", retry_after=None),
+    ],
+)
+async def test_a_model_that_is_busy_says_nothing_of_the_candidate(store, tried, rains, error):
+    """Nothing is recorded, and the loss is counted."""
+
+    def answer(request):
+        if reads(request) == NEW:
+            raise error
+        return "done"
+
+    shadow = runner(store)
+    agent = Agent(FunctionModel(answer), tools=[rains[0]], store=store, observers=[shadow])
+    await agent.run("Rain?")
+    await shadow.drain()
+
+    assert sides(store, tried) == []
+    assert shadow.counts["unavailable"] == 1
+
+
+async def test_a_request_that_is_refused_counts_against_the_candidate(store, tried, rains):
+    """A provider that does not take the definition would leave users without an answer."""
+
+    def answer(request):
+        if reads(request) == NEW:
+            raise ModelStatusError("bad schema", status=400, body="", retry_after=None)
+        return "done"
+
+    shadow = runner(store)
+    agent = Agent(FunctionModel(answer), tools=[rains[0]], store=store, observers=[shadow])
+    await agent.run("Rain?")
+    await shadow.drain()
+
+    ((_, candidate),) = sides(store, tried)
+    assert (candidate.stop_reason, candidate.verdict) == ("error", None)
+    (pair,) = shadow_pairs(store.select(EpisodeFilter()), tried.proposal_id).scores
+    assert (pair.control, pair.candidate) == (1, 0)
+
+
+async def test_a_slow_answer_is_given_up(store, tried, rains):
+    """A shadow run does not hang on a model that hangs."""
+
+    async def answer(request):
+        if reads(request) == NEW:
+            await asyncio.sleep(60)
+        return "done"
+
+    shadow = runner(store, limits={"timeout_seconds": 0.01})
+    agent = Agent(FunctionModel(answer), tools=[rains[0]], store=store, observers=[shadow])
+    await agent.run("Rain?")
+    await shadow.drain()
+
+    assert shadow.counts["unavailable"] == 1
+
+
+async def test_a_fault_is_logged_and_the_next_run_is_repeated(store, tried, rains, caplog):
+    """A verifier that breaks costs its own run alone."""
+
+    class BreaksOnce:
+        calls = 0
+
+        async def verify(self, episode):
+            self.calls += 1
+            if self.calls == 1:
+                raise ZeroDivisionError("a broken verifier")
+            return Verdict(passed=True, score=1, evidence=(Evidence(kind="other", message="?"),))
+
+    shadow = runner(store, verifier=BreaksOnce())
+    agent = Agent(reader("a", "b"), tools=[rains[0]], store=store, observers=[shadow])
+    await agent.run("one")
+    await agent.run("two")
+    await shadow.drain()
+
+    assert shadow.counts["failed"] == 1
+    assert len(sides(store, tried)) == 1
+    assert "a broken verifier" in caplog.text
+
+
+async def test_a_store_that_fails_harms_no_answer(store, tried, rains, caplog):
+    """The repeat is lost, and that is seen."""
+
+    class Fails:
+        def events(self, *, after=0):
+            raise StoreError("the disk is gone")
+
+    shadow = ShadowRunner(store, watch=LedgerWatch(Fails()))
+    agent = Agent(reader("a", "b"), tools=[rains[0]], store=store, observers=[shadow])
+
+    result = await agent.run("Rain?")
+    await shadow.drain()
+
+    assert result.text == "a"
+    assert shadow.counts["failed"] == 1
+    assert "the disk is gone" in caplog.text
+
+
+async def test_closing_stops_the_work_and_takes_no_more(store, tried, rains):
+    """What waits is dropped and counted; a closed runner is silent."""
+    hangs = asyncio.Event()
+
+    async def answer(request):
+        if reads(request) == NEW:
+            hangs.set()
+            await asyncio.sleep(60)
+        return "done"
+
+    shadow = runner(store)
+    agent = Agent(FunctionModel(answer), tools=[rains[0]], store=store, observers=[shadow])
+    await agent.run("one")
+    await agent.run("two")
+    await hangs.wait()
+    await shadow.aclose()
+    await agent.run("three")
+
+    assert shadow.counts["dropped"] == 3
+    assert sides(store, tried) == []
+
+
+async def test_a_runner_is_drained_by_its_context(store, tried, rains):
+    """Leaving the block does what waits, and closes."""
+    async with runner(store) as shadow:
+        agent = Agent(reader("a", "b"), tools=[rains[0]], store=store, observers=[shadow])
+        await agent.run("Rain?")
+
+    assert len(sides(store, tried)) == 1
+
+
+async def test_refined_calls_are_compared_with_refined_calls(store, tried, rains):
+    """The candidate's proposals are refined as the answer's were."""
+
+    def answer(request):
+        if isinstance(request.messages[-1], ToolMessage):
+            return "done"
+        asked_again = request.messages[-1].text.startswith("Please refine")
+        return [call(city="Oslo" if asked_again else "Bergen")]
+
+    shadow = runner(store)
+    agent = Agent(
+        FunctionModel(answer),
+        tools=[rains[0]],
+        store=store,
+        observers=[shadow],
+        refine="adaptive",
+    )
+    await agent.run("Rain?")
+    await shadow.drain()
+
+    ((control, candidate),) = sides(store, tried)
+    assert candidate.calls[0].arguments == control.calls[0].arguments == {"city": "Oslo"}
+    assert candidate.turns[0].refine.converged
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"share": -1},
+        {"share": float("nan")},
+        {"most_requests": 0},
+        {"queue": -1},
+        {"tokens_per_hour": -1},
+        {"timeout_seconds": float("nan")},
+    ],
+)
+def test_bounds_are_checked(bad):
+    """A bound that means nothing is a mistake of the caller."""
+    with pytest.raises(UsageError, match=next(iter(bad))):
+        ShadowLimits(**bad)
