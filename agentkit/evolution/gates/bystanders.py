@@ -16,54 +16,69 @@ NAME = "bystanders"
 
 
 def bystander_gate(
-    selections: Iterable[PairedSelection], *, tool: str, rules: GateRules | None = None
+    selections: Iterable[PairedSelection],
+    *,
+    tool: str,
+    rules: GateRules | None = None,
+    once: bool = False,
 ) -> GateReport:
     """Ask whether other tools keep the requests that belong to them.
 
     With an ``expected`` selection, a request is lost when the control chose all of it and the
     candidate does not. Without one the control is the standard, and any other choice is a loss:
-    nobody knows whether it is a better one. How often a tool was chosen, and in what order, does
-    not matter.
+    nobody knows whether it is a better one, unless the candidate's answer was found right. How
+    often a tool was chosen, and in what order, does not matter.
+
+    A model that draws its answers at random chooses otherwise now and then with no change at all;
+    where nobody judges, let ``rules.lost_share`` be above that share, or draw greedily.
 
     Args:
-        selections: What was chosen; those that belong to ``tool`` are left out.
+        selections: What was chosen, in the order of time; those that belong to ``tool`` are left
+            out.
         tool: Name of the tool whose definition is changed.
         rules: The knobs; ``lost_share`` is the largest share that may be lost.
+        once: Whether the requests are a fixed set that is looked at once; it needs fewer.
 
     Example:
         >>> kept = [PairedSelection(task=str(n), control=("find",), candidate=("find",))
-        ...         for n in range(150)]
+        ...         for n in range(400)]
         >>> robbed = [PairedSelection(task=f"r{n}", control=("find",), candidate=("buy",))
-        ...           for n in range(20)]
+        ...           for n in range(40)]
         >>> bystander_gate(kept, tool="buy").decision
         'pass'
-        >>> report = bystander_gate(kept + robbed, tool="buy")
+        >>> report = bystander_gate(kept[:100] + robbed, tool="buy")
         >>> report.decision, report.statistics["robbed"]
-        ('fail', 20)
+        ('fail', 40)
     """
     rules = rules or GateRules()
     others = _of_other_tools(selections, tool)
     right = [one for one in others if set(one.expected) <= set(one.control)]
-    lost = [one for one in right if is_lost(one)]
+    lost = [is_lost(one) for one in right]
     changed = [one for one in others if set(one.control) != set(one.candidate)]
     gained = [one for one in others if one not in right and set(one.expected) <= set(one.candidate)]
     return losses_report(
         NAME,
-        lost=len(lost),
-        of=len(right),
+        lost,
         what="requests of other tools",
         rules=rules,
+        once=once,
         statistics={
             "requests": len(others),
             "changed": len(changed),
             "gained": len(gained),
-            "robbed": sum(tool in one.candidate and tool not in one.control for one in lost),
+            "robbed": sum(
+                tool in one.candidate and tool not in one.control
+                for one, is_gone in zip(right, lost, strict=True)
+                if is_gone
+            ),
         },
     )
 
 
 def is_lost(selection: PairedSelection) -> bool:
     """Whether what the control chose rightly is not chosen any more."""
+    if selection.accepted:
+        return False
     if selection.expected:
         expected = set(selection.expected)
         return expected <= set(selection.control) and not expected <= set(selection.candidate)

@@ -145,12 +145,14 @@ class PairedSelection:
         candidate: Names chosen with the one that is proposed.
         expected: Names that are right; empty when nobody knows, and ``control`` is then the
             standard.
+        accepted: Whether the candidate's choice was found right, although it may be another one.
     """
 
     task: str
     control: tuple[str, ...]
     candidate: tuple[str, ...]
     expected: tuple[str, ...] = ()
+    accepted: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The selection as a JSON object."""
@@ -182,6 +184,7 @@ class GateRules:
             later, and not at all for smaller harm.
         least_pairs: Pairs that differ before the offline or the shadow gate lets anything pass.
         most_pairs: Pairs, equal ones included, after which the shadow gate gives up.
+        least_tasks: Tasks before the cost gate says anything.
         least_sessions: Sessions of each arm before the canary lets anything pass.
         most_sessions: Sessions of the candidate after which the canary gives up.
         least_gain: Mean gain on held-out tasks that the offline gate asks for, beside evidence.
@@ -198,6 +201,7 @@ class GateRules:
     alarm_margin: float = 0.0
     least_pairs: int = 8
     most_pairs: int = 2_000
+    least_tasks: int = 30
     least_sessions: int = 30
     most_sessions: int = 5_000
     least_gain: float = 0.0
@@ -211,11 +215,11 @@ class GateRules:
         for name in ("alpha", "alarm_alpha"):
             _check(name, getattr(self, name), 0 < getattr(self, name) < 0.5, "between 0 and .5")
         for name in ("margin", "alarm_margin", "lost_share"):
-            _check(name, getattr(self, name), 0 <= getattr(self, name) < 1, "from 0 to below 1")
+            _check(name, getattr(self, name), 0 <= getattr(self, name) <= 0.9, "from 0 to .9")
         for name in ("least_gain", "token_growth", "latency_growth"):
             value = getattr(self, name)
             _check(name, value, math.isfinite(value) and value >= 0, "0 or more, and finite")
-        for name in ("least_pairs", "most_pairs", "least_sessions", "most_sessions", "resamples"):
+        for name in (*_COUNTS, "resamples"):
             _check(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
         for least, most in (("least_pairs", "most_pairs"), ("least_sessions", "most_sessions")):
             bound = getattr(self, most)
@@ -236,6 +240,9 @@ class GateRules:
         return _read(cls, record)
 
 
+_COUNTS = ("least_pairs", "most_pairs", "least_tasks", "least_sessions", "most_sessions")
+
+
 def _check(name: str, value: float, holds: bool, allowed: str) -> None:  # noqa: FBT001 - a claim
     if not holds:
         raise UsageError(f"{name} must be {allowed}, got {value}")
@@ -244,7 +251,7 @@ def _check(name: str, value: float, holds: bool, allowed: str) -> None:  # noqa:
 def _written(record: Any) -> dict[str, Any]:
     """The fields as JSON; of those that may be left out, the empty ones are."""
     values = {one.name: getattr(record, one.name) for one in fields(record)}
-    empty = {one.name for one in fields(record) if one.default in ("", ())}
+    empty = {one.name for one in fields(record) if one.default in ("", ()) or one.default is False}
     kept = {name: value for name, value in values.items() if value or name not in empty}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in kept.items()}
 
@@ -252,7 +259,7 @@ def _written(record: Any) -> dict[str, Any]:
 def _read(kind: type[_Record], record: JsonObject) -> _Record:
     """A record of this kind, its values of the types that its fields are written with."""
     readers = {"str": _text, "float": _number, "int": _whole, "tuple[str, ...]": _names}
-    readers |= {"Decision": _text, "Arm": _text, "Mapping[str, float]": _numbers}
+    readers |= {"bool": _flag, "Decision": _text, "Arm": _text, "Mapping[str, float]": _numbers}
     types = {one.name: str(one.type) for one in fields(kind)}  # type: ignore[arg-type]  # all are
     try:
         return kind(**{name: readers[types[name]](value) for name, value in record.items()})
@@ -267,6 +274,12 @@ def _read(kind: type[_Record], record: JsonObject) -> _Record:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"expected a text, got {value!r}")
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"expected true or false, got {value!r}")
     return value
 
 

@@ -129,14 +129,21 @@ def shadow_seconds(episodes: Iterable[Episode], experiment: str) -> tuple[Paired
 
 
 def shadow_selections(episodes: Iterable[Episode], experiment: str) -> tuple[PairedSelection, ...]:
-    """Tools called by each episode and by its first shadow run; nobody knows which are right."""
+    """Tools called by each episode and by its first shadow run.
+
+    Where the episode was judged wrong there is nothing to lose, and it is left out; where the run
+    was judged right its choice is accepted, whatever it is. Where nobody judged, the episode's own
+    choice is the standard.
+    """
     return tuple(
         PairedSelection(
             task=control.episode_id,
             control=tuple(call.name for call in control.calls),
             candidate=tuple(call.name for call in candidate.calls),
+            accepted=_is_judged(candidate) and bool(_passed(candidate)),
         )
         for control, candidate in _both(episodes, experiment)
+        if not _is_judged(control) or _passed(control)
     )
 
 
@@ -182,6 +189,10 @@ def _unjudged(episode: Episode) -> SetAside | None:
     if episode.verdict is None:
         return None if episode.stop_reason in _UNANSWERED else "no_verdict"
     return "fault" if episode.verdict.fault else None
+
+
+def _is_judged(episode: Episode) -> bool:
+    return _unjudged(episode) is None
 
 
 def _passed(episode: Episode) -> float:

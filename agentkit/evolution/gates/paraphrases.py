@@ -11,7 +11,9 @@ from agentkit.evolution.gates.scores import counted_pairs, held_up
 NAME = "paraphrases"
 
 
-def paraphrase_gate(pairs: Iterable[PairedScore], *, rules: GateRules | None = None) -> GateReport:
+def paraphrase_gate(
+    pairs: Iterable[PairedScore], *, rules: GateRules | None = None, once: bool = False
+) -> GateReport:
     """Ask whether valid paraphrases of requests are still accepted or served.
 
     A rule that is too strict, or a text that fits one wording, refuses other wordings of the same
@@ -21,26 +23,29 @@ def paraphrase_gate(pairs: Iterable[PairedScore], *, rules: GateRules | None = N
     Args:
         pairs: One for each paraphrase, ``task`` being the request; 1 or 0 for accepted or not.
         rules: The knobs; ``lost_share`` is the largest share of requests that may be lost.
+        once: Whether the requests are a fixed set that is looked at once; it needs fewer.
 
     Example:
         >>> pairs = [PairedScore(task=str(n // 3), control=1, candidate=1) for n in range(450)]
-        >>> paraphrase_gate(pairs).decision, paraphrase_gate(pairs[:30]).decision
+        >>> paraphrase_gate(pairs, once=True).decision, paraphrase_gate(pairs).decision
         ('pass', 'wait')
     """
     rules = rules or GateRules()
     scores = counted_pairs(pairs)
-    served = [pair for pair in scores.counted if pair.control > 0]
-    lost = [pair for pair in served if pair.candidate < pair.control]
+    requests: dict[str, list[bool]] = {}
+    for pair in scores.counted:
+        if pair.control > 0:
+            requests.setdefault(pair.task, []).append(pair.candidate < pair.control)
     report = losses_report(
         NAME,
-        lost=len({pair.task for pair in lost}),
-        of=len({pair.task for pair in served}),
+        [any(lost) for lost in requests.values()],
         what="requests",
         rules=rules,
+        once=once,
         statistics={
             "paraphrases": len(scores.counted),
-            "paraphrases_served": len(served),
-            "paraphrases_lost": len(lost),
+            "paraphrases_served": sum(map(len, requests.values())),
+            "paraphrases_lost": sum(map(sum, requests.values())),
             "unusable": scores.unusable,
         },
     )

@@ -97,7 +97,7 @@ async def retrieval_gate(
     asked = own_requests(before) if requests is None else requests
     others = {name: queries for name, queries in asked.items() if name != tool}
     found = await retrieved_selections(before, after, retriever=retriever, requests=others, k=k)
-    report = bystander_gate(found, tool=tool, rules=rules)
+    report = bystander_gate(found, tool=tool, rules=rules, once=True)
     ranks = {
         "control_reciprocal_rank": _mean_reciprocal([(one.expected, one.control) for one in found]),
         "candidate_reciprocal_rank": _mean_reciprocal(

@@ -123,7 +123,14 @@ def test_tokens_seconds_and_tools_come_in_pairs(shadow):
     assert [(one.control, one.candidate) for one in shadow_tokens(episodes, "p1")] == [(0, 70)]
     assert [(one.control, one.candidate) for one in shadow_seconds(episodes, "p1")] == [(0, 2.5)]
     found = shadow_selections(episodes, "p1")
-    assert [(one.control, one.candidate) for one in found] == [((), ("buy",))]
+    assert [(one.control, one.candidate, one.accepted) for one in found] == [((), ("buy",), False)]
+
+
+def test_verdicts_say_which_selections_can_be_lost(shadow):
+    """A wrong episode has nothing to lose; a run found right may choose as it likes."""
+    episodes = [*shadow(1, False, True), *shadow(2, True, True), *shadow(3, True, False)]
+    found = shadow_selections(episodes, "p1")
+    assert [(one.task, one.accepted) for one in found] == [("e2", True), ("e3", False)]
 
 
 def test_a_stored_experiment_can_be_decided_again(shadow):

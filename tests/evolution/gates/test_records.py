@@ -33,7 +33,14 @@ RECORDS = st.one_of(
     st.builds(
         ArmScore, session=st.text(), arm=st.sampled_from(["control", "candidate"]), score=NUMBERS
     ),
-    st.builds(PairedSelection, task=st.text(), control=NAMES, candidate=NAMES, expected=NAMES),
+    st.builds(
+        PairedSelection,
+        task=st.text(),
+        control=NAMES,
+        candidate=NAMES,
+        expected=NAMES,
+        accepted=st.booleans(),
+    ),
     st.builds(GateRules, alpha=st.floats(0.001, 0.4), margin=st.floats(0, 0.9)),
 )
 
