@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
@@ -20,17 +21,17 @@ _Read = Callable[[Any], Any]
 
 
 def rule_to_json(rule: Rule) -> dict[str, Any]:
-    """The rule as a JSON object; empty parts are left out.
+    """The rule as a JSON object; parts that equal their default are left out.
 
     Example:
         >>> from agentkit.tools.rules import OneOf
         >>> rule_to_json(OneOf(parameter="periods", values=(36, 48, 60)))
         {'kind': 'one_of', 'parameter': 'periods', 'values': [36, 48, 60]}
     """
-    names = [name for name in rule.__dataclass_fields__ if name != "kind"]
-    values = {name: getattr(rule, name) for name in names}
-    kept = {name: value for name, value in values.items() if value not in (None, "")}
-    listed = {n: list(v) if isinstance(v, tuple) else v for n, v in kept.items()}
+    parts = ((field.name, getattr(rule, field.name), field.default) for field in fields(rule))
+    given = {name: value for name, value, default in parts if value != default}
+    given.pop("kind", None)
+    listed = {n: list(v) if isinstance(v, tuple) else v for n, v in given.items()}
     return {"kind": rule.kind, **listed}
 
 
