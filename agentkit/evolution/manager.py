@@ -441,12 +441,12 @@ class ToolManager:
             ModelError: The judge could not answer; the proposal is kept, and waits.
             UsageError: Called where an event loop runs; await ``submit_async`` there.
         """
-        proposal_id = self._lifecycle.take_in(suggestion)
-        return from_sync(lambda: self._lifecycle.ask_judge(proposal_id))
+        proposal_id, kept = self._lifecycle.identified(suggestion)
+        return from_sync(lambda: self._lifecycle.take_in(proposal_id, kept))
 
     async def submit_async(self, suggestion: Suggestion) -> ProposalRecord:
         """As ``submit``, where an event loop runs."""
-        return await self._lifecycle.ask_judge(self._lifecycle.take_in(suggestion))
+        return await self._lifecycle.take_in(*self._lifecycle.identified(suggestion))
 
     def approve(self, proposal_id: str, *, person: Author, reason: str = "") -> ProposalRecord:
         """A person agrees to an open proposal.
@@ -577,7 +577,7 @@ class ToolManager:
             UsageError: Nobody of that name ever proposed anything, or ``person`` is none.
             StoreError: The store failed, or other writers were faster every time.
         """
-        return self._lifecycle.release(proposer, person, reason).ledger.proposer(proposer)
+        return from_sync(lambda: self._lifecycle.release(proposer, person, reason))
 
     def revalidate(self) -> Revalidation:
         """Look again at the composites whose children changed untried.

@@ -8,6 +8,7 @@ from typing import Any
 
 from agentkit.errors import StoreError
 from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.insert import Procedure
 from agentkit.evolution.lifecycle.assessing import Assess
 from agentkit.evolution.lifecycle.consenting import approval, judgement, record_of, refusal
 from agentkit.evolution.lifecycle.drafts import Scribe
@@ -17,7 +18,7 @@ from agentkit.evolution.lifecycle.moves import Wait, recorded_reports
 from agentkit.evolution.lifecycle.pinning import pin_step, unpin_step
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.promoting import Promotion
-from agentkit.evolution.lifecycle.record import ProposalRecord
+from agentkit.evolution.lifecycle.record import ProposalRecord, ProposerRecord
 from agentkit.evolution.lifecycle.releasing import release_step
 from agentkit.evolution.lifecycle.revalidating import (
     Revalidation,
@@ -107,7 +108,11 @@ class Lifecycle:
         self._policy = policy
         self._judge = judge
         self._assess = assess
-        self._screen = Screen(validate=validate, revision=journal.revision)
+        self._screen = Screen(
+            validate=validate,
+            revision=journal.revision,
+            inserting=Procedure(policy=trying, limits=limits),
+        )
         self._promotion = Promotion(
             policy=policy,
             screen=self._screen,
@@ -116,23 +121,31 @@ class Lifecycle:
             author=journal.author,
         )
 
-    def take_in(self, suggestion: Suggestion) -> str:
-        """Record a suggestion with what the checks say; the id by which the ledger knows it."""
-        proposal_id, kept = identified(readable(suggestion, most_bytes=self._policy.most_bytes))
-        evidence = getattr(kept, "evidence", ())
-        sources = source_texts(self._journal.store, evidence)
-        self._write(
-            lambda on: taken_in(
+    def identified(self, suggestion: Suggestion) -> tuple[str, Suggestion]:
+        """A suggestion in a form that an event can keep, and the id that the ledger gives it."""
+        return identified(readable(suggestion, most_bytes=self._policy.most_bytes))
+
+    async def take_in(self, proposal_id: str, suggestion: Suggestion) -> ProposalRecord:
+        """Record a suggestion with what the checks say, and ask the judge where one is needed.
+
+        Raises:
+            ModelError: The judge could not answer; the proposal goes on waiting.
+        """
+        sources = source_texts(self._journal.store, getattr(suggestion, "evidence", ()))
+
+        async def decide(on: Position) -> Step | None:
+            return await taken_in(
                 proposal_id,
-                kept,
+                suggestion,
                 on,
                 screen=self._screen,
                 policy=self._policy,
                 author=self._journal.author,
                 sources=sources,
             )
-        )
-        return proposal_id
+
+        await self._journal.write_async(decide, attempts=self._policy.attempts)
+        return await self.ask_judge(proposal_id)
 
     async def ask_judge(self, proposal_id: str) -> ProposalRecord:
         """Let the judge read a proposal that waits for one; the record afterwards.
@@ -249,12 +262,15 @@ class Lifecycle:
         """Let runs use the newest version again."""
         return self._write(lambda on: unpin_step(on, tool_name, author, reason))
 
-    def release(self, proposer: str, person: Author, reason: str) -> Position:
+    async def release(self, proposer: str, person: Author, reason: str) -> ProposerRecord:
         """Take from a quarantined proposer again."""
         author, screen = self._journal.author, self._screen
-        return self._write(
-            lambda on: release_step(on, proposer, person, reason, screen=screen, author=author)
-        )
+
+        async def decide(on: Position) -> Step | None:
+            return await release_step(on, proposer, person, reason, screen=screen, author=author)
+
+        on = await self._journal.write_async(decide, attempts=self._policy.attempts)
+        return on.ledger.proposer(proposer)
 
     async def revalidate(self) -> Revalidation:
         """Look again at the composites that are marked."""

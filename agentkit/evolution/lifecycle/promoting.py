@@ -61,7 +61,7 @@ class Promotion:
         """
         scribe = Scribe.of(record, self.author, version=on.library.version)
         if _has_lost_its_base(record, on):
-            return self._rebased(scribe, record, on, sources)
+            return await self._rebased(scribe, record, on, sources)
         move = next_move(record, on.ledger, self.policy, reports)
         if isinstance(move, Wait):
             return move
@@ -73,7 +73,7 @@ class Promotion:
         candidate = record.candidate
         if candidate is None:  # an answer that could not be read is never validated
             return Wait(why="it has no candidate")
-        screened = self.screen.look(candidate, record.base, on.library, sources=sources)
+        screened = await self.screen.look(candidate, record.base, on, sources=sources)
         missing = [who for who in screened.needs if who not in record.agreed]
         if screened.failed:
             entered: Step | Wait = Step(drafts=self._lost(scribe, record, on, screened))
@@ -88,7 +88,7 @@ class Promotion:
             return entered
         return replace(entered, drafts=(*said, *entered.drafts))
 
-    def _rebased(
+    async def _rebased(
         self, scribe: Scribe, record: ProposalRecord, on: Position, sources: tuple[str, ...]
     ) -> Step:
         """An experiment whose tool changed goes on with the candidate moved onto the change.
@@ -96,14 +96,20 @@ class Promotion:
         Runs use a candidate only with the revision that it was made for, so without this step the
         experiment would stand still. The numbers so far are kept: they compare the same edit.
         """
-        assert record.candidate is not None  # what can not be read is never tried
-        screened = self.screen.look(record.candidate, record.base, on.library, sources=sources)
+        if record.candidate is None:
+            raise AssertionError("what can not be read is never tried")
+        screened = await self.screen.look(record.candidate, record.base, on, sources=sources)
         if screened.failed or screened.base is None:
             return Step(drafts=self._lost(scribe, record, on, screened))
         facts = screening_facts(screened, record.base)
         facts.pop("needs", None)
         why = f"{record.tool_name!r} has revision {screened.base.digest[:12]} by now"
         return Step(drafts=(scribe.draft("rebased", why, **facts),))
+
+    async def _above(self, candidate: ToolDefinition, on: Position) -> Above:
+        if candidate.name not in on.library:  # a new tool, which nothing can call yet
+            return Above()
+        return await look_above(candidate, on.library, policy=self.trying, limits=self.limits)
 
     def _stopped(
         self, scribe: Scribe, record: ProposalRecord, on: Position, move: Move
@@ -160,7 +166,9 @@ class Promotion:
 def _has_lost_its_base(record: ProposalRecord, on: Position) -> bool:
     """Whether a proposal is being tried against a revision that its tool no longer has."""
     tool = on.library.get(record.tool_name)
-    is_current = tool is not None and tool.definition.digest == record.base
+    is_current = (tool is None and not record.base) or (
+        tool is not None and tool.definition.digest == record.base
+    )
     return record.state in EXPERIMENTS and not is_current
 
 

@@ -17,7 +17,7 @@ from agentkit.library.chain import EventDraft
 from agentkit.library.events import Author
 
 
-def release_step(
+async def release_step(
     on: Position, proposer: str, person: Author, reason: str, *, screen: Screen, author: Author
 ) -> Step | None:
     """Release a proposer; its quarantined proposals are looked at anew.
@@ -45,12 +45,12 @@ def release_step(
         draft
         for record in on.ledger.proposals.values()
         if record.state == "quarantined" and record.author.name == proposer
-        for draft in _taken_up(record, on, person, author, screen)
+        for draft in await _taken_up(record, on, person, author, screen)
     ]
     return Step(drafts=(released, *again))
 
 
-def _taken_up(
+async def _taken_up(
     record: ProposalRecord, on: Position, person: Author, author: Author, screen: Screen
 ) -> tuple[EventDraft, ...]:
     version = on.library.version
@@ -60,7 +60,7 @@ def _taken_up(
     if record.candidate is None:
         first = by_person.draft("rejected", "the answer can not be read as a proposal", by="person")
         return (first,)
-    screened = screen.look(record.candidate, record.base, on.library)
+    screened = await screen.look(record.candidate, record.base, on)
     first = by_person.draft("proposed", why, **screening_facts(screened, record.base))
     if screened.failed:
         facts = {"by": "library", "failed": checks_to_json(screened.failed)}

@@ -12,6 +12,7 @@ from agentkit.evolution.lifecycle.drafts import Scribe
 from agentkit.evolution.lifecycle.promoting import marks
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.lifecycle.step import Position, Step
+from agentkit.library.chain import EventDraft
 from agentkit.library.events import Author
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned, with_current_pins
@@ -94,16 +95,22 @@ def _restored(
 ) -> Step:
     current = on.library.get(scribe.tool_name)
     upserts: tuple[ToolDefinition, ...] = ()
+    removals = () if before is not None or current is None else (scribe.tool_name,)
+    if removals and (callers := on.library.dag.parents.get(scribe.tool_name, ())):
+        raise UsageError(
+            f"{scribe.tool_name!r} was new, so taking it back removes it, and "
+            f"{', '.join(map(repr, callers))} would miss it; take that back first"
+        )
     if before is not None and current is not None:
         restored = pinned_now(on.library, before)
         if restored != current.definition:
             upserts = repinned(on.library, [restored])
-    version = on.library.version + bool(upserts)
+    version = on.library.version + bool(upserts or removals)
     now = upserts[0].digest if upserts else ""
     drafts = [
         replace(
             replace(scribe, proposal_id=proposal_id, version=version).draft("rolled_back", reason),
-            digest_before=current.definition.digest if current and upserts else "",
+            digest_before=current.definition.digest if current and (upserts or removals) else "",
             digest_after=now,
         )
         for proposal_id in reversed(taken)
@@ -111,12 +118,26 @@ def _restored(
     if upserts and current is not None:
         above = unknown_above(current.definition, upserts)
         drafts += marks(scribe.author, upserts[0], above, version=version)
+    if removals:
+        drafts.append(_removed(scribe, version))
     return Step(
         drafts=tuple(drafts),
         upserts=upserts,
-        change_id=f"rollback-{taken[0]}" if upserts else "",
+        removals=removals,
+        change_id=f"rollback-{taken[0]}" if upserts or removals else "",
         author=scribe.author,
         reason=reason or f"take back {', '.join(reversed(taken))}",
+    )
+
+
+def _removed(scribe: Scribe, version: int) -> EventDraft:
+    return EventDraft(
+        kind="written",
+        author=scribe.author,
+        reason=f"{scribe.tool_name!r} was new, and was taken back",
+        tool_name=scribe.tool_name,
+        library_version=version,
+        facts={"operation": "rollback", "removed": [scribe.tool_name]},
     )
 
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from agentkit.evolution.decision import Merger
+from agentkit.evolution.insert import Procedure, decide
 from agentkit.evolution.lifecycle.rebase import Conflict, rebase
 from agentkit.evolution.lifecycle.record import Consent
+from agentkit.evolution.lifecycle.step import Position
+from agentkit.evolution.outcome import Rejected
 from agentkit.evolution.validation.report import (
     FailedCheck,
     ProposedChange,
     ValidationReport,
 )
 from agentkit.library.library import Library
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.definition import Description, Specification, ToolDefinition
 
 Validate: TypeAlias = Callable[[ProposedChange], ValidationReport]
 """All checks on one change, such as ``agentkit.evolution.validation.validate.validate``."""
@@ -53,16 +57,18 @@ class Screen:
     Attributes:
         validate: All checks.
         revision: Finds earlier definitions, to rebase on.
+        inserting: How InsertTool decides on tools that are new.
     """
 
     validate: Validate
     revision: Revision
+    inserting: Procedure
 
-    def look(
+    async def look(
         self,
         candidate: ToolDefinition,
         base: str,
-        library: Library,
+        on: Position,
         *,
         sources: tuple[str, ...] = (),
     ) -> Screened:
@@ -70,10 +76,13 @@ class Screen:
 
         Args:
             candidate: The definition as somebody wants it.
-            base: Digest of the revision that it was made from.
-            library: The newest library.
+            base: Digest of the revision that it was made from; empty for a tool that is new.
+            on: The newest library.
             sources: Texts that it must not copy from.
         """
+        if not base and candidate.is_composite:
+            return await self._new(candidate, on, sources)
+        library = on.library
         tool = library.get(candidate.name)
         if tool is None:
             return self._unknown(candidate, base, library)
@@ -88,6 +97,27 @@ class Screen:
         report = self.validate(change)
         return Screened(candidate=moved, base=newest, failed=report.failed, needs=report.needs)
 
+    async def _new(
+        self, candidate: ToolDefinition, on: Position, sources: tuple[str, ...]
+    ) -> Screened:
+        """A composite that is new: InsertTool says whether it works, the checks what its words are.
+
+        Of these only the lexical ones apply, because the others compare with words that were there
+        before; and its words may name the tools that it calls.
+        """
+        decision = await decide(candidate, on.snapshot, self.inserting)
+        if isinstance(decision, Rejected):
+            return Screened(candidate=candidate, failed=(_not_inserted(decision),))
+        if isinstance(decision, Merger):
+            return Screened(candidate=candidate, failed=(_duplicate(decision),), by="library")
+        blank = replace(candidate, description=Description(), specification=Specification())
+        library = on.library.with_tools([blank])
+        change = ProposedChange(base=blank, candidate=candidate, library=library, sources=sources)
+        report = self.validate(change)
+        failed = (one for one in report.failed if one.layer == "lexical")
+        told = tuple(one for one in failed if one.code != "other_tool")
+        return Screened(candidate=decision.tool.definition, failed=told, needs=report.needs)
+
     def _unknown(self, candidate: ToolDefinition, base: str, library: Library) -> Screened:
         was_there = self.revision(candidate.name, base) is not None
         near = library.nearest(candidate.name)
@@ -99,7 +129,8 @@ class Screen:
             message=f"the library has no tool {candidate.name!r} (any more){hint}"
             if was_there
             else f"the library has no tool {candidate.name!r}{hint}",
-            advice="a proposal changes a tool of the library; ToolManager.insert adds new ones",
+            advice="a proposal changes a tool of the library; only a composite may be new, with an "
+            "empty base",
             excerpt=candidate.name[:120],
         )
         by: RejectedBy = "library" if was_there else "checks"
@@ -137,6 +168,25 @@ def _conflict(
         message=f"somebody else changed {names} of {newest.name!r} since revision "
         f"{before.digest[:12]}, in another way",
         advice=f"look at revision {newest.digest[:12]}, and propose what is still missing there",
+    )
+
+
+def _not_inserted(rejected: Rejected) -> FailedCheck:
+    return FailedCheck(
+        code=rejected.code,
+        layer="structural",
+        message=rejected.explanation,
+        advice=rejected.advice,
+    )
+
+
+def _duplicate(decision: Merger) -> FailedCheck:
+    return FailedCheck(
+        code="duplicate",
+        layer="semantic",
+        message=f"the library has a tool that does the same, {decision.into.name!r}: "
+        f"{decision.reason}",
+        advice="ToolManager.insert moves its worked calls to that tool",
     )
 
 

@@ -63,7 +63,7 @@ def identified(suggestion: Suggestion) -> tuple[str, Suggestion]:
     return f"unreadable-{uuid.uuid4().hex[:20]}", suggestion
 
 
-def taken_in(
+async def taken_in(
     proposal_id: str,
     suggestion: Suggestion,
     on: Position,
@@ -102,7 +102,7 @@ def taken_in(
         is_rejected = True
     else:
         base, candidate = suggestion.base, suggestion.candidate
-        screened = screen.look(candidate, base, on.library, sources=sources)
+        screened = await screen.look(candidate, base, on, sources=sources)
         first = drafts.proposed(suggestion, screened, version=version)
         failed, by, needs = screened.failed, screened.by, screened.needs
         is_rejected = bool(failed)
