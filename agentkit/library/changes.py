@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from agentkit.errors import StaleChainError, StoreError, StoreFormatError, UsageError
-from agentkit.library.events import LibraryEvent
+from agentkit.errors import StaleChainError, StoreError, UsageError
+from agentkit.library.events import LibraryEvent, check_types
 from agentkit.library.store import EpisodeFilter, LibraryChange
+from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
 
 
@@ -112,18 +113,19 @@ def _check_events(change: LibraryChange) -> None:
 def _hash(event: LibraryEvent, change: LibraryChange) -> str:
     """The hash of an event that can be read again: one that could not would end the chain."""
     try:
-        if LibraryEvent.from_json(event.to_json()).hash == event.hash:
-            return event.hash
-        why = "it would be read as another one"
-    except (ValueError, TypeError, AttributeError, RecursionError, StoreFormatError) as error:
+        check_types(event)
+        why = "" if is_json(event.facts) and event.hash else "its facts are no JSON data"
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise _no_event(change, event, str(error)) from error
-    raise _no_event(change, event, why)
+    if why:
+        raise _no_event(change, event, why)
+    return event.hash
 
 
 def _no_event(change: LibraryChange, event: LibraryEvent, why: str) -> StoreError:
     return StoreError(
-        f"event {event.sequence} of change {change.proposal_id!r} can not be stored: {why}. "
-        "Events hold JSON data only"
+        f"event {event.sequence} of change {change.proposal_id!r} can not be stored: {why}; "
+        "make events with agentkit.library.chain.chained"
     )
 
 

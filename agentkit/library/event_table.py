@@ -10,9 +10,11 @@ from agentkit.library.changes import are_held
 from agentkit.library.events import LibraryEvent
 from agentkit.library.sqlite_connection import SQLiteConnection
 
-_LAST = "SELECT sequence, body FROM events ORDER BY sequence DESC LIMIT 1"
-_AFTER = "SELECT sequence, body FROM events WHERE sequence > ? ORDER BY sequence"
-_RANGE = "SELECT sequence, body FROM events WHERE sequence BETWEEN ? AND ? ORDER BY sequence"
+_LAST = "SELECT sequence, body FROM library_events ORDER BY sequence DESC LIMIT 1"
+_AFTER = "SELECT sequence, body FROM library_events WHERE sequence > ? ORDER BY sequence"
+_BETWEEN = """
+SELECT sequence, body FROM library_events WHERE sequence BETWEEN ? AND ? ORDER BY sequence
+"""
 
 _GREATEST = 2**63 - 1  # the largest number that SQLite compares
 
@@ -36,13 +38,13 @@ class EventTable:
 
     def holds(self, events: Sequence[LibraryEvent]) -> bool:
         """Whether a change of these events was applied before."""
-        rows = self._connection.execute(_RANGE, (events[0].sequence, events[-1].sequence))
+        rows = self._connection.execute(_BETWEEN, (events[0].sequence, events[-1].sequence))
         return are_held(events, [self._event(*row) for row in rows])
 
-    def append(self, events: Sequence[LibraryEvent]) -> None:
+    def append(self, rows: Sequence[tuple[int, str]]) -> None:
         """Write events that follow the last one; the caller holds the transaction."""
-        rows = [(event.sequence, _encoded(event)) for event in events]
-        self._connection.execute_many("INSERT INTO events VALUES (?,?)", rows)
+        if rows:
+            self._connection.execute_many("INSERT INTO library_events VALUES (?,?)", rows)
 
     def _event(self, sequence: int, body: str) -> LibraryEvent:
         try:
@@ -59,5 +61,9 @@ class EventTable:
         return event
 
 
-def _encoded(event: LibraryEvent) -> str:
-    return json.dumps(event.to_json(), ensure_ascii=False, separators=(",", ":"))
+def encoded(events: Sequence[LibraryEvent]) -> list[tuple[int, str]]:
+    """Events as the table holds them."""
+    return [
+        (event.sequence, json.dumps(event.to_json(), ensure_ascii=False, separators=(",", ":")))
+        for event in events
+    ]

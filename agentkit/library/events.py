@@ -136,7 +136,7 @@ class LibraryEvent:
             found = {name: record[name] for name in record if name != "format"}
             author = Author(**found.pop("author"))
             event = cls(author=author, evidence=tuple(found.pop("evidence", ())), **found)
-            _check_types(event)
+            check_types(event)
         except (KeyError, TypeError) as error:
             raise StoreFormatError(f"not a library event ({error}): {str(record)[:200]}") from error
         return event
@@ -157,8 +157,12 @@ _NUMBERS = ("sequence", "library_version")
 _TEXTS = ("kind", "at", "reason", "proposal_id", "tool_name", "digest_before", "digest_after")
 
 
-def _check_types(event: LibraryEvent) -> None:
-    """Refuse what hashes like an event and is none, such as ``1.0`` for 1."""
+def check_types(event: LibraryEvent) -> None:
+    """Refuse what hashes like an event and could not be read as one, such as ``1.0`` for 1.
+
+    Raises:
+        TypeError: A part is of the wrong type.
+    """
     author = (event.author.kind, event.author.name, event.author.prompt_hash)
     own = (getattr(event, name) for name in (*_TEXTS, "previous", "signature"))
     if not all(isinstance(text, str) for text in (*own, *author, *event.evidence)):

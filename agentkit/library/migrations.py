@@ -107,7 +107,7 @@ def m0004_event_table(db: Database) -> None:
     """The chain of events, which no statement changes or shortens unless it means to."""
     db.execute(
         """
-        CREATE TABLE events (
+        CREATE TABLE library_events (
             sequence INTEGER PRIMARY KEY,
             body     TEXT NOT NULL  -- JSON, see LibraryEvent.to_json
         )
@@ -116,7 +116,8 @@ def m0004_event_table(db: Database) -> None:
     for statement in ("UPDATE", "DELETE"):
         db.execute(
             f"""
-            CREATE TRIGGER events_{statement.lower()} BEFORE {statement} ON events
+            CREATE TRIGGER library_events_{statement.lower()}
+            BEFORE {statement} ON library_events
             BEGIN SELECT raise(ABORT, 'events are only ever appended'); END
             """
         )
@@ -131,7 +132,15 @@ MIGRATIONS: tuple[Migration, ...] = (
 """In order. Append to it; never edit, reorder or remove."""
 
 _OUR_TABLES = frozenset(
-    {"definitions", "versions", "revisions", "episodes", "episode_tools", "derived", "events"}
+    {
+        "definitions",
+        "versions",
+        "revisions",
+        "episodes",
+        "episode_tools",
+        "derived",
+        "library_events",
+    }
 )
 
 

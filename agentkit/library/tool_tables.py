@@ -14,7 +14,7 @@ from agentkit.errors import (
 )
 from agentkit.library.changes import check_change, check_follows, no_such_version, now
 from agentkit.library.derived import DerivedCache
-from agentkit.library.event_table import EventTable
+from agentkit.library.event_table import EventTable, encoded
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.sqlite_connection import SQLiteConnection, storable
 from agentkit.library.store import LibraryChange, ToolRevision
@@ -103,6 +103,7 @@ class ToolTables:
         """See ``ToolStore.commit``."""
         check_change(change)
         upserts = [_encoded(tool) for tool in change.upserts]  # before the file is locked
+        events = encoded(change.events)
         with self._connection.transaction(durable=True):
             made = self._connection.execute(_MADE_BY, (storable(change.proposal_id),))
             if made:
@@ -116,7 +117,7 @@ class ToolTables:
                 check_follows(change.events, self._events.last())
             if change.makes_version:
                 self._write(change, upserts, version=actual + 1)
-            self._events.append(change.events)
+            self._events.append(events)
             return actual + change.makes_version
 
     def _write(self, change: LibraryChange, upserts: Sequence[_Encoded], *, version: int) -> None:

@@ -62,7 +62,10 @@ def tamper(tmp_path):
 
     def run(*statements):
         with closing(sqlite3.connect(tmp_path / "library.db")) as raw, raw:
-            for statement in ("DROP TRIGGER events_update", "DROP TRIGGER events_delete"):
+            for statement in (
+                "DROP TRIGGER library_events_update",
+                "DROP TRIGGER library_events_delete",
+            ):
                 raw.execute(statement)
             for statement in statements:
                 raw.execute(statement)
@@ -149,9 +152,12 @@ def test_a_whole_trail_is_verified(invoke, as_json):
 @pytest.mark.parametrize(
     ("statement", "code"),
     [
-        ("UPDATE events SET body = replace(body, 'other', 'better') WHERE sequence = 4", "link"),
-        ("DELETE FROM events WHERE sequence = 3", "gap"),
-        ("DELETE FROM events WHERE sequence = 5", "head"),
+        (
+            "UPDATE library_events SET body = replace(body, 'other', 'better') WHERE sequence = 4",
+            "link",
+        ),
+        ("DELETE FROM library_events WHERE sequence = 3", "gap"),
+        ("DELETE FROM library_events WHERE sequence = 5", "head"),
         ("UPDATE definitions SET body = replace(body, '\"object\"', '\"array\"')", "definition"),
     ],
 )
@@ -169,7 +175,7 @@ def test_what_was_changed_in_the_file_is_found(invoke, tamper, statement, code):
 @pytest.mark.usefixtures("filled")
 def test_an_event_that_can_not_be_read_is_an_error(invoke, tamper):
     """An event that is no JSON any more names its place; the exit status is 1."""
-    tamper("UPDATE events SET body = substr(body, 1, 20) WHERE sequence = 2")
+    tamper("UPDATE library_events SET body = substr(body, 1, 20) WHERE sequence = 2")
     result = invoke("audit", "verify")
     assert (result.exit_code, "can not be read (2)" in result.stderr) == (1, True)
 

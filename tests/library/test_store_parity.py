@@ -15,6 +15,9 @@ from agentkit import Episode, ToolDefinition
 from agentkit.episodes import Turn
 from agentkit.errors import AgentKitError
 from agentkit.library import EpisodeFilter, LibraryChange, Store, ToolRevision
+from agentkit.library.chain import EventDraft, chained
+from agentkit.library.chain_faults import verify_chain
+from agentkit.library.events import Author
 from agentkit.library.memory import MemoryStore
 from agentkit.library.rollback import rollback_change
 from agentkit.library.sqlite import SQLiteStore
@@ -124,6 +127,24 @@ class Stores(RuleBasedStateMachine):
         expected = self.memory.load().version - behind
         self.both(lambda store: store.commit(change, expected_version=expected))
 
+    @rule(
+        reasons=st.lists(st.text(max_size=5), max_size=2),
+        behind=st.sampled_from([0, 0, 0, 1]),
+        tool=st.none() | DEFINITIONS,
+        proposal_id=st.integers(0, 99).map(str),
+    )
+    def tell(self, reasons, behind, tool, proposal_id) -> None:
+        held = self.memory.events()
+        last = held[-1 - behind] if len(held) > behind else None
+        author = Author(kind="person", name="Ada")
+        drafts = [EventDraft(kind="assessed", author=author, reason=one) for one in reasons]
+        events = chained(last, drafts, at="2026-11-21T10:00:00+00:00")
+        change = LibraryChange(
+            proposal_id=proposal_id, upserts=() if tool is None else (tool,), events=events
+        )
+        expected = self.memory.load().version
+        self.both(lambda store: store.commit(change, expected_version=expected))
+
     @rule(name=NAMES, version=st.integers(0, 5), proposal_id=st.text(min_size=1, max_size=3))
     def roll_back(self, name: str, version: int, proposal_id: str) -> None:
         def ask(store: Store) -> int:
@@ -167,6 +188,8 @@ class Stores(RuleBasedStateMachine):
         self.both(lambda store: (store.load().version, store.load().definitions))
         self.both(lambda store: [tool.origin for tool in store.load().definitions])
         self.both(lambda store: list(store.versions()))
+        self.both(lambda store: list(store.events()))
+        assert verify_chain(self.sqlite.events()) == ()
         for name in "abcdé":
             self.both(lambda store, name=name: timeless(store.history(name)))
 
