@@ -57,6 +57,8 @@ def experiment_for(key: str, experiments: Sequence[T]) -> T | None:
     sessions to it or from it. With one experiment at most, what is seen of a session is the work
     of one candidate, and its episodes carry one label.
     """
+    if len(experiments) == 1:
+        return experiments[0]
     return max(
         experiments,
         key=lambda one: (place("experiment", key, one.proposal_id), one.proposal_id),

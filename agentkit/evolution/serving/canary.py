@@ -68,6 +68,7 @@ class CanaryRouter:
         self.watch = watch if isinstance(watch, LedgerWatch) else LedgerWatch(watch)
         self.share = share
         self._overlays = Overlays()
+        self._running: tuple[Ledger, tuple[Experiment, ...]] = (Ledger(), ())
 
     async def route(self, asked: RouteRequest) -> Route:
         """The library and the labels of a run.
@@ -83,12 +84,20 @@ class CanaryRouter:
 
     def _begun(self, key: str, library: Library, ledger: Ledger) -> Route:
         """Where a conversation that begins goes."""
-        open_to_it = [one for one in running(ledger, "canary") if one.fits(library)]
+        open_to_it = [one for one in self._canaries(ledger) if one.fits(library)]
         experiment = experiment_for(key, open_to_it) if self.watch.is_trusted else None
         if experiment is None:
             return Route(library=library)
         share = self.share if experiment.share is None else experiment.share
         return self._on(arm(key, experiment.proposal_id, share), experiment, library)
+
+    def _canaries(self, ledger: Ledger) -> tuple[Experiment, ...]:
+        """The experiments of a ledger, worked out once for each."""
+        known, experiments = self._running
+        if known is not ledger:
+            experiments = running(ledger, "canary")
+            self._running = (ledger, experiments)
+        return experiments
 
     def _gone_on(self, labels: Mapping[str, str], library: Library, ledger: Ledger) -> Route:
         """Where a conversation that began earlier goes."""
