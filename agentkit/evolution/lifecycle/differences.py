@@ -116,13 +116,17 @@ def _lists(field: str, before: Sequence[str], after: Sequence[str]) -> Iterator[
 
 def _most_alike(entry: str, others: Iterable[str]) -> str:
     """The other entry that shares most words with this one; empty when none shares enough."""
-    mine = _split(entry)[:_MOST_WORDS]
-    alike = {
-        other: SequenceMatcher(None, mine, _split(other)[:_MOST_WORDS], autojunk=False).ratio()
-        for other in others
-    }
+    alike = {other: _likeness(_split(entry), _split(other)) for other in others}
     best = max(alike, key=alike.__getitem__, default="")
     return best if best and alike[best] >= _ALIKE else ""
+
+
+def _likeness(mine: Sequence[str], yours: Sequence[str]) -> float:
+    """The share of words, blanks and punctuation aside, that two texts have in common in order."""
+    ours, theirs = (
+        [word for word in side[:_MOST_WORDS] if word.isalnum()] for side in (mine, yours)
+    )
+    return SequenceMatcher(None, ours, theirs, autojunk=False).ratio()
 
 
 def compare_words(before: str, after: str) -> Words:
@@ -136,11 +140,11 @@ def compare_words(before: str, after: str) -> Words:
         (('same', 'from 1 to '), ('removed', '12'), ('added', '60 months'))
     """
     mine, yours = _split(before), _split(after)
-    matcher = SequenceMatcher(None, mine, yours, autojunk=False)
-    if max(len(mine), len(yours)) > _MOST_WORDS or matcher.ratio() < _ALIKE:
+    if max(len(mine), len(yours)) > _MOST_WORDS or _likeness(mine, yours) < _ALIKE:
         return _joined((("removed", before), ("added", after)))
     parts: list[tuple[Part, str]] = []
     gone, come = "", ""
+    matcher = SequenceMatcher(None, mine, yours, autojunk=False)
     for kind, start, end, begin, stop in matcher.get_opcodes():
         same = "".join(mine[start:end])
         is_gap = kind == "equal" and not same.strip() and (gone or come) and end < len(mine)
