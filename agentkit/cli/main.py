@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "rollback": ("agentkit.cli.proposals:rollback", "Take a promoted change of a tool back."),
     "episodes": ("agentkit.cli.episodes:episodes", "Look at what happened in each run."),
     "audit": ("agentkit.cli.audit:audit", "See who changed the library, and that this is true."),
+    "report": ("agentkit.cli.report:report", "See what became of a library, such as its words."),
     "eval": ("agentkit.cli.evaluate:evaluation", "Measure how good an agent is on a benchmark."),
     "models": ("agentkit.cli.models:models", "Install, list and remove weights of local models."),
     "bench": ("agentkit.cli.bench:bench", "Measure how well tools are found, and what runs cost."),

@@ -31,24 +31,24 @@ def report_markdown(report: EvaluationReport) -> str:
         report: The report.
     """
     lines = [
-        f"# Evaluation {_text(shown(report.run, 80))}".rstrip(),
+        f"# Evaluation {escaped(shown(report.run, 80))}".rstrip(),
         "",
-        _text(shown(report.benchmark)),
+        escaped(shown(report.benchmark)),
         "",
     ]
     lines += [
-        f"* {_text(name)}: **{_text(value)}**, {_text(more)}"
+        f"* {escaped(name)}: **{escaped(value)}**, {escaped(more)}"
         for name, value, more in headline(report)
     ]
     lines.append("")
     if told := notes(report):
-        lines += [f"> * {_text(note)}" for note in told]
+        lines += [f"> * {escaped(note)}" for note in told]
         lines.append("")
     for table in (category_table(report), *detail_tables(report)):
         lines += table_markdown(table)
     lines += _examples(report)
     if report.command:
-        lines += ["## How to repeat", "", *_fenced(report.command)]
+        lines += ["## How to repeat", "", *fenced(report.command)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -58,11 +58,11 @@ def comparison_markdown(comparison: Comparison) -> str:
     Args:
         comparison: The comparison.
     """
-    names = f"{_text(shown(comparison.a, 80))} and {_text(shown(comparison.b, 80))}"
-    lines = [f"# Evaluations {names}", "", _text(shown(comparison.benchmark)), ""]
-    lines += [_text(verdict_line(comparison)), ""]
+    names = f"{escaped(shown(comparison.a, 80))} and {escaped(shown(comparison.b, 80))}"
+    lines = [f"# Evaluations {names}", "", escaped(shown(comparison.benchmark)), ""]
+    lines += [escaped(verdict_line(comparison)), ""]
     if comparison.warnings:
-        lines += [f"> * {_text(shown(warning))}" for warning in comparison.warnings]
+        lines += [f"> * {escaped(shown(warning))}" for warning in comparison.warnings]
         lines.append("")
     for table in (comparison_table(comparison), setting_table(comparison), task_table(comparison)):
         if table.rows:
@@ -72,14 +72,14 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 def table_markdown(table: Table) -> Iterator[str]:
     """The lines of a table under a heading of the second level."""
-    yield f"## {_text(table.title)}"
+    yield f"## {escaped(table.title)}"
     yield ""
     if table.note:
-        yield _text(table.note)
+        yield escaped(table.note)
         yield ""
-    yield _row(_text(title) for title, _ in table.columns)
+    yield _row(escaped(title) for title, _ in table.columns)
     yield _row("---:" if align == "right" else "---" for _, align in table.columns)
-    yield from (_row(map(_text, row)) for row in table.rows)
+    yield from (_row(map(escaped, row)) for row in table.rows)
     yield ""
 
 
@@ -115,25 +115,25 @@ def chosen_examples(report: EvaluationReport, a_label: int = _SHOWN_A_LABEL) -> 
 
 def _example(example: Example) -> Iterator[str]:
     blamed = ".".join(filter(None, (example.tool, example.parameter)))
-    yield f"### {_text(label_name(example.label))}: {_text(shown(blamed or example.task, 120))}"
+    yield f"### {escaped(label_name(example.label))}: {escaped(shown(blamed or example.task, 120))}"
     yield ""
     yield f"* task {_code(example.task)}, episode {_code(example.episode_id)}, turn {example.turn}"
-    yield f"* asked: {_text(example.request)}"
+    yield f"* asked: {escaped(example.request)}"
     for call in example.calls:
         yield f"* called: {_code(call)}"
     if example.more_calls:
         yield f"* and {example.more_calls:,} more calls"
     if example.answer:
-        yield f"* said: {_text(example.answer)}"
+        yield f"* said: {escaped(example.answer)}"
     for finding in example.findings:
         yield f"* found: {_finding(finding)}"
     if example.hint:
-        yield f"* hint: {_text(example.hint)}"
+        yield f"* hint: {escaped(example.hint)}"
     yield ""
 
 
 def _finding(finding: Finding) -> str:
-    parts = [_text(finding.message)]
+    parts = [escaped(finding.message)]
     if finding.says_more(finding.expected):
         parts.append(f"expected {_code(finding.expected)}")
     if finding.says_more(finding.actual):
@@ -141,7 +141,7 @@ def _finding(finding: Finding) -> str:
     return ", ".join(parts)
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
     """Text that stands for itself: what Markdown or HTML would read has a backslash before it."""
     return _SPECIAL.sub(r"\\\1", text).replace("\\<", "&lt;").replace("\\&", "&amp;")
 
@@ -155,7 +155,8 @@ def _code(text: str) -> str:
     return f"{fence}{pad}{line}{pad}{fence}" if line else "(nothing)"
 
 
-def _fenced(text: str) -> Iterator[str]:
+def fenced(text: str, language: str = "bash") -> Iterator[str]:
+    """The lines of a block of code, in a fence of more back ticks than it holds."""
     longest = max((len(run) for run in re.findall("`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
-    yield from (f"{fence}bash", text, fence)
+    yield from (f"{fence}{language}", text, fence)

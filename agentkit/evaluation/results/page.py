@@ -75,15 +75,16 @@ def report_html(report: EvaluationReport) -> str:
     """
     title = f"Evaluation {shown(report.run, 80)}".rstrip()
     sections = [section for section in _sections(report) if any(section.content)]
-    return page_html(title, (_header(title, report, sections), *map(_section, sections)))
+    return page_html(title, (_header(title, report, sections), *map(section_html, sections)))
 
 
-def page_html(title: str, content: Child) -> str:
+def page_html(title: str, content: Child, *, style: str = "") -> str:
     """A whole page in the style of reports.
 
     Args:
         title: Its title.
         content: What it shows.
+        style: More rules for its style sheet; a constant, never text from elsewhere.
     """
     head = element(
         "head",
@@ -91,7 +92,7 @@ def page_html(title: str, content: Child) -> str:
         element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
-        element("style", Markup(STYLE)),
+        element("style", Markup(STYLE + style)),
     )
     body = element("body", element("main", content))
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
@@ -105,14 +106,21 @@ def _header(title: str, report: EvaluationReport, sections: Sequence[Section]) -
         "header",
         element("h1", title),
         element("p", " · ".join(filter(None, about)), class_="soft"),
-        element("dl", (_tile(*line) for line in headline(report)), class_="tiles"),
+        tiles_html(headline(report)),
         element("ul", (element("li", note) for note in told), class_="notes") if told else "",
-        element(
-            "nav",
-            (element("a", one.name, href=f"#{_anchor(one)}") for one in sections),
-            aria_label="Sections",
-        ),
+        links_html(sections),
     )
+
+
+def tiles_html(lines: Iterable[tuple[str, str, str]]) -> Markup:
+    """Name, value and what stands beside it, each on a tile."""
+    return element("dl", (_tile(*line) for line in lines), class_="tiles")
+
+
+def links_html(sections: Iterable[Section]) -> Markup:
+    """Links to the sections of a page."""
+    links = (element("a", one.name, href=f"#{_anchor(one)}") for one in sections)
+    return element("nav", links, aria_label="Sections")
 
 
 def _tile(name: str, value: str, more: str) -> Markup:
@@ -128,7 +136,8 @@ def _anchor(section: Section) -> str:
     return section.name.replace(" ", "-").lower()
 
 
-def _section(section: Section) -> Markup:
+def section_html(section: Section) -> Markup:
+    """A section under its heading."""
     heading = element("h2", section.title)
     return element("section", heading, section.content, id=_anchor(section))
 

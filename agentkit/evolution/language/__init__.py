@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
-    from agentkit.evolution.language.convergence import Convergence, convergence
     from agentkit.evolution.language.depth import Parser, SpacyParser, StanzaParser
+    from agentkit.evolution.language.differences import DiffPart, word_diff
     from agentkit.evolution.language.histories import histories_of
     from agentkit.evolution.language.measures import Measures
     from agentkit.evolution.language.records import LanguageReport, ToolLanguage
     from agentkit.evolution.language.report import language_report
-    from agentkit.evolution.language.word_diff import DiffPart, word_diff
+    from agentkit.evolution.language.trends import Convergence, convergence
 
 __all__ = [
     "Convergence",
@@ -31,18 +31,18 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Convergence": "agentkit.evolution.language.convergence",
-    "DiffPart": "agentkit.evolution.language.word_diff",
+    "Convergence": "agentkit.evolution.language.trends",
+    "DiffPart": "agentkit.evolution.language.differences",
     "LanguageReport": "agentkit.evolution.language.records",
     "Measures": "agentkit.evolution.language.measures",
     "Parser": "agentkit.evolution.language.depth",
     "SpacyParser": "agentkit.evolution.language.depth",
     "StanzaParser": "agentkit.evolution.language.depth",
     "ToolLanguage": "agentkit.evolution.language.records",
-    "convergence": "agentkit.evolution.language.convergence",
+    "convergence": "agentkit.evolution.language.trends",
     "histories_of": "agentkit.evolution.language.histories",
     "language_report": "agentkit.evolution.language.report",
-    "word_diff": "agentkit.evolution.language.word_diff",
+    "word_diff": "agentkit.evolution.language.differences",
 }
 
 __getattr__ = lazy_door(__name__, _MODULES)

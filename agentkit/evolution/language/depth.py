@@ -117,7 +117,10 @@ def sentence_depths(text: str, parser: Parser | None = None) -> list[float]:
         return []
     if parser is None:
         return [depth_proxy(sentence) for sentence in sentences(text)]
-    return [float(tree_depth(heads)) for heads in parser.heads(text) if len(heads)]
+    lines = [
+        line for line in text.splitlines() if words(line)
+    ]  # no sentence goes over a line's end
+    return [float(tree_depth(one)) for line in lines for one in parser.heads(line) if len(one)]
 
 
 def tree_depth(heads: Sequence[int]) -> int:
@@ -141,7 +144,7 @@ def tree_depth(heads: Sequence[int]) -> int:
             if len(way) > len(heads) or not 0 < at <= len(heads):
                 raise UsageError(
                     f"the parser's heads {list(heads)[:20]} are no tree: word {start} does not "
-                    "hang on a root; give for each word the number of its head from 1, and 0 for a root"
+                    "hang on a root; give the number of each word's head from 1, and 0 for a root"
                 )
             way.append(at)
             at = heads[at - 1]

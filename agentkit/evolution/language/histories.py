@@ -31,7 +31,8 @@ def histories_of(store: ToolStore, tools: Iterable[str] = ()) -> dict[str, Seque
     known = {name: history for name, history in found.items() if history}
     if tools and len(known) < len(found):
         missing = next(name for name, history in found.items() if not history)
-        raise ToolNotFoundError(missing, nearest=nearest_names(missing, _names(store)))
+        nearest = nearest_names(missing, _names(store))
+        raise ToolNotFoundError(missing, nearest=nearest, version=store.load().version)
     return known
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agentkit.evolution.language.convergence import Convergence
+from agentkit.evolution.language.trends import Convergence
 
 FORMAT_VERSION = 1
 """Version of the JSON form of a report."""

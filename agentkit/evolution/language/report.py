@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import fmean
 
-from agentkit.evolution.language.convergence import convergence
 from agentkit.evolution.language.edit_distance import levenshtein
 from agentkit.evolution.language.histories import Histories
 from agentkit.evolution.language.measures import PROXIES, Changes, Measures
@@ -21,6 +20,7 @@ from agentkit.evolution.language.records import (
     WholeLanguage,
 )
 from agentkit.evolution.language.stories import State, Story, differing, read_story
+from agentkit.evolution.language.trends import convergence
 
 _SHORTEST_WINDOW = 10
 """Words: in fewer almost every word is another, whatever the text."""

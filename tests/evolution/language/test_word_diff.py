@@ -1,0 +1,29 @@
+"""What changed, word by word."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit.evolution.language.differences import marked, word_diff
+
+
+@given(st.text(), st.text())
+def test_parts_make_both_texts_again(before, after):
+    """Kept and removed is the first text, kept and added the second."""
+    parts = word_diff(before, after)
+    assert "".join(part.text for part in parts if part.kind != "added") == before
+    assert "".join(part.text for part in parts if part.kind != "removed") == after
+    assert all(part.text for part in parts)
+
+
+def test_words_are_the_unit():
+    """A changed word goes and comes whole."""
+    assert marked(word_diff("Number of periods.", "Number of months.")) == (
+        "Number of [-periods-]{+months+}."
+    )
+    assert marked(word_diff("查询天气", "查看天气")) == "查[-询-]{+看+}天气"
+
+
+def test_very_long_texts_are_shown_whole():
+    """Matching stops where nobody would read the result."""
+    before, after = "a " * 5_000, "b " * 5_000
+    assert [part.kind for part in word_diff(before, after)] == ["removed", "added"]
