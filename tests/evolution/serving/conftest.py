@@ -97,6 +97,16 @@ def store() -> Iterator[Store]:
 @pytest.fixture
 def trial(store: Store) -> Trial:
     """A library of two tools, ``weather`` and ``tides``."""
+    return _published(store)
+
+
+@pytest.fixture(scope="session")
+def make_trial() -> Callable[[Store], Trial]:
+    """``make_trial(store)`` is ``trial`` for another store, for tests with many examples."""
+    return _published
+
+
+def _published(store: Store) -> Trial:
     made = Trial(store)
     made.publish(definition("weather"), definition("tides", effects=Effects.of(["reads"])))
     return made
