@@ -71,7 +71,8 @@ class Committer:
             self._tools[number % len(self._tools)], description=Description(summary=str(number))
         )
         version = self._store.load().version
-        drafts = proposal_drafts(number, tool, version + 1)[-self._events :] if self._events else []
+        drafts = proposal_drafts(number, tool, version + 1)
+        drafts = drafts[len(drafts) - self._events :]
         started, used = time.perf_counter(), time.process_time()
         events = chained(self._last, drafts, at=now(), signer=self._signer)
         change = LibraryChange(proposal_id=f"p{number}", upserts=(tool,), events=events)
@@ -144,7 +145,7 @@ def main() -> None:
     """Print what events cost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=300)
-    parser.add_argument("--proposals-a-day", type=int, default=40)
+    parser.add_argument("--proposals-a-day", type=int, default=10)
     options = parser.parse_args()
     for scheme in ("sqlite", "memory"):
         with tempfile.TemporaryDirectory() as folder:
