@@ -22,11 +22,12 @@ from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.formats import FORMAT_EXAMPLES
 from agentkit.tools.rules import Between, Condition, Form, OneOf, Requires, Rule
 from agentkit.tools.rules.contradictions import possible_types
-from agentkit.tools.rules.places import places
+from agentkit.tools.rules.places import places, values_at
 
 _NAME = re.compile(r"[A-Za-z]\w{0,60}", re.ASCII)
 _NAMED_FORMATS = frozenset({"date", "time", "date-time", "email", "uri", "uuid"})
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
+_MOST_PATHS = 100
 _PYTHON = {"True": True, "False": False, "true": True, "false": False}
 
 
@@ -68,6 +69,32 @@ def value_paths(name: str, definition: ToolDefinition) -> Iterator[str]:
         parts = [part for found in ways for part in found]
         if any(_types(part, definition) - {"array", "object"} for part in parts):
             yield path
+
+
+def given_paths(arguments: JsonObject) -> tuple[str, ...]:
+    """The paths of the values that arguments give, those of items once.
+
+    Example:
+        >>> given_paths({"city": "Oslo", "days": [{"n": 1}, {"n": 2}]})
+        ('city', 'days[].n')
+    """
+    found: dict[str, None] = {}
+    waiting: list[tuple[str, Any]] = [("", arguments)]
+    while waiting and len(found) < _MOST_PATHS:
+        path, value = waiting.pop(0)
+        if isinstance(value, Mapping):
+            waiting += [(f"{path}.{name}" if path else str(name), v) for name, v in value.items()]
+        elif isinstance(value, list | tuple):
+            waiting += [(f"{path}[]", item) for item in value[:_MOST_PATHS]]
+        else:
+            found[path] = None
+    return tuple(found)
+
+
+def values_of(path: str, arguments: JsonObject, definition: ToolDefinition) -> list[Any]:
+    """The values that arguments give for a parameter."""
+    ways = places(definition.signature.parameters, path)
+    return [value for steps in ways for _, value in values_at(arguments, steps)]
 
 
 def rule_of(statement: Statement, path: str, definition: ToolDefinition) -> Rule | None:

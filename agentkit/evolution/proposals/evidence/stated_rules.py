@@ -12,10 +12,16 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from agentkit.evolution.proposals.evidence.attributing import meant
 from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
 from agentkit.evolution.proposals.evidence.lessons import Lesson, is_enough
 from agentkit.evolution.proposals.evidence.observed import ObservedCall, ToolRecord
-from agentkit.evolution.proposals.evidence.rule_of import rule_of, structured, value_paths
+from agentkit.evolution.proposals.evidence.rule_of import (
+    given_paths,
+    rule_of,
+    structured,
+    value_paths,
+)
 from agentkit.evolution.proposals.evidence.vetoes import (
     checker_of,
     is_refused,
@@ -83,49 +89,33 @@ def _claimed(call: ObservedCall, failure: ToolFailure | None, seen: Seen) -> Ite
     if failure is None or failure.kind == "contract_violated":
         return
     names = seen.definition.signature.properties
+    paths = _paths(call, failure, seen)
     for statement in structured(failure) or stated_in_error(failure.rule, names):
         broken = [
             rule
-            for rule in _possible(statement, failure, call, seen)
+            for rule in _possible(statement, paths, seen)
             if is_refused(checker_of(rule, seen.definition), call)
         ]
-        chosen = _nearest(broken, statement, failure)
+        chosen = meant(broken, statement, call, failure, seen.definition)
         if chosen is not None:
             yield chosen
 
 
-def _possible(
-    statement: Statement, failure: ToolFailure, call: ObservedCall, seen: Seen
-) -> Iterator[Rule]:
+def _paths(call: ObservedCall, failure: ToolFailure, seen: Seen) -> list[str]:
+    """The parameters that a refusal may be about: the one it points at, or all that were given."""
+    if failure.path:
+        return [*value_paths(_INDEX.sub("[]", failure.path), seen.definition)]
+    given = given_paths(call.arguments)
+    return [path for path in given if path in value_paths(path, seen.definition)]
+
+
+def _possible(statement: Statement, paths: Iterable[str], seen: Seen) -> Iterator[Rule]:
     """The rules that a statement makes, one for each parameter that it may be about."""
-    paths = [""]
-    if not isinstance(statement, StatedOrder | StatedNeed):
-        names = [_INDEX.sub("[]", failure.path)] if failure.path else [*map(str, call.arguments)]
-        paths = [path for name in names for path in value_paths(name, seen.definition)]
-    for path in paths:
+    is_about_two = isinstance(statement, StatedOrder | StatedNeed)
+    for path in ("",) if is_about_two else paths:
         rule = rule_of(statement, path, seen.definition)
         if rule is not None and is_sound(rule, seen.definition, seen.library):
             yield rule
-
-
-def _nearest(broken: list[Rule], statement: Statement, failure: ToolFailure) -> Rule | None:
-    """The rule that is meant: about the parameter that the text names nearest to the statement.
-
-    When the text names none of them, it has to be the only one that the call breaks.
-    """
-    named = [
-        (abs(match.start() - statement.start), at)
-        for at, rule in enumerate(broken)
-        for match in _mentions(_parameter(rule), failure.rule)
-    ]
-    if named:
-        return broken[min(named)[1]]
-    return broken[0] if len(broken) == 1 else None
-
-
-def _mentions(parameter: str, text: str) -> Iterator[re.Match[str]]:
-    name = parameter.partition("[")[0]
-    return re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text) if name else iter(())
 
 
 def _parameter(rule: Rule) -> str:
@@ -152,7 +142,12 @@ def _is_news(rule: Rule, calls: Collection[ObservedCall], seen: Seen) -> bool:
     """Whether the definition does not say it yet, as a rule or in its contract."""
     if rule in seen.definition.specification.rules:
         return False
-    return not all(validate_arguments(seen.definition, dict(call.arguments)) for call in calls)
+    return not all(_contract_refuses(_parameter(rule), call, seen) for call in calls)
+
+
+def _contract_refuses(parameter: str, call: ObservedCall, seen: Seen) -> bool:
+    problems = validate_arguments(seen.definition, dict(call.arguments))
+    return any(_INDEX.sub("[]", problem.path_text) == parameter for problem in problems)
 
 
 def _majority(claims: list[_Claim], seen: Seen) -> tuple[Rule, list[ObservedCall], int] | None:

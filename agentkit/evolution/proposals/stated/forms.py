@@ -107,16 +107,27 @@ def stated_forms(text: str) -> Iterator[StatedForm]:
 
 
 def form_of_pattern(pattern: str, *, start: int = 0) -> StatedForm | None:
-    """A pattern in JSON Schema's sense, which may stand anywhere, as one for the whole text.
+    """The form that a pattern of JSON Schema states, if it states that of the whole text.
 
-    None when Python can not read it, or when it could take very long.
+    None for a pattern that may match anywhere, as schemas allow: a rule speaks of whole texts. None
+    too when Python can not read it, or when it could take very long.
     """
     if not is_compilable(pattern) or has_nested_repeat(pattern):
         return None
-    is_whole = pattern.startswith("^") and pattern.endswith("$") and "|" not in pattern
-    whole = pattern if is_whole else f"[\\s\\S]*(?:{pattern})[\\s\\S]*"
-    words = f"text that matches {pattern}"
-    return StatedForm(pattern=whole, words=words, start=start)
+    if not (pattern.startswith("^") and pattern.endswith("$")) or _has_alternatives(pattern):
+        return None
+    return StatedForm(pattern=pattern, words=f"text that matches {pattern}", start=start)
+
+
+def _has_alternatives(pattern: str) -> bool:
+    """Whether a bar stands outside of all groups, so that an anchor binds one side only."""
+    bare = re.sub(r"\\.|\[\^?\]?[^\]]*\]", "", pattern)
+    depth = 0
+    for character in bare:
+        depth += (character == "(") - (character == ")")
+        if character == "|" and not depth:
+            return True
+    return False
 
 
 def _pictures(text: str) -> Iterator[tuple[str, int]]:
@@ -134,7 +145,7 @@ def _of_picture(picture: str, start: int) -> StatedForm:
         letters = next((known for known in _TOKENS if rest.startswith(known)), rest[0])
         meant = "mm" if letters == "MM" and hours else letters  # HH:MM is hours and minutes
         hours = hours or letters in {"HH", "hh"}
-        part, shown = _TOKENS.get(meant, (re.escape(letters), letters))
+        part, shown = _TOKENS.get(meant, (letters.replace(".", r"\."), letters))
         pattern, example = pattern + part, example + shown
         rest = rest[len(letters) :]
     return StatedForm(pattern=f"{pattern}$", words=picture, example=example, start=start)

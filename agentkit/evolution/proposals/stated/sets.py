@@ -99,9 +99,7 @@ _PROSE = frozenset(
         "your",
     }
 )
-_BOUNDS = frozenset(
-    {"at", "between", "from", "greater", "less", "more", "above", "below", "positive"}
-)
+_BOUNDS = frozenset({"between", "above", "below", "positive"})
 _SLASHED = re.compile(r"\((?P<list>[^\s()/,;]{1,30}(?:\s?/\s?[^\s()/,;]{1,30}){1,30})\)")
 _MOST_VALUES = 200
 _CUT_BY_RECORD = 500
@@ -167,9 +165,6 @@ def _item(text: str, position: int) -> tuple[tuple[str, bool] | None, int]:
     if bare is None:
         return None, position
     words = _BEYOND.split(bare[0], maxsplit=1)[0].rstrip(".!?")
-    number = _NUMBER.match(words)
-    if number is not None and words[number.end() : number.end() + 1] in {"", " ", "."}:
-        words = number[0]  # what follows a number is a unit or prose, and ends the list
     return ((words, False), position + len(words)) if words else (None, position)
 
 
@@ -190,19 +185,30 @@ def _judged(
     texts = [value for value, _ in values]
     if not values or len(set(texts)) < len(texts) or not all(texts):
         return None
-    is_plain = all(quoted or _NUMBER.fullmatch(value) for value, quoted in values)
+    bare = [value for value, quoted in values if not quoted]
+    numbers = [value for value in bare if _NUMBER.fullmatch(value)]
     if cue["weak"]:
-        is_interval = closer and len(values) == 2 and not any(quoted for _, quoted in values)
-        if not is_plain or len(values) < 2 or is_interval:
+        is_interval = closer and len(values) == 2 and len(numbers) == 2
+        if len(numbers) < len(bare) or len(values) < 2 or is_interval:
             return None
-    prose = {word for value, quoted in values if not quoted for word in value.casefold().split()}
-    if prose & _PROSE or (values[0][0].split()[0].casefold() in _BOUNDS and not values[0][1]):
+    if not _is_listing(bare, numbers, closer):
         return None
     rest = re.split(r"[.;)\]\n]\s", text[position : position + 12])[0]
     if not _ends_here(text, position, closer):
         return None
-    is_cut = bool(_CUT_SHORT.search(" ".join(v for v, quoted in values if not quoted) + rest))
+    is_cut = bool(_CUT_SHORT.search(" ".join(bare) + rest))
     is_cut |= bool(_CUT_SHORT.search(text[cue.start() : cue.end()]))
     is_cut |= len(text) >= _CUT_BY_RECORD and position >= len(text) - 1
     is_cut |= len(values) >= _MOST_VALUES or any("\\" in value for value in texts)
     return StatedSet(values=tuple(texts), is_closed=not is_cut, start=cue.start())
+
+
+def _is_listing(bare: list[str], numbers: list[str], closer: str) -> bool:
+    """Whether values without quotation marks are values, and not the beginning of a sentence."""
+    words = {word for value in bare if " " in value for word in value.casefold().split()}
+    if (words | set(bare)) & _PROSE or (bare and bare[0].split()[0].casefold() in _BOUNDS):
+        return False
+    if len(bare) == 1 and not closer and not numbers:
+        return False
+    # "36, 48, 60 months": the last one is a number with its unit
+    return not numbers or not any(value[0].isdigit() for value in bare if value not in numbers)

@@ -1,0 +1,190 @@
+"""What is read of the errors and descriptions of tools."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit.evolution.proposals.stated import (
+    StatedForm,
+    StatedRange,
+    StatedSet,
+    stated_in_description,
+    stated_in_error,
+    stated_values,
+)
+
+SETS = [
+    ("periods must be one of 36, 48 or 60, got 31", ["36", "48", "60"]),
+    ("`unit` must be one of 'celsius', 'kelvin', got the string 'F'", ["celsius", "kelvin"]),
+    ("'F' is not one of ['celsius', 'kelvin']", ["celsius", "kelvin"]),
+    ("Input should be 'a', 'b' or 'c' [type=literal_error, input_value='d']", ["a", "b", "c"]),
+    ("Invalid enum value. Expected 'Salmon' | 'Tuna', received 'x'", ["Salmon", "Tuna"]),
+    ("unknown variant `x`, expected one of `a`, `b`", ["a", "b"]),
+    ("argument --foo: invalid choice: 'x' (choose from 'a', 'b')", ["a", "b"]),
+    ("unsupported unit 'F'. Supported units: celsius, kelvin.", ["celsius", "kelvin"]),
+    ("Allowed values: New York, Los Angeles. Please retry.", ["New York", "Los Angeles"]),
+    ("31 not in [36, 48, 60]", ["36", "48", "60"]),
+    ("periods must be 36, 48, or 60; other values cause errors.", ["36", "48", "60"]),
+    ('expected one of ["a", "it\'s"], got "c"', ["a", "it's"]),
+    ("size can only be 'S', 'M' or 'L'", ["S", "M", "L"]),
+    ("must be one of 1.5, 2.5. Try again.", ["1.5", "2.5"]),
+    ("must be one of: EN, ES, IT", ["EN", "ES", "IT"]),
+    ("Allowed values: 24 hours, Home Delivery.", ["24 hours", "Home Delivery"]),
+]
+
+NO_SETS = [
+    "must be an integer, got the string 'x'",
+    "one of celsius or kelvin for this station",
+    "Valid options are: a, b, c and 4 more",
+    "must be one of 'a', 'b', 'c' and 3 more, got 'x'",
+    "must be one of: a, b, ...",
+    "must be one of a, b, etc.",
+    "must be in [0, 100]",  # a range or two values: nobody knows
+    "must be 1 or 2 characters long",
+    "must be one of 36, 48, 60 months",
+    "allowed values are between 1 and 30",
+    "Allowed values: positive integers.",
+    "one of the arguments is wrong",
+    "such as 'PNG' or 'JPEG'",
+    "must be one of 'a', 'a'",
+    "must be one of " + ", ".join(f"'value {n}'" for n in range(60)),  # cut by the record below
+]
+
+RANGES = [
+    ("must be between 1 and 30 days, got 45", (1, 30)),
+    ("value 31 is greater than 30", (None, 30)),
+    ("Input should be greater than or equal to 1", (1, None)),
+    ("must not be more than 5", (None, 5)),
+    ("must not exceed 5,000", (None, 5000)),
+    ("0 is less than the minimum of 1", (1, None)),
+    ("31 is greater than the maximum of 30", (None, 30)),
+    ("1 <= periods <= 60", (1, 60)),
+    ("rating must be 1-5", (1, 5)),
+    ("in the range [-90, 90]", (-90, 90)),
+    ("cannot be negative", (0, None)),
+    ("at least 2.5", (2.5, None)),
+    ("must be 5 or more", (5, None)),
+]
+
+NO_RANGES = [
+    "must have at least 3 characters",
+    "at most 5 items",
+    "between YYYY-MM-DD and today",
+    "from 5 to 1",
+    "got 45",
+]
+
+FORMS = [
+    ("the day must be given as YYYY-MM-DD", ("date", "")),
+    ("time data '2' does not match format '%Y-%m-%d'", ("date", "")),
+    ("must be a date such as 2026-05-31, got x", ("date", "")),
+    ("'x' is not a 'date-time'", ("date-time", "")),
+    ("value is not a valid email address", ("email", "")),
+    ("use HH:MM", ("", r"^([01]\d|2[0-3]):[0-5]\d$")),
+    ("must match the pattern ^[A-Z]{2}$, got the string 'x'", ("", "^[A-Z]{2}$")),
+    ("must be a two-letter country code", ("", "^[A-Za-z]{2}$")),
+    ("must be a 5-digit postal code", ("", r"^\d{5}$")),
+    ("must be in the format 'City, State'", ("", "")),
+]
+
+
+@pytest.mark.parametrize(("text", "values"), SETS)
+def test_lists_of_values(text, values):
+    """Lists in the words of validators in the wild, and of authors, are read whole."""
+    [found] = [one for one in stated_in_error(text) if isinstance(one, StatedSet)]
+    assert list(found.values) == values
+    assert found.is_closed
+
+
+@pytest.mark.parametrize("text", NO_SETS)
+def test_what_is_no_closed_list(text):
+    """Examples, lists that go on, bounds and prose are no closed lists."""
+    cut = text if len(text) < 500 else text[:500]
+    assert not [one for one in stated_in_error(cut) if isinstance(one, StatedSet) and one.is_closed]
+
+
+@pytest.mark.parametrize(("text", "bounds"), RANGES)
+def test_bounds(text, bounds):
+    """Bounds are read whether the text asks for something or says what is wrong."""
+    found = [one for one in stated_in_error(text) if isinstance(one, StatedRange)]
+    assert [(one.minimum, one.maximum) for one in found] == [bounds]
+
+
+@pytest.mark.parametrize("text", NO_RANGES)
+def test_what_is_no_bound(text):
+    """Lengths and counts are no bounds of a value."""
+    assert not [one for one in stated_in_error(text) if isinstance(one, StatedRange)]
+
+
+def test_bounds_that_are_not_allowed_themselves():
+    """``greater than`` leaves its bound out, ``at least`` takes it in."""
+    [above] = stated_in_error("must be greater than 0")
+    assert (above.minimum, above.above) == (0, True)
+    [below] = stated_in_error("30 is greater than or equal to the maximum of 30")
+    assert (below.maximum, below.below) == (30, True)
+    [step] = stated_in_error("7 is not a multiple of 5")
+    assert step.multiple_of == 5
+
+
+@pytest.mark.parametrize(("text", "form"), FORMS)
+def test_forms(text, form):
+    """Forms with a name, forms with a picture, and forms in words."""
+    [found] = [one for one in stated_in_error(text) if isinstance(one, StatedForm)]
+    assert (found.format, found.pattern) == form
+
+
+def test_lists_in_brackets_are_read_in_descriptions_alone():
+    """``(36/48/60)`` is a list in a description; in an error it may be a path or a fraction."""
+    text = "Loan term (36/48/60)."
+    assert stated_in_error(text) == ()
+    assert [one.values for one in stated_in_description(text)] == [("36", "48", "60")]
+
+
+def test_the_values_that_tools_state():
+    """What the tool says itself may stand in a description; what it echoes may not."""
+    texts = ["periods must be one of 36, 48, got 31", "at most 90 days, got 91"]
+    assert stated_values(texts) == {"36", "48", "90"}
+
+
+@given(
+    st.text(max_size=300) | st.lists(st.sampled_from([t for t, _ in SETS + RANGES])).map("".join)
+)
+def test_any_text_is_read(text):
+    """No text raises, whatever stands in it."""
+    stated_in_error(text, ("a", "b"))
+    stated_in_description(text)
+
+
+NAMES = st.lists(
+    st.from_regex(r"[A-Za-z][A-Za-z0-9_-]{2,12}", fullmatch=True).filter(
+        lambda name: name.casefold() not in {"more", "etc", "other", "others", "like", "including"}
+    ),
+    min_size=2,
+    max_size=8,
+    unique_by=str.casefold,
+)
+
+
+@settings(max_examples=50)
+@given(NAMES)
+def test_quoted_lists_are_read_exactly(names):
+    """A list of quoted values comes back value by value, in its order."""
+    quoted = ", ".join(f"'{name}'" for name in names)
+    for text in (
+        f"x must be one of {quoted}, got 'y'",
+        f"'y' is not one of [{quoted}]",
+        f"Invalid x. Allowed values: {quoted}.",
+    ):
+        [found] = [one for one in stated_in_error(text) if isinstance(one, StatedSet)]
+        assert found.values == tuple(names)
+
+
+@settings(max_examples=50)
+@given(st.integers(-10_000, 10_000), st.integers(1, 10_000))
+def test_ranges_are_read_exactly(low, width):
+    """Both ends of a range come back, negative ones too."""
+    for text in (f"must be between {low} and {low + width}", f"from {low} to {low + width}"):
+        [found] = stated_in_error(text)
+        assert (found.minimum, found.maximum) == (low, low + width)
