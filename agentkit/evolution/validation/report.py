@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from agentkit.evolution.validation.folding import folded, sentences
+from agentkit.evolution.validation.numbers import numbers_in
 from agentkit.evolution.validation.schema_facts import ParameterFacts, facts_of
 from agentkit.evolution.validation.texts import (
     Edit,
@@ -56,6 +57,12 @@ class ProposedChange:
     def known(self) -> str:
         """Everything that the base says, without capitals: what is not new is no reproach."""
         return "\n".join(text.text for text in texts_of(self.base)).casefold()
+
+    @cached_property
+    def known_numbers(self) -> frozenset[float]:
+        """Numbers that the base's words state; those of examples are values, not statements."""
+        said = (text.text for text in texts_of(self.base) if text.kind != "example")
+        return frozenset(numbers_in(folded("\n".join(said))))
 
     @cached_property
     def known_folded(self) -> str:

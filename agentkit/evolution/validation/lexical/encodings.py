@@ -33,16 +33,21 @@ _TALK_OF_IT = re.compile(
     re.IGNORECASE,
 )
 _ESCAPE = re.compile(r"[\\%=][0-9A-Fxu]|&\#|U\+")
+_SPELLED = re.compile(r"(?<![\w'])(?:[A-Za-z][ .*_·-]{1,2}){4,}[A-Za-z](?![\w'])")
 _LONG_RUN_OR_CODES = re.compile(r"\S{16}|(?:[0-9a-fA-F]{2}[ :,-]){4}|0x")
 _MARKS = re.compile(r"(?:\d{2,8}[\s,;]+){3}|[.-][ /]+[.-]")
+_LETTERS = re.compile(r"(?<!\w)[A-Za-z][ .*_·-]{1,2}[A-Za-z][ .*_·-]{1,2}[A-Za-z](?!\w)")
 _CODE_WORDS = re.compile(r"cod|13|morse|hex|解码|caesar|binary", re.IGNORECASE)
+_ALL_HEX = re.compile(r"[0-9a-f]+$|[0-9A-F]+$")
+_KEY_DIGITS = 32
 _LEAST_WORDS = re.compile(rb"[A-Za-z]{3,}[ ,.!:_-][A-Za-z]{2,}|[A-Za-z]{8,}")
 
 
 def no_encoded_text(change: ProposedChange) -> Iterator[FailedCheck]:
-    """Base64, base32, hexadecimal, escapes, character codes, and words about decoding.
+    """Base64, base32, hexadecimal, escapes, character codes, spelled-out words, talk of decoding.
 
-    ROT13, reversed and spelled-out text is read by ``directives``, which knows what to look for.
+    ROT13, letters for digits and text written backwards are read by ``no_directives``, which knows
+    what to look for.
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
@@ -56,12 +61,13 @@ def no_encoded_text(change: ProposedChange) -> Iterator[FailedCheck]:
     told: set[str] = set()
     for pattern, counts, gate in (
         (_ESCAPES, bool, _ESCAPE),
-        (_HEX, bool, _LONG_RUN_OR_CODES),
+        (_HEX, _is_hex_text, _LONG_RUN_OR_CODES),
         (_BITS, bool, _MARKS),
         (_DECIMAL, _spells_words, _MARKS),
         (_BASE64, _is_base64, _LONG_RUN_OR_CODES),
         (_BASE32, bool, _LONG_RUN_OR_CODES),
         (_TALK_OF_IT, bool, _CODE_WORDS),
+        (_SPELLED, bool, _LETTERS),
     ):
         for edit, found in new_matches(change, pattern, counts=counts, gate=gate):
             if edit.field not in told:
@@ -82,6 +88,13 @@ def _spells_words(numbers: str) -> bool:
     return sum(char.isalpha() or char == " " for char in text) >= 0.9 * len(text)
 
 
+def _is_hex_text(digits: str) -> bool:
+    """Whether hexadecimal digits hold words, or are as many as in a key."""
+    bare = re.sub(r"0x|[^0-9a-fA-F]", "", digits)
+    decoded = bytes.fromhex(bare[: len(bare) // 2 * 2])
+    return len(bare) >= _KEY_DIGITS or all(32 <= byte < 127 for byte in decoded)
+
+
 def _is_base64(word: str) -> bool:
     """Whether a word decodes to text with words in it, or is padded, or looks drawn at random."""
     bare = word.rstrip("=").replace("-", "+").replace("_", "/")
@@ -92,4 +105,7 @@ def _is_base64(word: str) -> bool:
     printable = all(32 <= byte < 127 or byte in b"\n\t" for byte in decoded)
     if printable and _LEAST_WORDS.search(decoded):
         return True
-    return word.endswith("=") or (len(word) >= 24 and is_random_word(word))
+    if _ALL_HEX.match(word):
+        return False
+    padded = word.endswith("=") and len(word) % 4 == 0 and not (word.islower() or word.isupper())
+    return padded or (len(word) >= 24 and is_random_word(word))

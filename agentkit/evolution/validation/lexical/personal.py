@@ -36,7 +36,8 @@ def no_private_data(change: ProposedChange) -> Iterator[FailedCheck]:
     """Phone numbers, national ids, bank accounts, payment cards, people with their title.
 
     Accounts and cards count when their check digits are right. Plain names of people are not
-    seen; a judge may. American numbers with 555 belong to nobody and pass.
+    seen; a judge may. Numbers that count upwards and American
+    ones with 555 belong to nobody and pass.
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
@@ -64,7 +65,9 @@ def no_private_data(change: ProposedChange) -> Iterator[FailedCheck]:
 
 
 def _is_phone(found: str) -> bool:
-    return not _FICTITIOUS.search(found) and sum(map(str.isdigit, found)) >= 9
+    digits = "".join(filter(str.isdigit, found))
+    made_up = _FICTITIOUS.search(found) or digits.startswith("123456") or len(set(digits)) < 3
+    return not made_up and len(digits) >= 9
 
 
 def _is_account(found: str) -> bool:

@@ -11,7 +11,10 @@ from agentkit.evolution.validation.lexical.scripts import LOOKALIKES
 from agentkit.evolution.validation.shipped import shipped_lines
 
 _LEET = str.maketrans("013457@$!|", "oieastasil")
-_LEET_WORD = re.compile(r"[a-z]+[0134578@$!|]+[a-z]+")
+_LEET_L = str.maketrans("013457@$!|", "oleastasll")
+_LEET_WORD = re.compile(
+    r"(?<![\w@$!|])(?=\S*[a-z])(?=\S*[013457@$!|])[a-z013457@$!|]{3,}(?![\w@$!|])"
+)
 _SPELLED = re.compile(r"(?<![\w'])(?:[^\W\d_][ .*_·-]{1,2}){4,}[^\W\d_](?![\w'])")
 _GAPS = re.compile(r"[ .*_·-]")
 _TELLING = frozenset(shipped_lines("telling_words"))
@@ -38,9 +41,15 @@ def readings(text: str) -> Iterator[str]:
         if latin != plain:
             yield latin
     if _LEET_WORD.search(plain):
-        yield plain.translate(_LEET)
+        yield _LEET_WORD.sub(_unleeted, plain)
     if _SPELLED.search(plain):
         yield _SPELLED.sub(lambda found: _GAPS.sub("", found.group()), plain)
     for turned in (codecs.encode(plain, "rot13"), plain[::-1]):
         if len(_TELLING.intersection(_WORD.findall(turned))) >= 2:
             yield turned
+
+
+def _unleeted(found: re.Match[str]) -> str:
+    """A word with letters for its digits; ``1`` is an ``l`` where that makes a telling word."""
+    word = found.group().translate(_LEET_L)
+    return word if word in _TELLING else found.group().translate(_LEET)

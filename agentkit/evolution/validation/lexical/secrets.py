@@ -29,9 +29,12 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 _LONG_RUN = re.compile(r"\S{12}")
-_LONG_WORD = re.compile(r"(?<![\w/+=-])[\w+/=-]{20,}(?![\w/+=-])", re.ASCII)
+_LONG_WORD = re.compile(r"(?<![\w/+=.-])[\w+/=-]{20,}(?![\w/+=-])", re.ASCII)
+_SEPARATOR = re.compile(r"[_/-]")
+_RUN = re.compile(r"[a-z]+|[A-Z]+|\d+")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECASE)
-_NAME = re.compile(r"[A-Za-z]+(?:[_/-][A-Za-z]*\d{0,4})*$|[A-Z]?[a-z]+(?:[A-Z][a-z]+)*\d{0,4}$")
+_LEAST_LENGTH = 16
+_LEAST_DIGITS = 2
 _LEAST_BITS = 3.4
 """Shannon entropy a character. Words of natural language stay below it, random ones above."""
 
@@ -74,8 +77,10 @@ def is_random_word(word: str) -> bool:
         >>> is_random_word("Zx9Qm2Lw8Rt5Vb1Nk7Hs"), is_random_word("calendar_find_slot_2025")
         (True, False)
     """
-    if _UUID.match(word) or _NAME.match(word) or not any(map(str.isdigit, word)):
+    part = max(_SEPARATOR.split(word), key=len)
+    if _UUID.match(word) or sum(map(str.isdigit, part)) < _LEAST_DIGITS:
         return False
-    counts = Counter(word)
-    bits = -sum(n / len(word) * math.log2(n / len(word)) for n in counts.values())
-    return bits >= _LEAST_BITS and sum(map(str.isalpha, word)) >= 4
+    counts = Counter(part)
+    bits = -sum(n / len(part) * math.log2(n / len(part)) for n in counts.values())
+    is_mixed = len(_RUN.findall(part)) * 4 >= len(part)  # words are long runs of one kind
+    return len(part) >= _LEAST_LENGTH and is_mixed and bits >= _LEAST_BITS

@@ -24,13 +24,13 @@ _MARKED = re.compile(
     re.IGNORECASE,
 )
 _CALLED = re.compile(
-    r"\b(?:call|calls|calling|use|using|invoke|invoking|run|running|trigger|execute|via|through|prefer|try"
-    r"|rufe?|aufrufen|nutze|verwende|appelle[rz]?|utilise[rz]?|llam[ae]r?|us[ae]r?|utiliza)\s+(?:the\s+)?"
-    r"[`\"']?([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+|[a-z]+\.[a-z_]+|[a-z]+[A-Z]\w+)"
-    r"|(?:调用|使用|呼び出|呼んで)\s*[`「\"']?([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)"
-    r"|([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)\s*(?:を呼|を使|を実行)",
-    re.IGNORECASE,
+    r"\b(?i:call(?:s|ing)?|invok(?:e|ing)|run(?:ning)?|trigger|execute|rufe?|aufrufen|appelle[rz]?"
+    r"|llam[ae]r?)\s+(?:the\s+)?[`\"']?([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)"
+    r"|(?:调用|呼び出|呼んで)\s*[`「\"']?([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)"
+    r"|([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)\s*(?:を呼|を実行)"
 )
+"""What is said to be called, whether the library has it or not."""
+
 _WINDOW = 4
 
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from agentkit.evolution.validation.numbers import readings_of
 from agentkit.evolution.validation.phrasebook import Phrasebook
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.evolution.validation.schema_facts import ParameterFacts
-from agentkit.evolution.validation.semantic.statements import (
-    about,
-    numbers_in,
-    readings_of,
-)
+from agentkit.evolution.validation.semantic.statements import about
 
 _CLAIM = Phrasebook.shipped("limits")
 _DIGIT = re.compile(r"\d")
+_QUOTED = re.compile(
+    r"[\"'“„«「][^\"'”“»」]{1,40}[\"'”“»」]\s*(?:is|are|means?|=|:|stands|ist|est|es|は|是)(?!\w)"
+)
+"""What a user may say, explained: *"under 15k" is 15000*."""
+
 _EXPLAINS = re.compile(
     r"\b(?:e\.g\.|such as|for example|z\.b\.|par exemple|p\. ?ej\.|por ejemplo|means|like)"
     r"|例如|比如|例:|例えば|たとえば"
@@ -45,11 +47,12 @@ def bounds_agree(change: ProposedChange) -> Iterator[FailedCheck]:
         if not _DIGIT.search(sentence):
             continue
         facts = about(change, edit, sentence)
+        stated = _QUOTED.sub("", sentence)
         told = [
-            group
-            for match in _CLAIM.matches(sentence)
-            for group in match.groups()
-            if group and not _is_example(sentence, match)
+            number
+            for match in _CLAIM.matches(stated)
+            for at, number in enumerate(match.groups(), start=1)
+            if number and not _EXPLAINS.search(stated, 0, match.start(at))
         ]
         known = _known_numbers(change, facts) if told else set()
         wrong = [number for number in told if not readings_of(number) & known]
@@ -67,13 +70,9 @@ def bounds_agree(change: ProposedChange) -> Iterator[FailedCheck]:
             )
 
 
-def _is_example(sentence: str, match: re.Match[str]) -> bool:
-    return _EXPLAINS.search(sentence, 0, match.start()) is not None
-
-
 def _known_numbers(change: ProposedChange, facts: ParameterFacts | None) -> set[float]:
     """Numbers that stand somewhere already; of the one parameter when a sentence is about one."""
-    known = numbers_in(change.known_folded)
+    known = set(change.known_numbers)
     for one in [facts] if facts else change.parameters.values():
         known |= one.numbers
         known |= {bound + step for bound in one.numbers for step in (-1, 1)} if facts else set()

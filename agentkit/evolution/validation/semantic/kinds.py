@@ -21,6 +21,11 @@ _TAKEN: Mapping[str, frozenset[str]] = {
 }
 """Which types of the schema may be called so. A list in one text, with commas, is called a list."""
 
+_ITEMS = re.compile(
+    r"\b(?:each|every|elements?|items?|entries|keys|or (?:an? )?(?:float|string|text))\b"
+)
+"""Words by which a sentence is about the parts of a value, or about several types."""
+
 _NUMERIC = frozenset({"number", "whole number"})
 _STRICT = re.compile(
     r"\b(?:integer|int|float|array|boolean|ganzzahl|entier|entero)\b|\u6574\u6570|\u6570\u7ec4"
@@ -46,6 +51,8 @@ def types_agree(change: ProposedChange) -> Iterator[FailedCheck]:
     for edit, sentence in change.sentences:
         facts = about(change, edit, sentence)
         if facts is None or not facts.types:
+            continue
+        if _ITEMS.search(sentence):
             continue
         claimed = [what for what, phrases in _CLAIMS.items() if phrases.search(sentence)]
         wrong = [what for what in claimed if not facts.types & _TAKEN[what]]

@@ -34,7 +34,7 @@ def presence_agrees(change: ProposedChange) -> Iterator[FailedCheck]:
     """
     ruled = {other for rule in rules_of(change.candidate) for other in getattr(rule, "others", ())}
     for edit, sentence in change.sentences:
-        facts = about(change, edit, sentence)
+        facts = about(change, edit, sentence) if edit.kind == "parameter" else None
         if facts is None or facts.path.endswith("[]"):
             continue
         required, optional = _REQUIRED.search(sentence), _OPTIONAL.search(sentence)

@@ -14,6 +14,9 @@ _RESTRICTION = Phrasebook.shipped("restrictions")
 _SAID = Phrasebook.shipped("user_said")
 """A condition about what was said, such as *only when the user names a maker*, restricts nobody."""
 
+_SWITCH = re.compile(r"(?:if|when) (?:it is )?(?:true|false|set|given|omitted|empty|left out)\b")
+"""What a value of a parameter does (*if false, only closing prices*) is no restriction."""
+
 _KANA = re.compile(r"[\u3041-\u30fa]")
 _LEAST_SHARE = 0.34
 
@@ -40,6 +43,8 @@ def restrictions_supported(change: ProposedChange) -> Iterator[FailedCheck]:
     for edit, sentence in change.sentences:
         for match in _RESTRICTION.matches(sentence):
             words = _about(sentence, match)
+            if _SWITCH.match(sentence) and edit.parameter:
+                continue
             if not _SAID.search(words) and share_supported(change, words) < _LEAST_SHARE:
                 yield reason(
                     "unsupported_rule",

@@ -72,11 +72,8 @@ def _told(change: ProposedChange) -> Iterator[tuple[Edit, ParameterFacts, str]]:
         if edit.kind == "parameter" and (facts := change.parameters.get(edit.parameter)):
             yield edit, facts, folded(edit.after)
     for edit, sentence in change.sentences:
-        if (
-            edit.kind != "parameter"
-            and (facts := about(change, edit, sentence))
-            and _IN.search(sentence)
-        ):
+        facts = about(change, edit, sentence) if edit.kind != "parameter" else None
+        if facts and (f"`{facts.path}`" in sentence or "_" in facts.path) and _IN.search(sentence):
             yield edit, facts, sentence.replace(facts.path.casefold(), "")
 
 

@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterator
 
 from agentkit.evolution.validation.folding import folded
+from agentkit.evolution.validation.numbers import numbers_in
 from agentkit.evolution.validation.phrasebook import Phrasebook
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.evolution.validation.schema_facts import ParameterFacts
-from agentkit.evolution.validation.semantic.statements import about, numbers_in
+from agentkit.evolution.validation.semantic.statements import about
+from agentkit.evolution.validation.semantic.support import said_terms
 from agentkit.evolution.validation.texts import Edit
 
 _DEMAND = Phrasebook.shipped("demands")
 _QUOTED = re.compile(
-    r"[`\"'\u00ab\u300c\u2039\u201e](?=\S)([^`\"'\u00bb\u300d\u203a\u201e\n]{1,40}?)"
+    r"(?<![=\w])[`\"'\u00ab\u300c\u2039\u201e](?=\S)([^`\"'\u00bb\u300d\u203a\u201e\n]{1,40}?)"
     r"(?<=\S)[`\"'\u00bb\u300d\u203a](?!\w)"
 )
 _NOT = re.compile(
@@ -26,8 +28,9 @@ _ITEM = re.compile(
     r"\s*(?:,|/|\||;|、|\uff0c|\b(?:or|and|oder|und|ou|et|o|y)\b|或者?|和|または|と)\s*"
 )
 _LIST_START = re.compile(
-    r"[:\uff1a(]|\b(?:one of|must be|either|muss|doit etre|debe ser)\b|必须是?|可以是"
+    r"[:\uff1a]|\b(?:one of|must be|either|muss|doit etre|debe ser)\b|必须是?|可以是"
 )
+_PARENTHESES = re.compile(r"[(\uff08]([^()\uff08\uff09]*)[)\uff09]")
 _BARE = re.compile(r"[^\s`\"'().]+$")
 _EXCLUSIVE = Phrasebook.shipped("exclusive")
 _EXPLAINS = Phrasebook.shipped("explains")
@@ -51,37 +54,46 @@ def values_agree(change: ProposedChange) -> Iterator[FailedCheck]:
     """
     for edit, sentence in change.sentences:
         facts = about(change, edit, sentence)
-        if facts and facts.values and _DEMAND.search(sentence):
+        if facts and facts.values:
             yield from _foreign_values(edit, sentence, facts, change)
 
 
 def _foreign_values(
     edit: Edit, sentence: str, facts: ParameterFacts, change: ProposedChange
 ) -> Iterator[FailedCheck]:
-    taken = {folded(str(value)) for value in facts.values}
-    numbers = {value for value in facts.values if isinstance(value, int | float)}
-    own = {folded(part) for part in (*change.parameters, change.base.name)}
-    for value in _named(sentence, taken):
-        if value not in taken and value not in own and not numbers_in(value) & facts.numbers:
+    taken = {_spoken(str(value)) for value in facts.values}
+    own = {_spoken(part) for part in (*change.parameters, change.base.name)}
+    told = [*_listed(sentence, taken), *(_quoted(sentence) if _DEMAND.search(sentence) else ())]
+    for value in told:
+        if _spoken(value) not in taken | own and not numbers_in(value) & facts.numbers:
             yield _contradicted(edit, sentence, value, facts)
             return
-    if numbers and not _NOT.search(sentence):
-        told = numbers_in(sentence)
-        if (
-            told
-            and not _EXPLAINS.search(sentence)
-            and not told <= facts.numbers | numbers_in(change.known_folded)
-        ):
-            yield _contradicted(edit, sentence, f"{min(told - facts.numbers):g}", facts)
+    if facts.numbers and _DEMAND.search(sentence) and not _EXPLAINS.search(sentence):
+        foreign = numbers_in(sentence) - facts.numbers - change.known_numbers
+        if foreign and not _NOT.search(sentence):
+            yield _contradicted(edit, sentence, f"{min(foreign):g}", facts)
 
 
-def _named(sentence: str, taken: set[str]) -> Iterator[str]:
-    if not _NOT.search(sentence):
-        yield from (match.group(1) for match in _QUOTED.finditer(sentence))
-    for listing in _LIST_START.split(sentence):
+def _spoken(value: str) -> str:
+    """A value as it is said: ``trade_in`` is *trade-in* in a sentence."""
+    return re.sub(r"[\s_-]+", " ", folded(value))
+
+
+def _quoted(sentence: str) -> list[str]:
+    if _NOT.search(sentence):
+        return []
+    return [match.group(1) for match in _QUOTED.finditer(sentence)]
+
+
+def _listed(sentence: str, taken: set[str]) -> Iterator[str]:
+    """Single words in a list that holds values of the enum, other than words fit for any tool."""
+    inside = _PARENTHESES.findall(sentence)
+    for listing in (*_LIST_START.split(_PARENTHESES.sub(" ", sentence)), *inside):
         items = [item.strip(" .。)`\"'") for item in _ITEM.split(listing)]
-        if len(items) > 1 and taken.intersection(items):
-            yield from (item for item in items if item and _BARE.match(item) and len(item) < 30)
+        if len(items) > 1 and taken.intersection(map(_spoken, items)):
+            for item in items:
+                if _BARE.match(item) and len(item) < 30 and (said_terms(item) or item.isdigit()):
+                    yield item
 
 
 def _contradicted(edit: Edit, sentence: str, value: str, facts: ParameterFacts) -> FailedCheck:
