@@ -12,11 +12,12 @@ _WIDTH, _HEIGHT = 480.0, 150.0
 _LEFT = 46.0
 _TICKS = 4
 _MOST_DOTS = 24
-_SPARK_WIDTH, _SPARK_HEIGHT = 120.0, 22.0
+_SPARK_WIDTH, _SPARK_HEIGHT = 88.0, 22.0
 
 STYLE = """
 svg.lines { width: 100%; max-width: 680px; height: auto; display: block; }
-svg.spark { display: block; width: 120px; height: 22px; }
+svg.spark { display: block; width: 88px; height: 22px; }
+td.wide:has(svg.spark) { min-width: 0; width: auto; }
 .curve { fill: none; stroke: var(--fill); stroke-width: 1.2; opacity: .65; }
 .curve.main { stroke: var(--line); stroke-width: 2.2; opacity: 1; }
 .dot { fill: var(--fill); } .main .dot, .spark .dot { fill: var(--line); }

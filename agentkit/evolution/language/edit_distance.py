@@ -12,8 +12,9 @@ def levenshtein(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
 
     Levenshtein's distance (1966), worked out by the bit-parallel method of Myers (Journal of the
     ACM 46(3), 1999) in the form of Hyyrö (2003): a whole column of the table is one integer. Python
-    integers have no end, so texts of any length take one pass, and two of 10,000 characters about
-    a fifth of a second. RapidFuzz is faster; the core does without one more compiled dependency.
+    integers have no end, so texts of any length take one pass. Time grows with the square of the
+    part that differs: 0.06 s for 10,000 characters without anything in common, 4 s for 100,000.
+    RapidFuzz is faster; the core does without one more compiled dependency.
 
     Args:
         one: Items that can be compared: the characters of a text, or a list of words.
