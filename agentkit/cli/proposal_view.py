@@ -12,6 +12,7 @@ from agentkit.cli.output import Column, one_line, plural, print_table, stdout
 from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evaluation.results.wording import label_name
 from agentkit.evolution.lifecycle.differences import Difference, Part
+from agentkit.evolution.lifecycle.moves import standing
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.proposals.proposal import ProposalState
 
@@ -58,13 +59,6 @@ def print_proposals(records: Sequence[ProposalRecord]) -> None:
         for record in records
     ]
     print_table(columns, rows)
-
-
-def standing(record: ProposalRecord) -> str:
-    """Why a proposal stands where it stands, in a sentence."""
-    if record.state == "proposed" and record.awaits:
-        return f"waits for a {' and a '.join(record.awaits)} to agree"
-    return record.last_word or record.reason
 
 
 def print_record(record: ProposalRecord, differences: Sequence[Difference]) -> None:

@@ -476,13 +476,13 @@ class ToolManager:
         return self._lifecycle.record_judgement(proposal_id, judgement)
 
     def assess(self, proposal_id: str, reports: Iterable[GateReport]) -> ProposalRecord:
-        """Record what gates say of an open proposal at its stage, for ``advance`` to act on.
+        """Record what gates say of a proposal at its stage, for ``advance`` to act on.
 
         The reports of an offline comparison come in this way; those of shadow and canary are asked
         for by ``advance``, with ``gates``.
 
         Raises:
-            UsageError: There is no such proposal.
+            UsageError: There is no such proposal, or it is not validated yet.
             StoreError: The store failed, or other writers were faster every time.
         """
         return self._lifecycle.record_reports(proposal_id, tuple(reports))
@@ -500,7 +500,6 @@ class ToolManager:
             UsageError: There is no such proposal; or called where an event loop runs.
             StoreError: The store failed, or other writers were faster every time. What was brought
                 on before stays.
-            ModelError: The judge could not answer.
         """
         wanted = self._open() if proposal_id is None else (proposal_id,)
         return tuple(from_sync(partial(self._lifecycle.advance, one)) for one in wanted)

@@ -208,9 +208,9 @@ def test_a_quarantined_proposer_is_told_and_released(as_json, invoke, manager):
         manager.submit(
             Proposal.of(base, replace(base, description=words), stream="feedback", author=MODEL)
         )
-    assert "nothing is taken from 'small-model'" in invoke("proposals", "list").stderr
-    released = as_json("proposals", "release", "small-model", "--reason", "mended")
-    assert released == {"proposer": "small-model", "is_quarantined": False}
+    assert "nothing is taken from 'feedback:small-model'" in invoke("proposals", "list").stderr
+    released = as_json("proposals", "release", "feedback:small-model", "--reason", "mended")
+    assert released == {"proposer": "feedback:small-model", "is_quarantined": False}
 
 
 def test_stages_by_option(as_json, proposal_id):

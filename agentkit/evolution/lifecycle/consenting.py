@@ -92,7 +92,8 @@ def judgement(
         Scribe.of(record, author, version=version),
         on.ledger,
         policy,
-        proposer=record.author,
+        proposer=record.proposer,
+        is_person=record.author.kind == "person",
         by="judge",
         reason=reason,
     )
@@ -121,7 +122,13 @@ def refusal(
         return Step(drafts=(scribe.draft("rolled_back", reason),))
     return Step(
         drafts=rejection(
-            scribe, on.ledger, policy, proposer=record.author, by="person", reason=reason
+            scribe,
+            on.ledger,
+            policy,
+            proposer=record.proposer,
+            is_person=record.author.kind == "person",
+            by="person",
+            reason=reason,
         )
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentkit.errors import StoreError
+from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution.gates.decision import GateReport
 from agentkit.evolution.insert import Procedure
 from agentkit.evolution.lifecycle.assessing import Assess
@@ -14,7 +14,7 @@ from agentkit.evolution.lifecycle.consenting import approval, judgement, record_
 from agentkit.evolution.lifecycle.drafts import Scribe
 from agentkit.evolution.lifecycle.journal import Journal
 from agentkit.evolution.lifecycle.judging import ChangeJudge, Judgement
-from agentkit.evolution.lifecycle.moves import Wait, recorded_reports
+from agentkit.evolution.lifecycle.moves import Wait, recorded_reports, standing
 from agentkit.evolution.lifecycle.pinning import pin_step, unpin_step
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.promoting import Promotion
@@ -190,11 +190,15 @@ class Lifecycle:
         return record_of(on.ledger, proposal_id)
 
     def record_reports(self, proposal_id: str, reports: Sequence[GateReport]) -> ProposalRecord:
-        """Keep what gates said of an open proposal, for ``advance`` to act on."""
+        """Keep what gates said of a validated proposal, for ``advance`` to act on."""
 
         def decide(on: Position) -> Step | None:
             record = record_of(on.ledger, proposal_id)
             new = [report for report in reports if report not in recorded_reports(record)]
+            if record.state == "proposed":
+                raise UsageError(
+                    f"{record.proposal_id!r} {standing(record)}; compare it once it is validated"
+                )
             if not new or not record.is_open:
                 return None
             scribe = Scribe.of(record, self._journal.author, version=on.library.version)
@@ -205,9 +209,8 @@ class Lifecycle:
     async def advance(self, proposal_id: str) -> Advance:
         """Bring an open proposal on by at most one stage."""
         record = record_of(self._journal.position.ledger, proposal_id)
-        before = record.state
-        if "judge" in record.awaits and record.is_open:
-            record = await self.ask_judge(record.proposal_id)
+        if "judge" in record.awaits and record.is_open and self._judge is not None:
+            return await self._judged(record)
         waits: list[str] = []
         sent: list[Step] = []
 
@@ -229,13 +232,15 @@ class Lifecycle:
         after = record_of(on.ledger, record.proposal_id)
         if sent and sent[-1].makes_version and not waits and after.state == record.state:
             raise _taken(sent[-1].change_id)
-        return Advance(
-            proposal_id=after.proposal_id,
-            tool_name=after.tool_name,
-            before=before,
-            after=after.state,
-            why=waits[0] if waits else after.events[-1].reason,
-        )
+        return _advance(record, after, waits[0] if waits else after.events[-1].reason)
+
+    async def _judged(self, record: ProposalRecord) -> Advance:
+        """Ask the judge again; one that can not answer holds up nobody else's proposal."""
+        try:
+            after = await self.ask_judge(record.proposal_id)
+        except ModelError as error:
+            return _advance(record, record, f"the judge could not answer: {error}")
+        return _advance(record, after, standing(after))
 
     def roll_back(self, which: str, author: Author, reason: str) -> tuple[str, ...]:
         """Take a proposal back, or the last one of a tool; the ids of all that were."""
@@ -313,6 +318,16 @@ class Lifecycle:
             library=on.library,
             sources=self._sources(record),
         )
+
+
+def _advance(before: ProposalRecord, after: ProposalRecord, why: str) -> Advance:
+    return Advance(
+        proposal_id=after.proposal_id,
+        tool_name=after.tool_name,
+        before=before.state,
+        after=after.state,
+        why=why,
+    )
 
 
 def _taken(change_id: str) -> StoreError:

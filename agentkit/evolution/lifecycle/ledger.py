@@ -43,7 +43,7 @@ class Ledger:
         experiments: By tool: the proposal that is being tried on real requests.
         promoted: By tool: the proposals that became active and were not taken back, oldest first.
             The last one is what a roll-back takes back.
-        proposers: By name.
+        proposers: By name, as ``proposer_name`` makes it.
         pins: By tool, or ``WHOLE_LIBRARY``: the library version that runs use.
         marked: By composite: why it waits for re-validation.
         tested: Ids of the proposals in the order in which their tests began.
@@ -132,7 +132,7 @@ class Ledger:
     def open_of(self, proposer: str) -> tuple[ProposalRecord, ...]:
         """The open proposals of one proposer, oldest first."""
         records = self.proposals.values()
-        return tuple(one for one in records if one.is_open and one.author.name == proposer)
+        return tuple(one for one in records if one.is_open and one.proposer == proposer)
 
     def counts(self) -> dict[ProposalState, int]:
         """How many proposals are in each state, in the order of the life cycle; none left out."""
@@ -224,14 +224,15 @@ class _Fold:
             self._promoted[tool] = tuple(one for one in stack if one != record.proposal_id)
 
     def _follow_proposer(self, record: ProposalRecord, event: LibraryEvent) -> None:
-        proposer = self._proposers.get(record.author.name, ProposerRecord(name=record.author.name))
+        name = record.proposer
+        proposer = self._proposers.get(name, ProposerRecord(name=name))
         if event.kind == "rejected" and event.facts.get("by") in COUNTED:
             count = proposer.rejected_in_a_row + 1
         elif event.kind == "validated":
             count = 0
         else:
             count = proposer.rejected_in_a_row
-        self._proposers[proposer.name] = replace(proposer, rejected_in_a_row=count)
+        self._proposers[name] = replace(proposer, rejected_in_a_row=count)
 
     def _begin_test(self, event: LibraryEvent) -> None:
         record = self._proposals[event.proposal_id]

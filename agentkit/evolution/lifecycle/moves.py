@@ -64,7 +64,7 @@ def next_move(
         reports: What the gates say at the stage where it is.
     """
     if record.state == "proposed":
-        return Wait(why=f"waits for a {' and a '.join(record.awaits)} to agree")
+        return Wait(why=standing(record))
     verdict = together(reports)
     if verdict == "fail":
         return Stop(why=_words(reports, "fail"))
@@ -78,6 +78,13 @@ def next_move(
     if other is not None and other.proposal_id != record.proposal_id:
         return Wait(why=f"{other.proposal_id!r} is being tried on {record.tool_name!r}")
     return allowed
+
+
+def standing(record: ProposalRecord) -> str:
+    """Why a proposal stands where it stands, in a sentence."""
+    if record.state == "proposed" and record.awaits:
+        return f"waits for a {' and a '.join(record.awaits)} to agree"
+    return record.last_word or record.reason
 
 
 def together(reports: Sequence[GateReport]) -> Decision:

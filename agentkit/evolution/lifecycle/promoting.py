@@ -117,7 +117,13 @@ class Promotion:
         if record.state == "canary":
             return (scribe.draft("rolled_back", move.why),)
         return rejection(
-            scribe, on.ledger, self.policy, proposer=record.author, by="gate", reason=move.why
+            scribe,
+            on.ledger,
+            self.policy,
+            proposer=record.proposer,
+            is_person=record.author.kind == "person",
+            by="gate",
+            reason=move.why,
         )
 
     def _lost(
@@ -126,7 +132,13 @@ class Promotion:
         """It was good when it was made: what it was made on has moved, which is nobody's fault."""
         by: RejectedBy = "library"
         return rejection(
-            scribe, on.ledger, self.policy, proposer=record.author, by=by, failed=screened.failed
+            scribe,
+            on.ledger,
+            self.policy,
+            proposer=record.proposer,
+            is_person=record.author.kind == "person",
+            by=by,
+            failed=screened.failed,
         )
 
     async def _activated(
@@ -146,7 +158,13 @@ class Promotion:
         if broken:
             failed = [_breaks(candidate, name, how) for name, how in broken.items()]
             no = rejection(
-                scribe, on.ledger, self.policy, proposer=record.author, by="parents", failed=failed
+                scribe,
+                on.ledger,
+                self.policy,
+                proposer=record.proposer,
+                is_person=record.author.kind == "person",
+                by="parents",
+                failed=failed,
             )
             return Step(drafts=no)
         after = replace(scribe, version=on.library.version + 1)

@@ -82,6 +82,11 @@ class ProposalRecord:
         return stream
 
     @property
+    def proposer(self) -> str:
+        """Who it is filed under; see ``proposer_name``."""
+        return proposer_name(self.stream, self.author)
+
+    @property
     def unreadable_text(self) -> str:
         """The start of an answer that could not be read; empty for a proposal."""
         text: str = self.events[0].facts.get("unreadable", {}).get("text", "")
@@ -145,6 +150,7 @@ class ProposalRecord:
             "tool": self.tool_name,
             "stream": self.stream,
             "author": self.author.name,
+            "proposer": self.proposer,
             "reason": self.reason,
             "last_word": self.last_word,
             "needs": list(self.needs),
@@ -156,12 +162,25 @@ class ProposalRecord:
         }
 
 
+def proposer_name(stream: str, author: Author) -> str:
+    """What a proposer is filed under: its stream and its author, as ``Proposer.name`` has it.
+
+    One model may be asked for by several streams with prompts of their own, and each answers for
+    itself.
+
+    Example:
+        >>> proposer_name("feedback", Author(kind="model", name="small-model"))
+        'feedback:small-model'
+    """
+    return f"{stream}:{author.name}"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProposerRecord:
     """How a proposer fares.
 
     Attributes:
-        name: Who it is.
+        name: Who it is; see ``proposer_name``.
         rejected_in_a_row: Proposals rejected by checks, a judge or a person since the last one that
             was validated.
         is_quarantined: Whether nothing is taken from it until a person releases it.

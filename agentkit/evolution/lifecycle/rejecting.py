@@ -10,7 +10,6 @@ from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.screening import RejectedBy
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.chain import EventDraft
-from agentkit.library.events import Author
 
 
 def rejection(
@@ -18,7 +17,8 @@ def rejection(
     ledger: Ledger,
     policy: LifecyclePolicy,
     *,
-    proposer: Author,
+    proposer: str,
+    is_person: bool,
     by: RejectedBy,
     failed: Iterable[FailedCheck] = (),
     reason: str = "",
@@ -29,7 +29,8 @@ def rejection(
         scribe: Words the events about the proposal.
         ledger: Before the rejection.
         policy: How many are too many.
-        proposer: Who suggested it. A person is never quarantined: persons are who release.
+        proposer: Who suggested it, as ``proposer_name`` says.
+        is_person: Whether that is a person. None is ever quarantined: persons are who release.
         by: Who said no.
         failed: Every reason, for a check's rejection.
         reason: Why in words, for anybody else's.
@@ -37,27 +38,27 @@ def rejection(
     reasons = tuple(failed)
     facts = {"by": by, "failed": checks_to_json(reasons)}
     rejected = scribe.draft("rejected", reason or told(reasons), **facts)
-    known = ledger.proposer(proposer.name)
-    counts = by in COUNTED and proposer.kind != "person" and not known.is_quarantined
+    known = ledger.proposer(proposer)
+    counts = by in COUNTED and not is_person and not known.is_quarantined
     if not counts or not 0 < policy.quarantine_after <= known.rejected_in_a_row + 1:
         return (rejected,)
     return rejected, *_quarantine(scribe, ledger, proposer, known.rejected_in_a_row + 1)
 
 
 def _quarantine(
-    scribe: Scribe, ledger: Ledger, proposer: Author, count: int
+    scribe: Scribe, ledger: Ledger, proposer: str, count: int
 ) -> tuple[EventDraft, ...]:
-    why = f"{count} proposals of {proposer.name!r} were rejected in a row"
+    why = f"{count} proposals of {proposer!r} were rejected in a row"
     announced = EventDraft(
         kind="proposer_quarantined",
         author=scribe.author,
         reason=why,
         library_version=scribe.version,
-        facts={"proposer": proposer.name},
+        facts={"proposer": proposer},
     )
     open_ones = [
         Scribe.of(record, scribe.author, version=scribe.version).draft("quarantined", why)
-        for record in ledger.open_of(proposer.name)
+        for record in ledger.open_of(proposer)
         if record.proposal_id != scribe.proposal_id
     ]
     return announced, *open_ones

@@ -44,7 +44,7 @@ async def release_step(
     again = [
         draft
         for record in on.ledger.proposals.values()
-        if record.state == "quarantined" and record.author.name == proposer
+        if record.state == "quarantined" and record.proposer == proposer
         for draft in await _taken_up(record, on, person, author, screen)
     ]
     return Step(drafts=(released, *again))
@@ -56,7 +56,7 @@ async def _taken_up(
     version = on.library.version
     by_person = Scribe.of(record, person, version=version)
     checked = Scribe.of(record, author, version=version)
-    why = f"{record.author.name!r} was released"
+    why = f"{record.proposer!r} was released"
     if record.candidate is None:
         first = by_person.draft("rejected", "the answer can not be read as a proposal", by="person")
         return (first,)

@@ -7,7 +7,7 @@ import uuid
 from agentkit.evolution.lifecycle import drafts
 from agentkit.evolution.lifecycle.drafts import Scribe
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.lifecycle.record import Consent
+from agentkit.evolution.lifecycle.record import Consent, proposer_name
 from agentkit.evolution.lifecycle.rejecting import rejection
 from agentkit.evolution.lifecycle.screening import RejectedBy, Screen
 from agentkit.evolution.lifecycle.step import Position, Step
@@ -29,7 +29,7 @@ def readable(suggestion: Suggestion, *, most_bytes: int) -> Suggestion:
         return suggestion
     try:
         size = len(canonical_json(suggestion.to_json()))
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         return _unreadable(suggestion, "not_json", f"the candidate is no JSON data: {error}")
     if size > most_bytes:
         message = f"the candidate has {size:,} bytes, at most {most_bytes:,} are kept"
@@ -48,7 +48,7 @@ def _unreadable(proposal: Proposal, code: str, message: str) -> UnreadablePropos
         author=proposal.author,
         stream=proposal.stream,
         tool_name=proposal.tool_name,
-        text=proposal.candidate.description.summary,
+        text=str(proposal.candidate.description.summary),
         failed=(failed,),
     )
 
@@ -106,12 +106,21 @@ async def taken_in(
         first = drafts.proposed(suggestion, screened, version=version)
         failed, by, needs = screened.failed, screened.by, screened.needs
         is_rejected = bool(failed)
-    if on.ledger.is_quarantined(suggestion.author.name):
-        why = f"nothing is taken from {suggestion.author.name!r} until a person releases it"
+    proposer = proposer_name(suggestion.stream, suggestion.author)
+    if on.ledger.is_quarantined(proposer):
+        why = f"nothing is taken from {proposer!r} until a person releases it"
         return Step(drafts=(first, scribe.draft("quarantined", why)))
     if is_rejected:
-        proposer = suggestion.author
-        no = rejection(scribe, on.ledger, policy, proposer=proposer, by=by, failed=failed)
+        is_person = suggestion.author.kind == "person"
+        no = rejection(
+            scribe,
+            on.ledger,
+            policy,
+            proposer=proposer,
+            is_person=is_person,
+            by=by,
+            failed=failed,
+        )
         return Step(drafts=(first, *no))
     if needs:
         return Step(drafts=(first,))

@@ -84,7 +84,7 @@ def test_a_gate_in_shadow_that_fails_rejects(make_manager, gates, propose):
     gates.says["shadow"] = "fail"
     (advance,) = manager.advance()
     assert (advance.after, advance.why) == ("rejected", "it is fail")
-    assert manager.ledger.proposer("proposer").rejected_in_a_row == 0
+    assert manager.ledger.proposer("feedback:proposer").rejected_in_a_row == 0
     assert manager.ledger.experiment("add") is None
 
 
@@ -150,6 +150,14 @@ def test_the_same_report_twice_is_one_event(make_manager, store, propose):
     assert [event.kind for event in store.events()].count("assessed") == 1
 
 
+def test_what_waits_for_somebody_is_not_compared(make_manager, propose):
+    """A report on a proposal that somebody must still agree to is refused: it would be lost."""
+    manager = make_manager(validate=lambda _change: ValidationReport(needs=("person",)))
+    record = manager.submit(propose(manager))
+    with pytest.raises(UsageError, match="once it is validated"):
+        manager.assess(record.proposal_id, [offline("pass")])
+
+
 def test_one_experiment_a_tool(make_manager, gates, propose):
     """A second proposal for a tool waits while one is tried; one for another tool does not."""
     manager = make_manager(lifecycle=STAGES, gates=gates)
@@ -200,7 +208,7 @@ def test_who_changed_the_same_field_is_rejected_as_a_conflict(manager, store, pr
     (failed,) = manager.ledger.proposals[other.proposal_id].failed
     assert (failed.code, failed.field) == ("conflict", "description.summary")
     assert store.load()["add"].definition == one.candidate
-    assert manager.ledger.proposer("proposer").rejected_in_a_row == 0
+    assert manager.ledger.proposer("feedback:proposer").rejected_in_a_row == 0
 
 
 def test_an_experiment_whose_tool_changes_is_moved_along(make_manager, gates, store, propose):

@@ -82,7 +82,7 @@ def test_a_judge_that_says_no_rejects(waiting):
     record = manager.submit(proposal)
     assert (record.state, record.last_word) == ("rejected", "because")
     assert [event.author for event in record.events if event.kind == "judged"] == [JUDGE]
-    assert manager.ledger.proposer("proposer").rejected_in_a_row == 1
+    assert manager.ledger.proposer("feedback:proposer").rejected_in_a_row == 1
 
 
 def test_a_judge_that_can_not_answer_is_asked_again(waiting):
@@ -92,10 +92,19 @@ def test_a_judge_that_can_not_answer_is_asked_again(waiting):
     with pytest.raises(ModelError):
         manager.submit(proposal)
     assert manager.ledger.proposals[proposal.proposal_id].state == "proposed"
-    with pytest.raises(ModelError):
-        manager.advance()
+    (advance,) = manager.advance()
+    assert (advance.after, advance.why) == ("proposed", "the judge could not answer: gone")
     assert len(broken.read) == 2
     assert broken.read[0].candidate == proposal.candidate
+
+
+def test_a_judge_who_agrees_later_brings_it_on_by_one_state(waiting, ada, store):
+    """Where a judge is configured later, the next step asks it, and the one after goes on."""
+    manager, proposal = waiting()
+    manager.submit(proposal)
+    manager.approve(proposal.proposal_id, person=ada)
+    later, _ = waiting(change_judge=Judge())
+    assert [later.advance()[0].after for _ in range(2)] == ["validated", "active"]
 
 
 def test_a_judge_is_asked_once(waiting):
@@ -128,7 +137,7 @@ def test_only_persons_approve_reject_and_release(manager, propose, kind):
     with pytest.raises(UsageError, match="only a person"):
         manager.reject(record.proposal_id, person=robot, reason="no")
     with pytest.raises(UsageError, match="only a person"):
-        manager.release("proposer", person=robot)
+        manager.release("feedback:proposer", person=robot)
 
 
 def test_approving_twice_is_one_event(manager, store, propose, ada):

@@ -114,7 +114,7 @@ class LifeCycle(RuleBasedStateMachine):
             manager.judge(found, Judgement(agrees=deed == "j", reason="so", author=JUDGE))
         elif deed == "r":
             manager.reject(found, person=ADA, reason="no")
-        else:
+        elif manager.refresh() and manager.ledger.proposals[found].state != "proposed":
             decision = data.draw(st.sampled_from(["pass", "pass", "wait", "fail"]))
             manager.assess(found, [GateReport(gate="g", decision=decision, reason="so")])
 

@@ -40,9 +40,9 @@ def test_too_many_in_a_row(strict, bad, propose):
     """After the third rejection in a row open proposals are quarantined, and new ones too."""
     strict.submit(propose(strict))
     bad(2)
-    assert not strict.ledger.is_quarantined("proposer")
+    assert not strict.ledger.is_quarantined("feedback:proposer")
     bad(3)
-    assert strict.ledger.is_quarantined("proposer")
+    assert strict.ledger.is_quarantined("feedback:proposer")
     strict.submit(propose(strict, "mul", "Multiply two numbers, and no more."))
     assert states(strict) == {"rejected": 3, "quarantined": 4}
     assert strict.advance() == ()
@@ -53,8 +53,8 @@ def test_a_good_one_between_breaks_the_row(strict, bad, propose):
     bad(2)
     strict.submit(propose(strict))
     bad(2)
-    assert strict.ledger.proposer("proposer").rejected_in_a_row <= 2
-    assert not strict.ledger.is_quarantined("proposer")
+    assert strict.ledger.proposer("feedback:proposer").rejected_in_a_row <= 2
+    assert not strict.ledger.is_quarantined("feedback:proposer")
 
 
 def test_each_proposer_for_itself(strict, bad, propose):
@@ -71,13 +71,13 @@ def test_gates_do_not_count(strict, propose):
         strict.assess(record.proposal_id, [report])
         strict.advance()
     assert states(strict) == {"rejected": 5}
-    assert not strict.ledger.is_quarantined("proposer")
+    assert not strict.ledger.is_quarantined("feedback:proposer")
 
 
 def test_persons_are_not_quarantined(strict, bad, ada):
     """A person's rejected proposals have no such consequence."""
     bad(5, author=ada)
-    assert not strict.ledger.is_quarantined("ada")
+    assert not strict.ledger.is_quarantined("feedback:ada")
 
 
 def test_a_person_releases(strict, bad, propose, ada, store):
@@ -85,12 +85,12 @@ def test_a_person_releases(strict, bad, propose, ada, store):
     strict.submit(propose(strict))
     bad(3)
     strict.submit(propose(strict, "mul", "a bad one as well"))
-    record = strict.release("proposer", person=ada, reason="its prompt was mended")
+    record = strict.release("feedback:proposer", person=ada, reason="its prompt was mended")
     assert (record.is_quarantined, record.rejected_in_a_row) == (False, 0)
     assert states(strict) == {"validated": 1, "rejected": 4}
     assert strict.submit(propose(strict, "sub", "Subtract, and no more.")).state == "validated"
     before = len(store.events())
-    strict.release("proposer", person=ada)
+    strict.release("feedback:proposer", person=ada)
     assert len(store.events()) == before
 
 
@@ -100,7 +100,7 @@ def test_a_person_may_reject_a_quarantined_one(strict, bad, propose, ada):
     bad(3)
     rejected = strict.reject(record.proposal_id, person=ada, reason="no")
     assert rejected.state == "rejected"
-    assert strict.ledger.is_quarantined("proposer")
+    assert strict.ledger.is_quarantined("feedback:proposer")
 
 
 def test_nobody_of_that_name(strict, ada):

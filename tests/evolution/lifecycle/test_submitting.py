@@ -72,7 +72,7 @@ def test_a_rejected_proposal_stays_rejected(manager, propose):
     proposal = propose(manager, summary="a bad one")
     assert manager.submit(proposal).state == "rejected"
     assert manager.submit(proposal).state == "rejected"
-    assert manager.ledger.proposer("proposer").rejected_in_a_row == 1
+    assert manager.ledger.proposer("feedback:proposer").rejected_in_a_row == 1
 
 
 def test_an_answer_that_can_not_be_read_is_rejected(manager, store):
@@ -132,7 +132,7 @@ def test_a_tool_that_never_was_is_the_proposers_fault(manager):
     record = manager.submit(proposal)
     assert codes(record) == ["unknown_tool"]
     assert "'add'" in record.failed[0].message
-    assert manager.ledger.proposer("proposer").rejected_in_a_row == 1
+    assert manager.ledger.proposer("feedback:proposer").rejected_in_a_row == 1
 
 
 def test_a_tool_that_was_removed_meanwhile_is_nobodys_fault(manager, store, propose):
@@ -142,7 +142,7 @@ def test_a_tool_that_was_removed_meanwhile_is_nobodys_fault(manager, store, prop
     manager.refresh()
     record = manager.submit(proposal)
     assert codes(record) == ["removed_tool"]
-    assert manager.ledger.proposer("proposer").rejected_in_a_row == 0
+    assert manager.ledger.proposer("feedback:proposer").rejected_in_a_row == 0
 
 
 def test_a_tool_that_is_removed_before_promotion(manager, store, propose):
