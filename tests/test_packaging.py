@@ -22,6 +22,7 @@ EXTRAS = {
     "litellm",
     "mcp",
     "openai",
+    "sign",
     "otel",
     "vectors",
 }
