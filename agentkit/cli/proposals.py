@@ -29,7 +29,9 @@ from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposals.proposal import NEXT
+from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.library import Author
+from agentkit.models.resolve import resolve_model
 
 reason_option = click.option("--reason", default="", help="Why, for the chain of events.")
 proposal_argument = click.argument("proposal_id", metavar="PROPOSAL")
@@ -46,14 +48,19 @@ def proposals() -> None:
 
 @contextmanager
 def _managed(
-    store_url: str, targets: Sequence[str] = (), policy: LifecyclePolicy | None = None
+    store_url: str,
+    targets: Sequence[str] = (),
+    policy: LifecyclePolicy | None = None,
+    judge: str = "",
 ) -> Iterator[ToolManager]:
+    asked = ModelSemanticJudge(resolve_model(judge)) if judge else None
     with opened_to_read(store_url) as store:
         yield evolution.ToolManager(
             store,
             tools=load_tools(targets),
             author=Author(kind="program", name="agentkit"),
             lifecycle=policy or LifecyclePolicy(),
+            change_judge=asked,
             gates=EpisodeGates(episodes=store),
         )
 
@@ -229,6 +236,12 @@ Examples:
 @click.option("--shadow", is_flag=True, help="Run candidates unseen beside the answers first.")
 @click.option("--canary", is_flag=True, help="Let candidates serve a share of the sessions first.")
 @click.option(
+    "--judge",
+    default="",
+    metavar="MODEL",
+    help="Let this model read the changes that need a judge; without one they wait.",
+)
+@click.option(
     "--tools",
     "targets",
     multiple=True,
@@ -241,6 +254,7 @@ def advance(
     proposal_ids: Sequence[str],
     targets: Sequence[str],
     *,
+    judge: str,
     shadow: bool,
     canary: bool,
     store_url: str,
@@ -252,7 +266,7 @@ def advance(
     waits for the numbers of an offline comparison or for 'proposals approve'.
     """
     policy = LifecyclePolicy(shadow=shadow, canary=canary)
-    with _managed(store_url, targets, policy) as manager:
+    with _managed(store_url, targets, policy, judge) as manager:
         wanted: Sequence[str | None] = proposal_ids or (None,)
         outcomes = [outcome for one in wanted for outcome in manager.advance(one)]
         version = manager.library.version

@@ -200,6 +200,32 @@ def test_pins(as_json, invoke, proposal_id):
     assert "nothing is pinned" in invoke("proposals", "unpin").stdout
 
 
+def test_a_model_judges(as_json, manager, script):
+    """--judge lets a model read what needs one; its no rejects, with its name in the chain."""
+
+    @tool(effects=["destructive"])
+    def cancel_order(order: str) -> str:
+        """Cancel an order.
+
+        Args:
+            order: Number of the order.
+        """
+        return order
+
+    manager.register([cancel_order])
+    base = manager.library["cancel_order"].definition
+    words = replace(base.description, summary="Cancel an order by its number.")
+    candidate = replace(base, description=words)
+    record = manager.submit(Proposal.of(base, candidate, stream="feedback", author=MODEL))
+    assert record.awaits == ("judge", "person")
+    script("I am not sure what you mean.")
+    (done,) = as_json("proposals", "advance", "--judge", "script:judge")["proposals"]
+    assert done["after"] == "rejected"
+    manager.refresh()
+    judged = manager.ledger.proposals[record.proposal_id].events[-2]
+    assert (judged.kind, judged.author.name) == ("judged", "script")
+
+
 def test_a_quarantined_proposer_is_told_and_released(as_json, invoke, manager):
     """The list says who is quarantined; release takes from it again."""
     base = manager.library["loan_offer"].definition
