@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from agentkit.errors import UsageError
@@ -52,6 +54,55 @@ def rewrite(
     if rules is not None:
         candidate = replace(candidate, specification=replace(candidate.specification, rules=rules))
     return ProposedChange(base=base, candidate=candidate, library=library, sources=sources)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RewriteCase:
+    """One line of a corpus of changes.
+
+    Attributes:
+        tool: The tool that it changes.
+        place: Where, as for ``rewrite``.
+        value: What stands there then.
+        labels: The further columns, such as class, style and language.
+    """
+
+    tool: str
+    place: str
+    value: Any
+    labels: Mapping[str, str]
+
+    def change(self, library: Library) -> ProposedChange:
+        """The change itself."""
+        return rewrite(self.tool, {self.place: self.value}, library=library)
+
+
+def read_rewrites(path: Path) -> tuple[RewriteCase, ...]:
+    """The changes of a corpus: columns by tabs, named in the first line.
+
+    Needed are ``tool``, ``place`` and ``text``. The text is JSON when it starts with a quotation
+    mark (for escapes of what can not be seen), or the place with a slash (for any value).
+
+    Raises:
+        UsageError: A line has more or fewer columns than the first one.
+    """
+    header, *lines = path.read_text(encoding="utf-8").splitlines()
+    return tuple(_cases(header.split("\t"), lines, path))
+
+
+def _cases(names: list[str], lines: Iterable[str], path: Path) -> Iterator[RewriteCase]:
+    for number, line in enumerate(lines, start=2):
+        fields = line.split("\t")
+        if len(fields) != len(names):
+            raise UsageError(
+                f"{path.name}:{number} has {len(fields)} columns, the first line {len(names)}; "
+                "put a tab between two columns and none inside of one"
+            )
+        row = dict(zip(names, fields, strict=True))
+        place, text = row.pop("place"), row.pop("text")
+        is_json = text.startswith('"') or place.startswith("/")
+        value = json.loads(text) if is_json else text
+        yield RewriteCase(tool=row.pop("tool"), place=place, value=value, labels=row)
 
 
 def _set(record: dict[str, Any], place: str, value: Any) -> None:

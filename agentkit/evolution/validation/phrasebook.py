@@ -51,6 +51,7 @@ class Phrasebook:
                 self._always.append(at)
             for begin in begins or ():
                 self._by_beginning.setdefault(_key(begin), []).append(at)
+        self._beginnings = frozenset(self._by_beginning)
 
     @classmethod
     def shipped(cls, name: str) -> Phrasebook:
@@ -78,10 +79,10 @@ class Phrasebook:
         return next(self.matches(text), None)
 
     def _tried(self, text: str) -> list[int]:
-        found = set(self._always)
-        for key in _keys(text).intersection(self._by_beginning):
-            found.update(self._by_beginning[key])
-        return sorted(found)
+        begun = self._beginnings & _keys(text)
+        if not begun:
+            return self._always
+        return sorted({*self._always, *(at for key in begun for at in self._by_beginning[key])})
 
     def _pattern(self, at: int) -> re.Pattern[str]:
         pattern = self._compiled.get(at)

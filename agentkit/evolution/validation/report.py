@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from agentkit.evolution.validation.folding import folded, sentences
+from agentkit.evolution.validation.folding import folded, sentences, stands_in
 from agentkit.evolution.validation.numbers import numbers_in
 from agentkit.evolution.validation.schema_facts import ParameterFacts, facts_of
 from agentkit.evolution.validation.texts import (
     Edit,
+    Text,
     edits_between,
     leaves,
     text_or_empty,
@@ -22,6 +23,20 @@ from agentkit.retrieval.words import terms
 from agentkit.tools.definition import ToolDefinition
 
 Layer = Literal["lexical", "structural", "semantic"]
+
+
+class Statement(NamedTuple):
+    """One new sentence of a changed text.
+
+    Attributes:
+        edit: The text that holds it.
+        sentence: The sentence, folded.
+        facts: The parameter that it is about; None for none, or for several.
+    """
+
+    edit: Edit
+    sentence: str
+    facts: ParameterFacts | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,9 +57,14 @@ class ProposedChange:
     sources: tuple[str, ...] = ()
 
     @cached_property
+    def texts(self) -> tuple[Text, ...]:
+        """Every text of the base."""
+        return texts_of(self.base)
+
+    @cached_property
     def edits(self) -> tuple[Edit, ...]:
         """The texts of the candidate that the base does not have; checks of words read these."""
-        return edits_between(self.base, self.candidate)
+        return edits_between(self.texts, texts_of(self.candidate))
 
     @property
     def summaries(self) -> tuple[str, str]:
@@ -56,12 +76,12 @@ class ProposedChange:
     @cached_property
     def known(self) -> str:
         """Everything that the base says, without capitals: what is not new is no reproach."""
-        return "\n".join(text.text for text in texts_of(self.base)).casefold()
+        return "\n".join(text.text for text in self.texts).casefold()
 
     @cached_property
     def known_numbers(self) -> frozenset[float]:
         """Numbers that the base's words state; those of examples are values, not statements."""
-        said = (text.text for text in texts_of(self.base) if text.kind != "example")
+        said = (text.text for text in self.texts if text.kind != "example")
         return frozenset(numbers_in(folded("\n".join(said))))
 
     @cached_property
@@ -70,18 +90,25 @@ class ProposedChange:
         return folded(self.known)
 
     @cached_property
-    def sentences(self) -> tuple[tuple[Edit, str], ...]:
-        """The folded sentences of changed texts that the base does not have, with their edit.
+    def statements(self) -> tuple[Statement, ...]:
+        """The sentences of changed texts that the base does not have.
 
         Examples, tags and learned rules are left out: they are data, not statements.
         """
         return tuple(
-            (edit, sentence)
+            Statement(edit, sentence, self._about(edit, sentence))
             for edit in self.edits
             if edit.kind not in {"example", "tag", "rule"}
             for sentence in sentences(edit.after)
             if sentence not in self.known_folded
         )
+
+    def _about(self, edit: Edit, sentence: str) -> ParameterFacts | None:
+        """The parameter of a text, or the one that a sentence elsewhere names."""
+        if edit.parameter:
+            return self.parameters.get(edit.parameter)
+        named = [path for path in self.parameters if stands_in(path.casefold(), sentence)]
+        return self.parameters[named[0]] if len(named) == 1 else None
 
     @cached_property
     def parameters(self) -> Mapping[str, ParameterFacts]:

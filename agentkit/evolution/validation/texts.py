@@ -57,13 +57,13 @@ class Edit:
     parameter: str = ""
 
 
-def edits_between(base: ToolDefinition, candidate: ToolDefinition) -> tuple[Edit, ...]:
+def edits_between(base: Sequence[Text], candidate: Sequence[Text]) -> tuple[Edit, ...]:
     """The texts that are new in ``candidate``, in the order in which a definition lists them.
 
     A text that merely moved, such as a usage rule that now stands first, is not new.
     """
-    there = {(text.kind, text.parameter, text.text) for text in texts_of(base)}
-    places = {text.field: text.text for text in texts_of(base)}
+    there = {(text.kind, text.parameter, text.text) for text in base}
+    places = {text.field: text.text for text in base}
     return tuple(
         Edit(
             field=text.field,
@@ -72,7 +72,7 @@ def edits_between(base: ToolDefinition, candidate: ToolDefinition) -> tuple[Edit
             after=text.text[:LONGEST_SCANNED],
             parameter=text.parameter,
         )
-        for text in texts_of(candidate)
+        for text in candidate
         if text.text and (text.kind, text.parameter, text.text) not in there
     )
 

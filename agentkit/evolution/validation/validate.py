@@ -32,9 +32,9 @@ def validate(
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
-        >>> change = rewrite("weather_now", {"summary": "See https://weather.tld for details."})
+        >>> change = rewrite("weather_now", {"sentence": "It is safe; see https://weather.tld."})
         >>> [failed.code for failed in validate(change).failed]
-        ['web_address']
+        ['web_address', 'false_claim']
     """
     failed = tuple(reason for check in checks for reason in check(change))
     return ValidationReport(failed=failed, needs=policy.needs(change))

@@ -33,7 +33,9 @@ _TALK_OF_IT = re.compile(
     re.IGNORECASE,
 )
 _ESCAPE = re.compile(r"[\\%=][0-9A-Fxu]|&\#|U\+")
-_SPELLED = re.compile(r"(?<![\w'])(?:[A-Za-z][ .*_·-]{1,2}){4,}[A-Za-z](?![\w'])")
+_SPELLED = re.compile(
+    r"(?<![\w'])(?:(?:[A-Za-z][ .*_·-]{1,2}){4,}[A-Za-z]|(?:[a-z][ *_·-]){3}[a-z])(?![\w'])"
+)
 _LONG_RUN_OR_CODES = re.compile(r"\S{16}|(?:[0-9a-fA-F]{2}[ :,-]){4}|0x")
 _MARKS = re.compile(r"(?:\d{2,8}[\s,;]+){3}|[.-][ /]+[.-]")
 _LETTERS = re.compile(r"(?<!\w)[A-Za-z][ .*_·-]{1,2}[A-Za-z][ .*_·-]{1,2}[A-Za-z](?!\w)")

@@ -91,7 +91,7 @@ def growth_bounded(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [found.code for found in growth_bounded(many)]
         ['grew_too_much']
     """
-    before = sum(len(text.text) for text in texts_of(change.base) if text.kind in _WORDS)
+    before = sum(len(text.text) for text in change.texts if text.kind in _WORDS)
     after = sum(len(text.text) for text in texts_of(change.candidate) if text.kind in _WORDS)
     allowed = before * _GROWTH_FACTOR + _GROWTH_ROOM
     if after > allowed:

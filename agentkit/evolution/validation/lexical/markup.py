@@ -18,7 +18,7 @@ _MARKUP = re.compile(
         |description|tool|tools|function|important|secret|hidden|admin|override|instructions?|rules?
         |note|warning|prompt|context|document|thinking|think|reasoning)\s*/?>
     | !?\[[^\]\n]{0,200}\]\([^)\s]{1,400}\)?                      # link, image
-    | ^\s{0,3}\[[^\]\n]{1,80}\]:\s*\S                            # link reference
+    | ^\s{0,3}\[[^\]\n]{1,80}\]:\s*\S | \[\^\w{1,20}\]           # link reference, footnote
     | ```|~~~
     | (?:^|\n)\s{0,3}(?:\#{1,6}\s|={4,}|-{4,}|\*{3,}\s*$|>\s)      # heading, rule, quotation
     | \*\*[^*\n]{1,200}\*\* | __[A-Za-z][^_\n]{0,80}\s[^_\n]{0,80}__

@@ -10,7 +10,6 @@ from agentkit.evolution.validation.phrasebook import Phrasebook
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.evolution.validation.schema_facts import ParameterFacts
-from agentkit.evolution.validation.semantic.statements import about
 
 _CLAIM = Phrasebook.shipped("limits")
 _DIGIT = re.compile(r"\d")
@@ -43,10 +42,9 @@ def bounds_agree(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [found.code for found in bounds_agree(more)]
         ['unsupported_rule']
     """
-    for edit, sentence in change.sentences:
+    for edit, sentence, facts in change.statements:
         if not _DIGIT.search(sentence):
             continue
-        facts = about(change, edit, sentence)
         stated = _QUOTED.sub("", sentence)
         told = [
             number

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from agentkit.evolution.validation.phrasebook import Phrasebook
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
-from agentkit.evolution.validation.semantic.statements import about
 
 _CLAIMS = Phrasebook.shipped_sections("kinds")
 _TAKEN: Mapping[str, frozenset[str]] = {
@@ -22,7 +21,8 @@ _TAKEN: Mapping[str, frozenset[str]] = {
 """Which types of the schema may be called so. A list in one text, with commas, is called a list."""
 
 _ITEMS = re.compile(
-    r"\b(?:each|every|elements?|items?|entries|keys|or (?:an? )?(?:float|string|text))\b"
+    r"\b(?:each|every|or (?:an? )?(?:float|string|text))\b"
+    r"|\b(?:element|item|entr|key)\w* (?:is|are|must)\b"
 )
 """Words by which a sentence is about the parts of a value, or about several types."""
 
@@ -48,8 +48,7 @@ def types_agree(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [found.message for found in types_agree(rewrite("bill_split", wrong))]
         ['it calls people a list; its type is integer']
     """
-    for edit, sentence in change.sentences:
-        facts = about(change, edit, sentence)
+    for edit, sentence, facts in change.statements:
         if facts is None or not facts.types:
             continue
         if _ITEMS.search(sentence):

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from agentkit.evolution.validation.phrasebook import Phrasebook
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
-from agentkit.evolution.validation.semantic.statements import about
 from agentkit.evolution.validation.texts import Edit, rules_of
 
 _REQUIRED = Phrasebook.shipped("required")
@@ -33,9 +32,8 @@ def presence_agrees(change: ProposedChange) -> Iterator[FailedCheck]:
         ['it calls tip_percent required, which is optional']
     """
     ruled = {other for rule in rules_of(change.candidate) for other in getattr(rule, "others", ())}
-    for edit, sentence in change.sentences:
-        facts = about(change, edit, sentence) if edit.kind == "parameter" else None
-        if facts is None or facts.path.endswith("[]"):
+    for edit, sentence, facts in change.statements:
+        if edit.kind != "parameter" or facts is None or facts.path.endswith("[]"):
             continue
         required, optional = _REQUIRED.search(sentence), _OPTIONAL.search(sentence)
         if (

@@ -37,7 +37,7 @@ def no_promises(change: ProposedChange) -> Iterator[FailedCheck]:
         [('false_claim', "it promises what the definition does not bear out ('is safe')")]
     """
     effects = change.base.signature.effects
-    for edit, sentence in change.sentences:
+    for edit, sentence, _ in change.statements:
         for match in _PROMISE.matches(sentence):
             claim = match.group()
             declared = (effects.is_read_only and _READS_ONLY.search(claim)) or (
@@ -67,7 +67,7 @@ def no_self_promotion(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [found.code for found in no_self_promotion(praise)]
         ['self_promotion']
     """
-    for edit, sentence in change.sentences:
+    for edit, sentence, _ in change.statements:
         match = _PROMOTION.search(sentence)
         if match and folded(match.group()) not in change.known_folded:
             yield reason(

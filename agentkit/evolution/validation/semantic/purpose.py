@@ -12,7 +12,7 @@ from agentkit.evolution.validation.semantic.support import share_supported
 from agentkit.evolution.validation.texts import Edit
 from agentkit.retrieval.words import terms
 
-_LEAST_SHARE = 0.2
+_LEAST_SHARE = 0.34
 _LEAST_KEPT = 0.15
 
 _DOES = Phrasebook.shipped("deeds")
@@ -24,7 +24,7 @@ _NOT = re.compile(
 def purpose_kept(change: ProposedChange) -> Iterator[FailedCheck]:
     """A summary that is about something else, or is gone.
 
-    Words are compared, not meanings: at least a fifth of what the new summary says must stand
+    Words are compared, not meanings: at least a third of what the new summary says must stand
     somewhere in the tool (name, parameters, texts, examples), or a seventh of the old summary must
     be left. A translation into another language therefore fails: it changes who can read the tool,
     and is for a person to propose.
@@ -79,7 +79,7 @@ def deeds_declared(change: ProposedChange) -> Iterator[FailedCheck]:
     """
     if not change.base.signature.effects.is_read_only:
         return
-    for edit, sentence in change.sentences:
+    for edit, sentence, _ in change.statements:
         if edit.kind not in {"summary", "usage_rule"} or _NOT.search(sentence):
             continue
         match = _DOES.search(sentence)

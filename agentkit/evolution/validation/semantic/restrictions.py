@@ -40,7 +40,7 @@ def restrictions_supported(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [found.code for found in restrictions_supported(new)]
         ['unsupported_rule']
     """
-    for edit, sentence in change.sentences:
+    for edit, sentence, _ in change.statements:
         for match in _RESTRICTION.matches(sentence):
             words = _about(sentence, match)
             if _SWITCH.match(sentence) and edit.parameter:

@@ -9,7 +9,6 @@ from agentkit.evolution.validation.folding import folded
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.evolution.validation.schema_facts import ParameterFacts
-from agentkit.evolution.validation.semantic.statements import about
 from agentkit.evolution.validation.shipped import shipped_sections
 from agentkit.evolution.validation.texts import Edit, mapping, rules_of
 
@@ -71,9 +70,10 @@ def _told(change: ProposedChange) -> Iterator[tuple[Edit, ParameterFacts, str]]:
     for edit in change.edits:
         if edit.kind == "parameter" and (facts := change.parameters.get(edit.parameter)):
             yield edit, facts, folded(edit.after)
-    for edit, sentence in change.sentences:
-        facts = about(change, edit, sentence) if edit.kind != "parameter" else None
-        if facts and (f"`{facts.path}`" in sentence or "_" in facts.path) and _IN.search(sentence):
+    for edit, sentence, facts in change.statements:
+        if edit.kind == "parameter" or facts is None or not _IN.search(sentence):
+            continue
+        if "_" in facts.path or f"`{facts.path}`" in sentence:  # no word that merely equals a name
             yield edit, facts, sentence.replace(facts.path.casefold(), "")
 
 

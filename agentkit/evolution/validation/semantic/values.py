@@ -5,20 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentkit.evolution.validation.folding import folded
+from agentkit.evolution.validation.folding import folded, stands_in
 from agentkit.evolution.validation.numbers import numbers_in
 from agentkit.evolution.validation.phrasebook import Phrasebook
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.evolution.validation.schema_facts import ParameterFacts
-from agentkit.evolution.validation.semantic.statements import about
 from agentkit.evolution.validation.semantic.support import said_terms
 from agentkit.evolution.validation.texts import Edit
 
 _DEMAND = Phrasebook.shipped("demands")
 _QUOTED = re.compile(
-    r"(?<![=\w])[`\"'\u00ab\u300c\u2039\u201e](?=\S)([^`\"'\u00bb\u300d\u203a\u201e\n]{1,40}?)"
-    r"(?<=\S)[`\"'\u00bb\u300d\u203a](?!\w)"
+    r"(?<![=\w])[`\"'\u00ab\u2039\u201e](?=\S)([^`\"'\u00bb\u203a\u201e\n]{1,40}?)"
+    r"(?<=\S)[`\"'\u00bb\u203a](?!\w)|[\u300c\u300e]([^\u300d\u300f]{1,40})[\u300d\u300f]"
 )
 _NOT = re.compile(
     r"\b(?:not|never|no|nicht|kein\w*|statt|pas|jamais|nunca|instead of|rather than|without)\b"
@@ -52,8 +51,7 @@ def values_agree(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [found.message for found in values_agree(rewrite("weather_now", wrong))]
         ["it names the value 'kelvin', which unit does not take"]
     """
-    for edit, sentence in change.sentences:
-        facts = about(change, edit, sentence)
+    for edit, sentence, facts in change.statements:
         if facts and facts.values:
             yield from _foreign_values(edit, sentence, facts, change)
 
@@ -82,7 +80,7 @@ def _spoken(value: str) -> str:
 def _quoted(sentence: str) -> list[str]:
     if _NOT.search(sentence):
         return []
-    return [match.group(1) for match in _QUOTED.finditer(sentence)]
+    return [found for match in _QUOTED.finditer(sentence) for found in match.groups() if found]
 
 
 def _listed(sentence: str, taken: set[str]) -> Iterator[str]:
@@ -120,11 +118,10 @@ def values_left_open(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [found.code for found in values_left_open(rewrite("weather_now", narrow))]
         ['unsupported_rule']
     """
-    for edit, sentence in change.sentences:
-        facts = about(change, edit, sentence)
+    for edit, sentence, facts in change.statements:
         if not facts or len(facts.values) < 2 or _EXPLAINS.search(sentence):
             continue
-        named = [value for value in facts.values if _stands_in(str(value), sentence)]
+        named = [value for value in facts.values if stands_in(folded(str(value)), sentence)]
         if len(named) == 1 and _EXCLUSIVE.search(sentence):
             yield reason(
                 "unsupported_rule",
@@ -134,9 +131,3 @@ def values_left_open(change: ProposedChange) -> Iterator[FailedCheck]:
                 message=f"it leaves only {named[0]!r} of the values of {facts.path}",
                 advice="say when which value is right, or propose a one_of rule with evidence",
             )
-
-
-def _stands_in(value: str, sentence: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(folded(value))}(?!\w)", sentence) is not None or (
-        not value.isascii() and folded(value) in sentence
-    )

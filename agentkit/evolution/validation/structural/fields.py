@@ -28,17 +28,17 @@ def fields_well_formed(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [found.field for found in fields_well_formed(odd)]
         ['usage_rules[0]']
     """
-    known = set(_malformed(change.base))
-    for field, problem in dict.fromkeys(_malformed(change.candidate)):
-        if (field, problem) in known:
-            continue
-        yield FailedCheck(
-            code="malformed",
-            layer="structural",
-            field=field,
-            message=problem,
-            advice="give texts as strings, several of them as a list, and examples as JSON",
-        )
+    found = list(dict.fromkeys(_malformed(change.candidate)))
+    known = set(_malformed(change.base)) if found else set()
+    for field, problem in found:
+        if (field, problem) not in known:
+            yield FailedCheck(
+                code="malformed",
+                layer="structural",
+                field=field,
+                message=problem,
+                advice="give texts as strings, several of them as a list, and examples as JSON",
+            )
 
 
 def _malformed(tool: ToolDefinition) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,196 @@
+"""What validation lets through, what it rejects wrongly, and what it costs.
+
+    python tests/benchmarks/bench_validation.py [--catalogue FOLDER ...] [--rounds 20]
+
+Prints three tables in Markdown:
+
+* how many changes of the four corpora in ``tests/evolution/validation/corpora`` pass, by class and
+  style (this is the table of ``docs/validation.md``);
+* with ``--catalogue``, which codes the texts of public tools draw. A folder holds
+  ``tools.jsonl.gz``. Each definition counts as a change of itself without any words, so that every
+  text is new: a hard case, since nothing that the base says excuses anything;
+* the CPU time of ``validate`` on one change with everything worked out anew, in a library of 31
+  tools and one of 10,000. Names and summaries of a library are indexed once and carried on from
+  version to version; that is a row of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median, quantiles
+
+from agentkit.evolution.validation import ALL_CHECKS, ProposedChange, validate
+from agentkit.evolution.validation.lexical.tool_names import NAMES
+from agentkit.evolution.validation.semantic.near_copies import SUMMARIES
+from agentkit.library.library import Library
+from agentkit.testing import sample_library
+from agentkit.testing.rewrites import RewriteCase, read_rewrites
+from agentkit.tools.definition import Description, ToolDefinition
+from agentkit.tools.sources import definition_from_json
+
+CORPORA = Path(__file__).parents[1] / "evolution" / "validation" / "corpora"
+LARGE = 10_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One class of changes.
+
+    Attributes:
+        name: Class and style.
+        passed: How many validation accepts.
+        total: How many there are.
+    """
+
+    name: str
+    passed: int
+    total: int
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--catalogue", action="append", default=[], type=Path, metavar="FOLDER")
+    parser.add_argument("--rounds", type=int, default=20)
+    given = parser.parse_args()
+    library = corpus_library()
+    print_passed(library)
+    for folder in given.catalogue:
+        print_catalogue(folder)
+    print_times(library, given.rounds)
+
+
+def corpus_library() -> Library:
+    """The tools that the corpora are about."""
+    records = json.loads((CORPORA / "tools.json").read_text(encoding="utf-8"))
+    return sample_library().with_tools(map(ToolDefinition.from_json, records))
+
+
+def rows(cases: Sequence[RewriteCase], library: Library) -> Iterator[Row]:
+    """How many cases pass, by class and style."""
+    total: Counter[str] = Counter()
+    passed: Counter[str] = Counter()
+    for case in cases:
+        name = f"{case.labels.get('class', 'rewrite')}, {case.labels.get('style', 'valid')}"
+        total[name] += 1
+        passed[name] += validate(case.change(library)).is_valid
+    for name, count in total.items():
+        yield Row(name=name, passed=passed[name], total=count)
+
+
+def print_passed(library: Library) -> None:
+    """The table of what passes."""
+    print("| changes | first half | held-out half |\n|---|---|---|")
+    for kind in ("attacks", "rewrites"):
+        halves = [
+            {row.name: row for row in rows(read_rewrites(CORPORA / f"{kind}{half}.tsv"), library)}
+            for half in ("", "_held_out")
+        ]
+        for name in dict.fromkeys((*halves[0], *halves[1])):
+            found = [half.get(name, Row(name=name, passed=0, total=0)) for half in halves]
+            cells = " | ".join(f"{row.passed} of {row.total}" for row in found)
+            print(f"| {name.replace('_', ' ')} | {cells} |")
+
+
+def print_catalogue(folder: Path) -> None:
+    """Which codes the texts of a public catalogue draw."""
+    codes: Counter[str] = Counter()
+    flagged = count = 0
+    with gzip.open(folder / "tools.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for record in map(json.loads, lines):
+            tool = definition_from_json(record.get("definition", record))
+            bare = replace(tool, description=Description())
+            change = ProposedChange(base=bare, candidate=tool, library=Library([bare]))
+            found = {failed.code for failed in validate(change).failed} - {"grew_too_much"}
+            codes.update(found)
+            flagged += bool(found)
+            count += 1
+    listed = ", ".join(f"{code} {n}" for code, n in codes.most_common())
+    print(f"\n{folder.name}: {flagged} of {count} tools draw a code: {listed}")
+
+
+def print_times(library: Library, rounds: int) -> None:
+    """CPU times on all accepted rewrites, and on one change of four long texts."""
+    cases = [
+        case
+        for half in ("", "_held_out")
+        for case in read_rewrites(CORPORA / f"rewrites{half}.tsv")
+    ]
+    print("\n| CPU time, ms | median | 95th percentile | best round |\n|---|---|---|---|")
+    large = library.with_tools(
+        replace(tool, name=f"{tool.name}_{n}")
+        for n in range(LARGE // 31)
+        for tool in library.definitions
+    )
+    for name, where in (
+        ("one text, 31 tools", library),
+        (f"one text, {len(large):,} tools", large),
+    ):
+        changes = [case.change(where) for case in cases]
+        print_time(name, changes, rounds)
+    print_time("four texts, 31 tools", [long_change(library)], rounds * 5)
+    print_index(large)
+
+
+def print_time(name: str, changes: Sequence[ProposedChange], rounds: int) -> None:
+    """One row: each change validated anew, so that nothing kept on it helps."""
+    times: list[float] = []
+    best: list[float] = []
+    for change in changes:
+        own = [timed(replace(change)) for _ in range(rounds)]
+        times += own
+        best.append(min(own))
+    tail = quantiles(times, n=20)[-1]
+    print(f"| {name} | {median(times):.2f} | {tail:.2f} | {median(best):.2f} |")
+
+
+def timed(change: ProposedChange) -> float:
+    """Milliseconds of CPU that one validation takes."""
+    start = time.process_time()
+    validate(change, checks=ALL_CHECKS)
+    return (time.process_time() - start) * 1e3
+
+
+def long_change(library: Library) -> ProposedChange:
+    """Summary, two parameters and a usage rule at once, 420 characters."""
+    car = library["cars_search"].definition
+    words = Description(
+        summary="Find used cars in stock by maker, highest price and earliest year; gives the stock "
+        "ids, cheapest first.",
+        parameters={
+            **car.description.parameters,
+            "make": "Maker as it is written on the car, such as Toyota or Volvo; without it all.",
+            "max_price": "Highest price in euros, as a plain number without separators.",
+        },
+        usage_rules=("Give the maker alone; the model of a car is not searched for.",),
+        tags=car.description.tags,
+    )
+    return ProposedChange(base=car, candidate=replace(car, description=words), library=library)
+
+
+def print_index(library: Library) -> None:
+    """What it costs to index the names and summaries of a library, once and after one change."""
+    fresh = Library(library.tools.values())
+    start = time.process_time()
+    for kind in (NAMES, SUMMARIES):
+        fresh.derived(kind)
+    built = time.process_time() - start
+    changed = fresh.with_tools([ToolDefinition(name="new_tool")])
+    start = time.process_time()
+    for kind in (NAMES, SUMMARIES):
+        changed.derived(kind)
+    updated = time.process_time() - start
+    print(
+        f"\nindex of {len(fresh):,} tools: {built * 1e3:.0f} ms once, {updated * 1e3:.1f} ms a change"
+    )
+
+
+if __name__ == "__main__":
+    main()
