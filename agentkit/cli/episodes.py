@@ -14,6 +14,7 @@ from agentkit.cli.output import Column, plural, print_json, print_table, say
 from agentkit.cli.stores import opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import write_episodes
+from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
 from agentkit.errors import StoreError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.results.wording import label_name
@@ -72,7 +73,11 @@ Examples:
 @store_option
 @json_option
 def list_(limit: int, store_url: str, as_json: bool, **filters: Any) -> None:
-    """List episodes, newest first."""
+    """List episodes, newest first.
+
+    Records beside what users saw are marked: (shadow), a candidate tried unseen, and (view),
+    another view or a later judgement of an episode.
+    """
     with opened_to_read(store_url) as store:
         found = _first(_select(store, **filters), limit)
     if as_json:
@@ -138,7 +143,7 @@ def _print_runs(found: Sequence[Episode]) -> None:
         (
             episode.episode_id,
             episode.started_at[5:16].replace("T", " "),  # month to minute: a line of 80 is short
-            episode.stop_reason,
+            _ended(episode),
             _judged(episode),
             f"{episode.usage.total_tokens:,}",
             shown(episode.request),
@@ -161,13 +166,22 @@ def _print_attempts(found: Sequence[Episode]) -> None:
         (
             episode.episode_id,
             shown(episode.metadata["task"]),
-            episode.stop_reason,
+            _ended(episode),
             _judged(episode),
             shown(episode.request),
         )
         for episode in found
     )
     print_table(columns, rows)
+
+
+def _ended(episode: Episode) -> str:
+    """How the run ended, and whether the record is of something that no user saw."""
+    if SHADOW_OF in episode.metadata:
+        return f"{episode.stop_reason} (shadow)"
+    if VIEW_OF in episode.metadata:
+        return f"{episode.stop_reason} (view)"
+    return episode.stop_reason
 
 
 def _judged(episode: Episode) -> str:
@@ -209,7 +223,7 @@ Examples:
 def show(episode_id: str, store_url: str, as_json: bool) -> None:
     """Show one episode from the request to the verdict.
 
-    ID is an episode's id, the beginning of one, or 'last'.
+    ID is an episode's id, the beginning of one, or 'last', the last one that a user saw.
     """
     with opened_to_read(store_url) as store:
         episode = _find(store, episode_id)
@@ -221,7 +235,8 @@ def show(episode_id: str, store_url: str, as_json: bool) -> None:
 
 def _find(store: EpisodeStore, episode_id: str) -> Episode:
     if episode_id == "last":
-        newest = next(iter(store.select(EpisodeFilter(limit=1))), None)
+        served = (one for one in store.select() if not is_extra_record(one.metadata))
+        newest = next(served, None)
         if newest is None:
             raise StoreError("the store holds no episodes yet; 'agentkit run' makes one")
         return newest

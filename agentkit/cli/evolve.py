@@ -15,7 +15,7 @@ from agentkit.cli.evaluate import evaluation_store_url
 from agentkit.cli.evolve_report import print_round
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, model_option, store_option
-from agentkit.cli.output import print_json, say
+from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.stores import opened, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import read_episodes
@@ -150,7 +150,6 @@ def evolution_round(
     a gain makes it active. What waits is for you to decide: 'agentkit proposals list'.
     """
     episodes = _episodes(source or store_url, run)
-    say(f"{len(episodes):,} episodes")
     with _writable(store_url, dry_run=dry_run) as store:
         manager = evolution.ToolManager(
             store, tools=load_tools(targets), author=Author(kind="program", name="agentkit")
@@ -162,6 +161,7 @@ def evolution_round(
             feedback_model=feedback_model,
             held_out=HeldOutOptions(**options),  # type: ignore[arg-type]  # click made them
         )
+    say(f"looked at {plural(outcome.episodes, 'episode')}")
     if as_json:
         print_json(outcome.to_json())
     else:

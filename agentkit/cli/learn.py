@@ -13,6 +13,8 @@ from agentkit.cli.mine import episodes_of
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
 from agentkit.cli.stores import author, opened_to_read
+from agentkit.episodes import Episode
+from agentkit.episodes.labels import is_extra_record
 from agentkit.evolution.learning.report import LearnReport, SkipReason
 from agentkit.evolution.learning.rules import LearningRules
 from agentkit.evolution.learning.unmatched import UnmatchedWord, unmatched_words
@@ -99,9 +101,13 @@ def learn_command(
         print_json({**report.to_json(), "unmatched": [_word(word) for word in words]})
         return
     _print(report, words)
-    unknown = 0 if unjudged else sum(episode.verdict is None for episode in episodes)
+    unknown = 0 if unjudged else sum(map(_is_unjudged, episodes))
     if unknown:
         say(f"{plural(unknown, 'episode')} without a verdict left out; --unjudged takes them")
+
+
+def _is_unjudged(episode: Episode) -> bool:
+    return episode.verdict is None and not is_extra_record(episode.metadata)
 
 
 def _word(word: UnmatchedWord) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from agentkit.diagnosis.labels import NOT_FAILURES, by_weight, dominant
 from agentkit.diagnosis.rates import FailureRate, PositionLabels
 from agentkit.diagnosis.shard import Cell, CellKey, Shard, newest
 from agentkit.episodes import Attribution, Diagnosis, Episode, FailureLabel, TurnDiagnosis
+from agentkit.episodes.labels import is_extra_record
 from agentkit.errors import StoreFormatError, UsageError
 
 FORMAT_VERSION = 1
@@ -40,8 +41,8 @@ class FailureProfile:
     that two processes must never write under one name: a copy that goes on counting elsewhere needs
     a ``replica`` of its own.
 
-    Observe each episode once. Episodes whose verdict has a fault, and those without a diagnosis,
-    are not counted. Not thread-safe.
+    Observe each episode once. Episodes whose verdict has a fault, those without a diagnosis, and
+    records of shadow runs and views, which repeat others, are not counted. Not thread-safe.
 
     Args:
         half_life_days: Days, in the time of the episodes, in which an observation loses half its
@@ -111,10 +112,10 @@ class FailureProfile:
 
         Returns:
             Whether it was counted. One without a diagnosis is not, nor is one whose reference or
-            checker is broken.
+            checker is broken, nor one that no user saw (``is_extra_record``).
         """
         found = episode.diagnosis if diagnosis is None else diagnosis
-        if found is None or found.is_excluded:
+        if found is None or found.is_excluded or is_extra_record(episode.metadata):
             return False
         self._own().observe(
             list(_keys(episode, found)),

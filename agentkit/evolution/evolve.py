@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
+from agentkit.episodes.labels import is_extra_record
 from agentkit.errors import ModelError
 from agentkit.evolution.gates.decision import GateReport, GateRules, PairedScore
 from agentkit.evolution.gates.elond import Elond
@@ -80,7 +81,7 @@ class Round:
     Attributes:
         before: Library version that it began with.
         after: Library version that it ended with.
-        episodes: How many episodes were looked at.
+        episodes: How many episodes were looked at, without shadow runs and views.
         considered: The proposals, in the order in which they were made.
         silent: Proposers whose model could not be reached.
     """
@@ -125,7 +126,8 @@ async def evolve(
     Args:
         manager: Takes the suggestions in, and writes.
         proposers: Suggest, in this order.
-        episodes: What happened, with verdicts and diagnoses.
+        episodes: What happened, with verdicts and diagnoses. Records of shadow runs and views,
+            which tell of nothing that a user saw, are left out (``is_extra_record``).
         compare: Does held-out tasks with both definitions; without it, proposals that passed every
             check wait for a person, for shadow or for canary, as the manager's policy says.
         rules: The knobs of the comparison.
@@ -142,7 +144,7 @@ async def evolve(
         >>> asyncio.run(evolve(manager, [], episodes=[])).to_json()["proposals"]
         []
     """
-    seen = tuple(episodes)
+    seen = tuple(one for one in episodes if not is_extra_record(one.metadata))
     profile = FailureProfile(half_life_days=None)
     profile.observe_all(seen)
     before = manager.refresh()

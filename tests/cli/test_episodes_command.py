@@ -109,6 +109,20 @@ def test_filters_choose(as_json, options, ids):
     assert [e["episode_id"] for e in as_json("episodes", "list", *options)] == ids
 
 
+def test_records_that_no_user_saw_are_marked(invoke, as_json, store_url):
+    """A shadow run and a later judgement are listed as such, and neither is the last episode."""
+    store = open_store(store_url)
+    for number, labels in enumerate(({"shadow_of": "bb03"}, {"view_of": "bb03"})):
+        store.append(Episode(episode_id=f"cc{number}", request="Hello", metadata=labels))
+    store.close()
+    view, shadow, seen, *_ = invoke("episodes", "list").stdout.splitlines()[2:]
+    assert "finished (view)" in view
+    assert "finished (shadow)" in shadow
+    assert "(" not in seen
+    assert as_json("episodes", "show", "last")["episode_id"] == "bb03"
+    assert as_json("episodes", "show", "cc0")["metadata"] == {"shadow_of": "bb03"}
+
+
 def test_a_label_without_a_value_is_misuse(invoke):
     """--label wants KEY=VALUE."""
     result = invoke("episodes", "list", "--label", "category")

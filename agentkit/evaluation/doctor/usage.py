@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from agentkit.episodes import Episode
+from agentkit.episodes.labels import is_extra_record
 from agentkit.messages import ToolResult
 
 
@@ -34,7 +35,7 @@ class Usage:
 
 
 def usage_of(episodes: Iterable[Episode]) -> Usage:
-    """Count, in one pass and in any order."""
+    """Count, in one pass and in any order; a shadow run or a view is no use of a tool."""
     shown: Counter[str] = Counter()
     called: Counter[str] = Counter()
     succeeded: Counter[str] = Counter()
@@ -42,6 +43,8 @@ def usage_of(episodes: Iterable[Episode]) -> Usage:
     requests: dict[str, set[str]] = {}
     number = 0
     for episode in episodes:
+        if is_extra_record(episode.metadata):
+            continue
         number += 1
         shown.update(_shown(episode))
         called.update(call.name for call in episode.calls)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agentkit.episodes import Episode
+from agentkit.episodes.labels import is_extra_record
 from agentkit.errors import UsageError
 from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.library import EpisodeFilter, EpisodeStore
@@ -29,11 +30,14 @@ class Earlier:
 def episodes_of_run(store: EpisodeStore, run: str) -> Iterator[Episode]:
     """The episodes of one run, newest first.
 
+    Shadow runs and views bear the labels of the attempt that they repeat, and are no attempts.
+
     Args:
         store: Where they are kept.
         run: The run's name.
     """
-    return store.select(EpisodeFilter(labels={"run": run}))
+    found = store.select(EpisodeFilter(labels={"run": run}))
+    return (episode for episode in found if not is_extra_record(episode.metadata))
 
 
 def earlier_start(store: EpisodeStore, run: str) -> Earlier:

@@ -18,11 +18,8 @@ from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from agentkit.episodes import Episode
+from agentkit.episodes.labels import ARM, EXPERIMENT, SHADOW_OF
 from agentkit.evolution.gates.decision import Arm, ArmScore, PairedScore, PairedSelection
-
-EXPERIMENT = "experiment"
-ARM = "arm"
-SHADOW_OF = "shadow_of"
 
 SetAside = Literal[
     "no_control",  # the repeated episode is not among those given

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentkit.episodes import Episode
+from agentkit.episodes.labels import is_extra_record
 from agentkit.evolution.learning.private import private_part
 from agentkit.evolution.learning.variety import words_of
 from agentkit.library.library import Library
@@ -42,7 +43,8 @@ def unmatched_words(
     that is data. So are words of requests that look private (``private_part``).
 
     Args:
-        episodes: What happened, well or not; each request counts once.
+        episodes: What happened, well or not; each request counts once. Records of shadow runs and
+            views, which would judge a request by what no user saw, are left out.
         library: The tools, with what they have learned.
         least: Fewest requests that say a word.
         shown: Requests to show for each.
@@ -59,7 +61,8 @@ def unmatched_words(
     counts: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     requests: dict[str, list[str]] = {}
-    asked = {episode.request: episode for episode in episodes if episode.request}
+    served = (episode for episode in episodes if not is_extra_record(episode.metadata))
+    asked = {episode.request: episode for episode in served if episode.request}
     for request, episode in asked.items():
         words = _asking(episode) - known
         if not words or private_part(request) is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from agentkit.episodes import Episode
+from agentkit.episodes.labels import is_extra_record
 from agentkit.evolution.mining.dataflow import (
     Dataflow,
     FlowRules,
@@ -37,14 +38,15 @@ def trajectories_of(
     """The calls of successful episodes, with the flows of data between them.
 
     Calls that failed, were denied or wait for an answer are left out; so are episodes without any
-    other call.
+    other call, and records of shadow runs and views, which tell of nothing that a user saw.
 
     Args:
         episodes: What happened.
         flows: When equal values count as a flow of data.
         failed_too: Take episodes that did not go well, too.
     """
-    taken = (episode for episode in episodes if failed_too or is_success(episode))
+    served = (episode for episode in episodes if not is_extra_record(episode.metadata))
+    taken = (episode for episode in served if failed_too or is_success(episode))
     found = [trajectory for trajectory in map(_trajectory, taken) if trajectory.steps]
     return find_flows(found, flows)
 
