@@ -145,17 +145,21 @@ def cases(benchmark: Benchmark, *, most_tools: int, per_tool: int, seed: int) ->
         name = calls[0].name
         if any(parameter in calls[0].allowed for parameter in enums(definitions[name])):
             asked[name].setdefault(task.request, replace(task, offered=(name,)))
-    rng = random.Random(seed)
     names = sorted(name for name, tasks in asked.items() if len(tasks) > 1)
-    drawn = rng.sample(names, min(most_tools, len(names)))
+    random.Random(seed).shuffle(names)  # more tools are the same ones and further ones
     return [
         Case(
             original=definitions[name],
             hidden=hide(definitions[name]),
-            tasks=tuple(rng.sample(list(asked[name].values()), min(per_tool, len(asked[name])))),
+            tasks=_drawn(list(asked[name].values()), per_tool, f"{seed}:{name}"),
         )
-        for name in drawn
+        for name in names[:most_tools]
     ]
+
+
+def _drawn(tasks: list[Task], most: int, seed: str) -> tuple[Task, ...]:
+    random.Random(seed).shuffle(tasks)
+    return tuple(tasks[:most])
 
 
 @dataclass(frozen=True, kw_only=True)
