@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from agentkit.episodes import Episode
+from agentkit.episodes.labels import EXPERIMENT, SHADOW_OF
 from agentkit.evolution.gates.bystanders import bystander_gate
 from agentkit.evolution.gates.canary import canary_gate
 from agentkit.evolution.gates.cost import cost_gate
 from agentkit.evolution.gates.decision import GateReport, GateRules
 from agentkit.evolution.gates.elond import Elond
 from agentkit.evolution.gates.from_episodes import (
-    EXPERIMENT,
-    SHADOW_OF,
     canary_scores,
     shadow_pairs,
     shadow_selections,
