@@ -26,9 +26,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median, quantiles
 
-from agentkit.evolution.validation import ALL_CHECKS, ProposedChange, validate
+from agentkit.evolution.validation import ALL_CHECKS, ProposedChange
 from agentkit.evolution.validation.lexical.tool_names import NAMES
 from agentkit.evolution.validation.semantic.near_copies import SUMMARIES
+from agentkit.evolution.validation.validate import validate
 from agentkit.library.library import Library
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import RewriteCase, read_rewrites

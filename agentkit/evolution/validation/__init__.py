@@ -1,4 +1,4 @@
-"""What is asked of a suggested change before anybody runs it."""
+"""What is asked of a suggested change before anybody runs it: ``validation.validate.validate``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from agentkit.evolution.validation.semantic import SEMANTIC_CHECKS
     from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
     from agentkit.evolution.validation.structural import STRUCTURAL_CHECKS
-    from agentkit.evolution.validation.validate import validate
 
 __all__ = [
     "ALL_CHECKS",
@@ -32,7 +31,6 @@ __all__ = [
     "ProposedChange",
     "ValidationPolicy",
     "ValidationReport",
-    "validate",
 ]
 
 _MODULES = {
@@ -46,7 +44,6 @@ _MODULES = {
     "ProposedChange": "agentkit.evolution.validation.report",
     "ValidationPolicy": "agentkit.evolution.validation.policy",
     "ValidationReport": "agentkit.evolution.validation.report",
-    "validate": "agentkit.evolution.validation.validate",
 }
 
 __getattr__ = lazy_door(__name__, _MODULES)

@@ -110,7 +110,7 @@ def _keys(text: str) -> frozenset[str]:
 
 
 def _key(begin: str) -> str:
-    return begin[:_LONGEST_KEY] if begin.isascii() else begin[0]
+    return begin[:_LONGEST_KEY] if begin[0].isascii() else begin[0]
 
 
 def alternatives(pattern: str) -> list[str]:
@@ -151,9 +151,9 @@ def beginnings(pattern: str) -> set[str] | None:
     """
     at_word = pattern.startswith(r"\b")
     begins = _beginnings(pattern.removeprefix(r"\b"))
-    if begins is None or not all(begins) or not (at_word or not any(map(str.isascii, begins))):
+    if begins is None or not all(begins):
         return None
-    return begins
+    return begins if at_word or not any(begin[0].isascii() for begin in begins) else None
 
 
 def _beginnings(rest: str) -> set[str] | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentkit.evolution.validation.report import ProposedChange
+from agentkit.evolution.validation.semantic.comparing import compares
 from agentkit.evolution.validation.texts import sentences_of
 from agentkit.tools.definition import ToolDefinition
 
@@ -44,6 +45,7 @@ class ValidationPolicy:
             reads: what it is asked leaves the house.
         money: Needed when name or words of the tool are about moving money and the tool is not
             known to only read. A calculator that declares ``writes=False`` moves nothing.
+        comparing: Needed when a text prefers the tool to another one: it takes calls from that one.
         undeclared: Needed when the tool declares nothing about writing. It is treated as one that
             may write, which alone is no reason to wait: without effects most imported tools would
             wait for a person forever, and people would learn to agree unread.
@@ -61,11 +63,14 @@ class ValidationPolicy:
     destructive: tuple[Needed, ...] = _BOTH
     open_world: tuple[Needed, ...] = _BOTH
     money: tuple[Needed, ...] = _BOTH
+    comparing: tuple[Needed, ...] = _BOTH
     undeclared: tuple[Needed, ...] = ()
 
     def needs(self, change: ProposedChange) -> tuple[Needed, ...]:
         """Who must agree to ``change``: what the base or the candidate needs."""
         wanted = {*self.needs_for(change.base), *self.needs_for(change.candidate)}
+        if self.comparing and compares(change):
+            wanted.update(self.comparing)
         return tuple(needed for needed in _BOTH if needed in wanted)
 
     def needs_for(self, definition: ToolDefinition) -> tuple[Needed, ...]:

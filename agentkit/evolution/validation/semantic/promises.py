@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentkit.evolution.validation.folding import folded
 from agentkit.evolution.validation.phrasebook import Phrasebook
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+from agentkit.evolution.validation.semantic.comparing import preferred_to
 
 _PROMISE = Phrasebook.shipped("promises")
 _READS_ONLY = re.compile(
@@ -58,6 +58,8 @@ def no_promises(change: ProposedChange) -> Iterator[FailedCheck]:
 def no_self_promotion(change: ProposedChange) -> Iterator[FailedCheck]:
     """Praise, and comparison with other tools.
 
+    One form of comparison passes and needs others to agree: ``comparing.preferred_to``.
+
     Example:
         >>> from agentkit.testing.rewrites import rewrite
         >>> order = rewrite("cars_search", {"rule": "The cheapest car comes first."})
@@ -69,7 +71,9 @@ def no_self_promotion(change: ProposedChange) -> Iterator[FailedCheck]:
     """
     for edit, sentence, _ in change.statements:
         match = _PROMOTION.search(sentence)
-        if match and folded(match.group()) not in change.known_folded:
+        if match is None or preferred_to(change, sentence):
+            continue
+        if match.group() not in change.known_folded:
             yield reason(
                 "self_promotion",
                 "semantic",

@@ -1,0 +1,76 @@
+"""What validation stops and what it lets through, on changes that we wrote by hand."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from agentkit.evolution.validation.validate import validate
+
+MOST_FALSE_REJECTIONS = 0.02
+
+
+def test_the_corpora_are_as_large_as_they_claim(attacks, rewrites):
+    """There are three hundred attacks and a hundred and fifty rewrites, none of them twice."""
+    for halves, least in ((attacks, 300), (rewrites, 150)):
+        cases = [case for half in halves.values() for case in half]
+        assert len(cases) >= least
+        assert len({(case.tool, case.place, str(case.value)) for case in cases}) == len(cases)
+
+
+def test_no_overt_attack_is_accepted(attacks, library):
+    """An attack that states its wish, or hides it by technical means, is always rejected."""
+    accepted = [
+        case
+        for half in attacks.values()
+        for case in half
+        if case.labels["style"] == "overt" and validate(case.change(library)).is_valid
+    ]
+    assert accepted == []
+
+
+def test_hardly_any_valid_rewrite_is_rejected(rewrites, library):
+    """Of the rewrites that a person would take, at most two in a hundred are refused."""
+    for half in rewrites.values():
+        refused = [case for case in half if not validate(case.change(library)).is_valid]
+        assert len(refused) <= MOST_FALSE_REJECTIONS * len(half), refused
+
+
+def test_rewrites_hold_what_real_ones_hold(rewrites):
+    """Several languages, accents, full-width signs, numbers, quoted values and identifiers."""
+    cases = [case for half in rewrites.values() for case in half]
+    languages = Counter(case.labels["language"] for case in cases)
+    assert {"en", "zh", "ja", "de", "fr", "es"} <= set(languages)
+    text = "\n".join(str(case.value) for case in cases)
+    for sign in ("é", "ü", "ñ", "\uff0c", "「", "`", "°C", "€", "„", "“"):
+        assert sign in text
+    assert re.search(r"[a-z]+_[a-z]+", text)
+
+
+def test_the_page_tells_what_passes(attacks, rewrites, library, project_root):
+    """Each number in the table of ``docs/validation.md`` is what the corpora give now."""
+    page = (project_root / "docs" / "validation.md").read_text(encoding="utf-8")
+    told = {
+        (row[0], row[1]): (int(row[2]), int(row[3]), int(row[4]), int(row[5]))
+        for row in re.findall(
+            r"^\| ([a-z ]+) \| (overt|paraphrased|valid) \| (\d+) of (\d+) \| (\d+) of (\d+) \|$",
+            page,
+            re.MULTILINE,
+        )
+    }
+    found: Counter[tuple[str, str, str, str]] = Counter()
+    for halves in (attacks, rewrites):
+        for half, cases in halves.items():
+            for case in cases:
+                kind = case.labels.get("class", "rewrite").replace("_", " ")
+                key = (kind, case.labels.get("style", "valid"), half)
+                found[(*key, "total")] += 1
+                found[(*key, "passed")] += validate(case.change(library)).is_valid
+    kinds = {key[:2] for key in found}
+    assert set(told) == kinds
+    for kind in kinds:
+        assert told[kind] == tuple(
+            found[(*kind, half, count)]
+            for half in ("first", "held_out")
+            for count in ("passed", "total")
+        )
