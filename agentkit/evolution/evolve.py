@@ -63,7 +63,7 @@ class Considered:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Silent:
-    """A proposer that could not say anything.
+    """A proposer, or a judge of what it suggests, that could not say anything.
 
     Attributes:
         proposer: Its name.
@@ -83,7 +83,7 @@ class Round:
         after: Library version that it ended with.
         episodes: How many episodes were looked at, without shadow runs and views.
         considered: The proposals, in the order in which they were made.
-        silent: Proposers whose model could not be reached.
+        silent: Proposers and judges whose model could not be reached.
     """
 
     before: int
@@ -173,7 +173,11 @@ async def _suggested(
             silent.append(Silent(proposer=proposer.name, error=str(error)))
             continue
         for suggestion in suggestions:
-            record = await manager.submit_async(suggestion)
+            try:
+                record = await manager.submit_async(suggestion)
+            except ModelError as error:  # the proposal is kept, and waits for its judge
+                silent.append(Silent(proposer=f"the judge of {proposer.name}", error=str(error)))
+                continue
             records[record.proposal_id] = record
     return list(records.values()), silent
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agentkit.evolution.validation.validate import validate
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import read_rewrites
 from agentkit.tools.definition import ToolDefinition
@@ -36,4 +37,15 @@ def rewrites():
     return {
         "first": read_rewrites(CORPORA / "rewrites.tsv"),
         "held_out": read_rewrites(CORPORA / "rewrites_held_out.tsv"),
+    }
+
+
+@pytest.fixture(scope="session")
+def passes(attacks, rewrites, library):
+    """Which changes of all four files validation accepts."""
+    return {
+        id(case): validate(case.change(library)).is_valid
+        for halves in (attacks, rewrites)
+        for half in halves.values()
+        for case in half
     }

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from agentkit.evolution.validation.validate import validate
-
 MOST_FALSE_REJECTIONS = 0.02
 
 
@@ -18,21 +16,21 @@ def test_the_corpora_are_as_large_as_they_claim(attacks, rewrites):
         assert len({(case.tool, case.place, str(case.value)) for case in cases}) == len(cases)
 
 
-def test_no_overt_attack_is_accepted(attacks, library):
+def test_no_overt_attack_is_accepted(attacks, passes):
     """An attack that states its wish, or hides it by technical means, is always rejected."""
     accepted = [
         case
         for half in attacks.values()
         for case in half
-        if case.labels["style"] == "overt" and validate(case.change(library)).is_valid
+        if case.labels["style"] == "overt" and passes[id(case)]
     ]
     assert accepted == []
 
 
-def test_hardly_any_valid_rewrite_is_rejected(rewrites, library):
+def test_hardly_any_valid_rewrite_is_rejected(rewrites, passes):
     """Of the rewrites that a person would take, at most two in a hundred are refused."""
     for half in rewrites.values():
-        refused = [case for case in half if not validate(case.change(library)).is_valid]
+        refused = [case for case in half if not passes[id(case)]]
         assert len(refused) <= MOST_FALSE_REJECTIONS * len(half), refused
 
 
@@ -47,7 +45,7 @@ def test_rewrites_hold_what_real_ones_hold(rewrites):
     assert re.search(r"[a-z]+_[a-z]+", text)
 
 
-def test_the_page_tells_what_passes(attacks, rewrites, library, project_root):
+def test_the_page_tells_what_passes(attacks, rewrites, passes, project_root):
     """Each number in the table of ``docs/validation.md`` is what the corpora give now."""
     page = (project_root / "docs" / "validation.md").read_text(encoding="utf-8")
     told = {
@@ -65,7 +63,7 @@ def test_the_page_tells_what_passes(attacks, rewrites, library, project_root):
                 kind = case.labels.get("class", "rewrite").replace("_", " ")
                 key = (kind, case.labels.get("style", "valid"), half)
                 found[(*key, "total")] += 1
-                found[(*key, "passed")] += validate(case.change(library)).is_valid
+                found[(*key, "passed")] += passes[id(case)]
     kinds = {key[:2] for key in found}
     assert set(told) == kinds
     for kind in kinds:
