@@ -48,7 +48,7 @@ def _declared(part: JsonObject) -> frozenset[str]:
     declared = part.get("type")
     names = [declared] if isinstance(declared, str) else declared
     if isinstance(names, list) and names:
-        types = frozenset(names) & JSON_TYPES
+        types = frozenset(kind for kind in JSON_TYPES if kind in names)
         types |= {"integer"} if "number" in types else frozenset()
     members = _own_values(part)
     if members is not None:

@@ -30,7 +30,7 @@ from agentkit.tools.rules.records import (
     Rule,
 )
 
-_Change: TypeAlias = Callable[[JsonObject], JsonObject]
+_Change: TypeAlias = Callable[[JsonObject], JsonObject | None]
 
 _ANNOTATIONS = frozenset({"default", "deprecated", "description", "examples", "title"})
 _OWN_BASE = frozenset({"$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor"})
@@ -90,7 +90,10 @@ def _with_rule(
         return _with_dependency(schema, rule)
     steps, parts = next(iter(found.items()))
     narrowed = _at(schema, steps, schema, partial(_stated, rule, parts, schema))
-    return narrowed or f"what is next to {rule.parameter} in the contract can not be added to"
+    if narrowed is not None:
+        return narrowed
+    what = "allows none of the values, or " if isinstance(rule, OneOf) else ""
+    return f"the contract {what}has something at {rule.parameter} that can not be added to"
 
 
 def _with_dependency(schema: JsonObject, rule: Requires) -> JsonObject | str:
@@ -182,8 +185,8 @@ def _both(part: JsonObject, more: JsonObject) -> JsonObject:
 
 def _stated(
     rule: OneOf | Between | Form, found: Sequence[Any], root: JsonObject, part: JsonObject
-) -> JsonObject:
-    """The schema of a parameter with what a rule says of it."""
+) -> JsonObject | None:
+    """The schema of a parameter with what a rule says of it; None when no value would be left."""
     match rule:
         case OneOf():
             return _with_values(rule, found, root, part)
@@ -199,18 +202,17 @@ def _stated(
 
 def _with_values(
     rule: OneOf, found: Sequence[Any], root: JsonObject, part: JsonObject
-) -> JsonObject:
-    """The values that the contract allows as well; a rule with none of them is left out."""
+) -> JsonObject | None:
+    """The values that the contract allows as well."""
     kept = [
         value
         for value in rule.values
         if fits(value, part, root=root) is not False
         and any(fits(value, schema, root=root) is not False for schema in found)
     ]
-    if isinstance(given := part.get("enum", kept), list):
+    if isinstance(given := part.get("enum"), list):
         kept = [value for value in kept if any(same_json(value, member) for member in given)]
-        return {**part, "enum": kept} if kept else part
-    return _both(part, {"enum": kept})
+    return {**part, "enum": kept} if kept else None
 
 
 def _tighter(

@@ -8,7 +8,7 @@ nor is an earlier call that nobody knows of.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentkit.errors import CompositeError, CompositeRunError, UsageError
@@ -132,17 +132,27 @@ class RuleChecker:
     def _names(self) -> tuple[str, ...]:
         return tuple(self.definition.signature.properties)
 
+    @cached_property
+    def _defaults(self) -> JsonObject:
+        """What parameters that are left out have, as far as the contract says."""
+        properties = self.definition.signature.properties.items()
+        return {
+            name: schema["default"]
+            for name, schema in properties
+            if isinstance(schema, dict)
+            and "default" in schema  # true and false are schemas as well
+        }
+
     def _condition(
         self, rule: Condition, expression: Expression, arguments: JsonObject, _earlier: object
     ) -> ToolFailure | None:
+        values = {**self._defaults, **arguments}
         try:
-            if expression.evaluate(arguments, limits=language.CONTRACT_LIMITS):
+            if expression.evaluate(values, limits=language.CONTRACT_LIMITS):
                 return None
         except (CompositeRunError, UsageError):  # a parameter is not given, or is no number
             return None
-        given = " and ".join(
-            f"{name} = {_value_shown(arguments[name])}" for name in expression.reads
-        )
+        given = " and ".join(f"{name} = {_value_shown(values[name])}" for name in expression.reads)
         sentence = f"{rule.words.rstrip('.')}, got {given}"
         return self._failure(rule, sentence, expression.reads[:1])
 

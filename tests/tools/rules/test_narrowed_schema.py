@@ -90,6 +90,72 @@ def test_a_shared_part_is_copied_before_it_is_narrowed() -> None:
     assert schema["$defs"] == shared["$defs"]
 
 
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (
+            {"$ref": "#/$defs/Term", "minimum": 0},
+            {"$ref": "#/$defs/Term", "minimum": 0, "enum": [36, 48, 60]},
+        ),
+        (
+            {"enum": [48, 50], "allOf": [{"enum": [36, 48]}]},
+            {"enum": [48], "allOf": [{"enum": [36, 48]}]},
+        ),
+        (
+            {"anyOf": [{"$ref": "#/$defs/Term"}, {"type": "null"}]},
+            {"anyOf": [{"$ref": "#/$defs/Term"}, {"type": "null"}], "enum": [36, 48, 60]},
+        ),
+    ],
+)
+def test_what_stands_beside_a_reference_is_kept(part, expected) -> None:
+    """A reference with further conditions stays one: its own and those of the rule all hold."""
+    defs = {"Term": {"type": "integer", "minimum": 5}}
+    schema = narrowed_schema({"properties": {"periods": part}, "$defs": defs}, [PERIODS])
+    assert schema["properties"]["periods"] == expected
+
+
+@pytest.mark.parametrize(
+    ("box", "expected"),
+    [
+        (
+            {"allOf": [{"properties": {"x": {}}}], "additionalProperties": {"type": "integer"}},
+            {
+                "allOf": [{"properties": {"x": {}}}, {"properties": {"x": {"enum": ["a"]}}}],
+                "additionalProperties": {"type": "integer"},
+            },
+        ),
+        (
+            {"properties": {"x": {"enum": ["a", "b"]}}, "additionalProperties": False},
+            {"properties": {"x": {"enum": ["a"]}}, "additionalProperties": False},
+        ),
+        (
+            {"properties": {"x": {}}, "unevaluatedProperties": False},
+            {"properties": {"x": {"enum": ["a"]}}, "unevaluatedProperties": False},
+        ),
+    ],
+)
+def test_what_is_said_of_other_names_stays_said(box, expected) -> None:
+    """Naming a property beside ``additionalProperties`` would let it through; so it is not."""
+    rule = OneOf(parameter="box.x", values=("a",))
+    schema = narrowed_schema({"properties": {"box": box}}, [rule])
+    assert schema["properties"]["box"] == expected
+
+
+def test_a_name_that_may_stay_unevaluated_is_not_named() -> None:
+    """Naming it would let ``{"x": 2.5}`` through, which no alternative has looked at."""
+    alternatives = [{"properties": {"x": {"type": "integer"}}}, {"properties": {"y": {}}}]
+    box = {"anyOf": alternatives, "unevaluatedProperties": False}
+    contract = {"properties": {"box": box}}
+    assert narrowed_schema(contract, [Between(parameter="box.x", minimum=0)]) is contract
+
+
+def test_items_of_a_tuple_are_left_alone() -> None:
+    """``items`` beside ``prefixItems`` speaks of the rest only, which a path can not say."""
+    contract = {"properties": {"x": {"prefixItems": [{}], "items": {"properties": {"y": {}}}}}}
+    rule = OneOf(parameter="x[].y", values=(1,))
+    assert narrowed_schema(contract, [rule]) is contract
+
+
 def test_an_optional_object_is_narrowed_beside_its_alternatives() -> None:
     """What only an alternative names is stated next to the alternatives, which stay as they are."""
     address = {"anyOf": [{"$ref": "#/$defs/Address"}, {"type": "null"}]}
@@ -128,6 +194,7 @@ def test_required_together(loan_with) -> None:
             "can not be added to",
         ),
         ({"properties": {"periods": False}}, PERIODS, "can not be added to"),
+        ({"properties": {"periods": {"type": "string"}}}, PERIODS, "none of the values"),
         (
             {"properties": {"a": {}}, "dependentRequired": 3},
             Requires(parameter="a", others=("b",)),

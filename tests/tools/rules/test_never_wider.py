@@ -21,10 +21,10 @@ from agentkit.tools.rules import (
     why_unstated,
 )
 
-EXAMPLES = 60
-NUMBERS = st.sampled_from([-1, 0, 1, 2, 3, 6, 7, 12, 2.5, 6.0])
-TEXTS = st.sampled_from(["", "A", "AB", "ab", "ABC", "2024-02-30", "2024-02-28", "1"])
-SCALARS = NUMBERS | TEXTS | st.sampled_from([None, True, False])
+EXAMPLES = 25
+VALUES = [-1, 0, 1, 2, 3, 6, 7, 2.5, "", "A", "AB", "ab", "ABC", "2024-02-30", None, True, False]
+NUMBERS = st.sampled_from([-1, 0, 1, 2, 3, 6, 7, 2.5])
+SCALARS = st.sampled_from(VALUES)
 PATTERNS = st.sampled_from(["[A-Z]{2}", "[A-Z]+", "^A.*$", "A|ab", "", "\\d{4}-\\d\\d-\\d\\d"])
 
 PLAIN = st.fixed_dictionaries(
@@ -146,20 +146,23 @@ RULES = st.one_of(
         others=st.lists(st.sampled_from(["l", "p", "gone"]), max_size=2).map(tuple),
     ),
 )
-ITEMS = st.one_of(
-    SCALARS, st.fixed_dictionaries({}, optional={"x": SCALARS, "y": SCALARS, "z": SCALARS})
-)
-ARGUMENTS = st.fixed_dictionaries(
-    {},
-    optional={
-        "n": SCALARS,
-        "o": ITEMS,
-        "l": st.lists(SCALARS, max_size=2),
-        "p": st.lists(ITEMS, max_size=2) | st.none(),
-        "again": SCALARS | st.fixed_dictionaries({}, optional={"n": SCALARS}),
-        "extra": SCALARS,
-    },
-)
+PLACES = {
+    "n": [lambda value: {"n": value}, lambda value: {"n": value, "l": []}],
+    "o": [lambda value: {"o": value}, lambda value: {"o": value, "p": None, "l": []}],
+    "o.x": [lambda value: {"o": {"x": value}}, lambda value: {"o": {"x": value, "y": 1}}],
+    "l": [lambda value: {"l": value}],
+    "l[]": [lambda value: {"l": [value]}, lambda value: {"l": [1, value]}],
+    "p[].x": [lambda value: {"p": [{"x": value}]}, lambda value: {"p": [1, {"x": value}]}],
+    "again": [lambda value: {"again": value}, lambda value: {"again": {"n": value}}],
+    "gone": [lambda value: {"gone": value}],
+}
+
+
+def calls_about(rules):
+    """Arguments that give every value wherever a rule speaks of one, and none at all."""
+    makers = [make for rule in rules for make in PLACES[rule.parameter]]
+    return [{}, {"extra": 1}, *(make(value) for make in makers for value in VALUES)]
+
 
 CHECKER = FormatChecker(formats=())
 for name, has_form in FORMATS.items():
@@ -168,26 +171,27 @@ for name, has_form in FORMATS.items():
     )
 
 
-def accepts(schema, arguments) -> bool:
-    """What the reference implementation says."""
-    return Draft202012Validator(schema, format_checker=CHECKER).is_valid(arguments)
+def reader_of(schema):
+    """What the reference implementation says of arguments."""
+    return Draft202012Validator(schema, format_checker=CHECKER).is_valid
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(contracts(), st.lists(RULES, max_size=3), st.lists(ARGUMENTS, min_size=1, max_size=6))
-def test_what_the_narrowed_schema_accepts_the_contract_accepts(contract, rules, calls) -> None:
+@given(contracts(), st.lists(RULES, min_size=1, max_size=3))
+def test_what_the_narrowed_schema_accepts_the_contract_accepts(contract, rules) -> None:
     """Rules take values away; whatever they say, they never add one. The contract stays as it is."""
     before = copy.deepcopy(contract)
     narrowed = narrowed_schema(contract, rules)
     assert contract == before
     Draft202012Validator.check_schema(narrowed)
-    for arguments in calls:
-        assert accepts(contract, arguments) or not accepts(narrowed, arguments)
+    accepts, accepts_narrowed = reader_of(contract), reader_of(narrowed)
+    for arguments in calls_about(rules):
+        assert accepts(arguments) or not accepts_narrowed(arguments)
 
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(contracts(), st.lists(RULES, max_size=3), st.lists(ARGUMENTS, min_size=1, max_size=6))
-def test_narrowed_schema_and_refusal_agree(contract, rules, calls) -> None:
+@given(contracts(), st.lists(RULES, min_size=1, max_size=3))
+def test_narrowed_schema_and_refusal_agree(contract, rules) -> None:
     """For rules that a schema can state, it accepts exactly what contract and refusal let pass."""
     stated = tuple(rule for rule in rules if not why_unstated(contract, rule))
     definition = ToolDefinition(
@@ -196,9 +200,10 @@ def test_narrowed_schema_and_refusal_agree(contract, rules, calls) -> None:
         specification=Specification(rules=stated),
     )
     checker = RuleChecker(definition)
-    for arguments in calls:
-        passes = accepts(contract, arguments) and checker.refusal(arguments) is None
-        assert accepts(definition.parameters_schema, arguments) == passes
+    accepts, accepts_narrowed = reader_of(contract), reader_of(definition.parameters_schema)
+    for arguments in calls_about(rules):
+        passes = accepts(arguments) and checker.refusal(arguments) is None
+        assert accepts_narrowed(arguments) == passes
 
 
 def test_without_rules_the_schema_is_the_contract() -> None:
