@@ -55,7 +55,11 @@ def bystander_gate(
     right = [one for one in others if set(one.expected) <= set(one.control)]
     lost = [is_lost(one) for one in right]
     changed = [one for one in others if set(one.control) != set(one.candidate)]
-    gained = [one for one in others if one not in right and set(one.expected) <= set(one.candidate)]
+    gained = [
+        one
+        for one in others
+        if not set(one.expected) <= set(one.control) and set(one.expected) <= set(one.candidate)
+    ]
     return losses_report(
         NAME,
         lost,

@@ -1,0 +1,391 @@
+"""What gates let through, what they hold back, and how long they take to know.
+
+    python tests/benchmarks/bench_gates.py [--rounds 2000] [--json] [--plot FILE.svg]
+
+* *peeking*: candidates that are not better; how many pass when the gate is asked every ten
+  episodes, against a test made for one look (mid-p) that is asked as often;
+* *power*: how likely a better candidate has passed, by pairs that differ; worked out exactly;
+* *many proposals*: 200 proposals of which 160 are useless, with e-LOND and with a fixed level;
+* *canary*: false alarms, sessions until the alarm by harm, and passes by margin;
+* *losses*: how often the bystander gate decides when just as much is lost as may be;
+* *costs*: how often the bootstrap decides at the very edge of what is allowed;
+* *offline*: the error of the mid-p test by the number of tasks that differ.
+
+``--rounds`` is the number of simulations of the first part; the others take a part of it. Numbers
+come from a fixed seed. One core, one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentkit.evolution.gates import (
+    ArmScore,
+    Elond,
+    GateRules,
+    PairedScore,
+    PairedSelection,
+    bystander_gate,
+    chance_to_pass,
+    cost_gate,
+    log_e_value,
+    log_money_path,
+    one_sided_mid_p,
+    shadow_gate,
+)
+from agentkit.evolution.gates.canary import blocks
+from agentkit.metrics.intervals import wilson_interval
+
+LEVEL = 0.05
+DIFFER = 0.2
+"""Share of the episodes on which the two definitions differ."""
+
+Row = dict[str, Any]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def naive_needed(pairs: int) -> list[int]:
+    """The fewest wins at which the mid-p test agrees, by pairs that differ; more than all if none."""
+    needed, wins = [pairs + 1], 0
+    for count in range(1, pairs + 1):
+        while wins <= count and one_sided_mid_p(wins, count - wins) > LEVEL:
+            wins += 1
+        needed.append(wins if wins <= count else pairs + 1)
+        wins = min(wins, count)
+    return needed
+
+
+def evidence_table(pairs: int) -> Floats:
+    """The logarithm of E by the number of pairs that differ and of wins."""
+    table = np.full((pairs + 1, pairs + 1), -np.inf)
+    for count in range(pairs + 1):
+        for wins in range(count + 1):
+            table[count, wins] = log_e_value(wins, count - wins)
+    return table
+
+
+def peeking(rounds: int, chance: np.random.Generator) -> list[Row]:
+    """False passes by the number of episodes seen, with a look every ten."""
+    episodes, horizons = 2_000, (100, 200, 500, 1_000, 2_000)
+    table, needed = evidence_table(600), np.array(naive_needed(600))
+    pairs = {
+        score: [
+            PairedScore(task=str(n), control=1 - score, candidate=score) for n in range(episodes)
+        ]
+        for score in (0.0, 1.0)
+    }
+    same = [PairedScore(task=str(n), control=1, candidate=1) for n in range(episodes)]
+    looks = np.arange(9, episodes, 10)
+    naive_at, process_at, gate_passes = [], [], 0
+    for _ in range(rounds):
+        differ, won = chance.random(episodes) < DIFFER, chance.random(episodes) < 0.5
+        count, wins = np.cumsum(differ)[looks], np.cumsum(differ & won)[looks]
+        naive_at.append(_first(wins >= needed[count], looks))
+        process_at.append(_first(table[count, wins] >= -math.log(LEVEL), looks))
+        gate_passes += (
+            shadow_gate(
+                pairs[float(w)][n] if d else same[n]
+                for n, (d, w) in enumerate(zip(differ.tolist(), won.tolist(), strict=True))
+            ).decision
+            == "pass"
+        )
+    rows = [
+        {
+            "episodes": seen,
+            "naive": fmean(at < seen for at in naive_at),
+            "e_process": fmean(at < seen for at in process_at),
+        }
+        for seen in horizons
+    ]
+    rows[-1]["gate_after_every_pair"] = gate_passes / rounds
+    return rows
+
+
+def _first(reached: Bools, looks: NDArray[np.int64]) -> float:
+    return float(looks[int(reached.argmax())]) if reached.any() else math.inf
+
+
+def power() -> list[Row]:
+    """The chance to have passed by pairs that differ, and the offline test's at as many tasks."""
+    at = (25, 50, 100, 200, 400)
+    rows = []
+    for share in (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9):
+        chances = chance_to_pass(share, max(at), level=LEVEL, least=GateRules().least_pairs)
+        half = next((n for n, one in enumerate(chances, start=1) if one >= 0.5), None)
+        most = next((n for n, one in enumerate(chances, start=1) if one >= 0.8), None)
+        rows.append(
+            {
+                "wins": share,
+                "gain": DIFFER * (2 * share - 1),
+                **{f"shadow_{n}": chances[n - 1] for n in at},
+                **{f"offline_{n}": offline_power(share, n) for n in at[:4]},
+                "pairs_for_half": half,
+                "pairs_for_80": most,
+            }
+        )
+    return rows
+
+
+def offline_power(share: float, differ: int) -> float:
+    """How likely the mid-p test at this many tasks that differ agrees."""
+    return math.fsum(
+        math.comb(differ, wins) * share**wins * (1 - share) ** (differ - wins)
+        for wins in range(differ + 1)
+        if one_sided_mid_p(wins, differ - wins) <= LEVEL
+    )
+
+
+def highest_points(wins: Bools, table: Floats) -> Floats:
+    """The highest log E of each row of outcomes, up to where the mirrored alarm rings."""
+    counts, won = np.arange(1, wins.shape[1] + 1), np.cumsum(wins, axis=1)
+    path, mirrored = table[counts, won], table[counts, counts - won]
+    path[:, : GateRules().least_pairs - 1] = -np.inf
+    rung = np.logical_or.accumulate(mirrored >= -math.log(GateRules().alarm_alpha), axis=1)
+    path[rung] = -np.inf
+    highest: Floats = path.max(axis=1)
+    return highest
+
+
+def promoted(highest: Floats, useful: Bools, level_of: Callable[[Elond], float]) -> tuple[int, int]:
+    """Useless and useful promotions, one proposal after the other."""
+    state, found = Elond(), [0, 0]
+    for log_e, is_useful in zip(highest.tolist(), useful.tolist(), strict=True):
+        level = level_of(state)
+        state = state.open()
+        if log_e >= -math.log(level):
+            state = state.promote()
+            found[is_useful] += 1
+    return found[0], found[1]
+
+
+def many_proposals(rounds: int, chance: np.random.Generator) -> list[Row]:
+    """200 proposals in a random order, 40 of them useful, by effect and by pairs that differ."""
+    table, rows = evidence_table(400), []
+    useful = np.arange(200) < 40
+    for share in (0.6, 0.65, 0.7, 0.75, 0.8, 0.9):
+        for differ in (50, 100, 200, 400):
+            ours, fixed = [], []
+            for _ in range(rounds):
+                order = chance.permutation(useful)
+                odds = np.where(order, share, 0.5)[:, None]
+                highest = highest_points(chance.random((200, differ)) < odds, table)
+                ours.append(promoted(highest, order, lambda state: state.level(LEVEL)))
+                fixed.append(promoted(highest, order, lambda _: LEVEL))
+            rows.append(
+                {
+                    "wins": share,
+                    "differ": differ,
+                    **_summary("elond", ours),
+                    **_summary("fixed", fixed),
+                }
+            )
+    return rows
+
+
+def _summary(name: str, found: Sequence[tuple[int, int]]) -> Row:
+    false = [useless for useless, _ in found]
+    return {
+        f"{name}_false": fmean(false),
+        f"{name}_false_95": float(np.quantile(false, 0.95, method="inverted_cdf")),
+        f"{name}_false_share": fmean(bad / max(1, bad + good) for bad, good in found),
+        f"{name}_kept": fmean(good for _, good in found) / 40,
+    }
+
+
+def traffic(chance: random.Random, candidate: float, most: int) -> Iterable[ArmScore]:
+    """Sessions of which a fifth go to the candidate; the control is right in four of five."""
+    served = 0
+    while served < most:
+        arm, share = ("candidate", candidate) if chance.random() < 0.2 else ("control", 0.8)
+        served += arm == "candidate"
+        yield ArmScore(session="", arm=arm, score=float(chance.random() < share))  # type: ignore[arg-type]
+
+
+def naive_alarm(scores: Sequence[ArmScore]) -> bool:
+    """The normal test of two shares, made for one look, asked every ten sessions."""
+    right, count = {"control": 0.0, "candidate": 0.0}, {"control": 0, "candidate": 0}
+    for place, one in enumerate(scores, start=1):
+        right[one.arm] += one.score
+        count[one.arm] += 1
+        if place % 10 or not all(count.values()):
+            continue
+        share = sum(right.values()) / place
+        error = math.sqrt(share * (1 - share) * sum(1 / n for n in count.values()))
+        worse = right["control"] / count["control"] - right["candidate"] / count["candidate"]
+        if error and worse / error > 1.645:
+            return True
+    return False
+
+
+def canary(rounds: int, chance: random.Random) -> list[Row]:
+    """Alarms and passes by harm, over 1,000 sessions of the candidate."""
+    rows = []
+    for harm in (-0.05, 0.0, 0.02, 0.05, 0.1, 0.2, 0.4):
+        runs, naive = rounds if harm == 0 else max(20, rounds // 4), 0
+        passes: dict[str, list[int]] = {}
+        for _ in range(runs):
+            sessions = list(traffic(chance, 0.8 - harm, 1_000))
+            found = list(blocks(sessions))
+            served = np.cumsum([len(block.candidate) for block in found])
+            for name, sign, bound in (
+                ("alarm", -1, 0.0),
+                ("alarm_beyond_5", -1, 0.05),
+                ("pass_5", 1, -0.05),
+                ("pass_10", 1, -0.1),
+            ):
+                path = log_money_path([sign * block.gain for block in found], bound=bound)
+                place = next((n for n, one in enumerate(path) if one >= -math.log(LEVEL)), None)
+                if place is not None:
+                    passes.setdefault(name, []).append(int(served[place]))
+            naive += harm == 0 and naive_alarm(sessions)
+        alarms = passes.get("alarm", [])
+        rows.append(
+            {
+                "harm": harm,
+                **{
+                    name: len(passes.get(name, [])) / runs
+                    for name in ("alarm", "alarm_beyond_5", "pass_5", "pass_10")
+                },
+                "alarm_median_sessions": median(alarms) if len(alarms) * 2 > runs else None,
+                "alarm_90_sessions": float(np.quantile(alarms, 0.9)) if alarms else None,
+                **({"naive_alarm": naive / runs} if harm == 0 else {}),
+            }
+        )
+    return rows
+
+
+def losses(rounds: int, chance: np.random.Generator) -> list[Row]:
+    """Decisions on other tools' requests, of which just as many are lost as may be."""
+    rows, requests = [], 1_000
+    kept = [PairedSelection(task=str(n), control=("a",), candidate=("a",)) for n in range(requests)]
+    gone = [PairedSelection(task=str(n), control=("a",), candidate=("b",)) for n in range(requests)]
+    for limit in (0.02, 0.05, 0.1):
+        rules = GateRules(lost_share=limit)
+        many, few = _wilson_bounds(requests, limit)
+        naive, decisions = 0, []
+        for _ in range(rounds):
+            lost = chance.random(requests) < limit
+            count = np.cumsum(lost)
+            naive += bool(((count >= many) | (count <= few)).any())
+            drawn = [gone[n] if one else kept[n] for n, one in enumerate(lost.tolist())]
+            decisions.append(bystander_gate(drawn, tool="x", rules=rules).decision)
+        none_lost = (bystander_gate(kept[:n], tool="x", rules=rules) for n in range(1, requests))
+        rows.append(
+            {
+                "limit": limit,
+                "pass": decisions.count("pass") / rounds,
+                "fail": decisions.count("fail") / rounds,
+                "naive_either": naive / rounds,
+                "none_lost_passes_at": next(
+                    int(report.statistics["of"])
+                    for report in none_lost
+                    if report.decision == "pass"
+                ),
+                "once_passes_at": int(np.argmax(few >= 0)) + 1,
+            }
+        )
+    return rows
+
+
+def _wilson_bounds(requests: int, limit: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """By number of requests, the fewest losses that fail and the most that pass, for one look."""
+    many, few = [], []
+    for count in range(1, requests + 1):
+        shares = [
+            wilson_interval(lost, count, level=1 - 2 * LEVEL)
+            for lost in range(min(count, int(count * limit * 3) + 4) + 1)
+        ]
+        many.append(next((n for n, one in enumerate(shares) if one.low > limit), count + 1))
+        few.append(max((n for n, one in enumerate(shares) if one.high <= limit), default=-1))
+    return np.array(many), np.array(few)
+
+
+def costs(rounds: int, chance: random.Random) -> list[Row]:
+    """Decisions on tokens that grew by exactly what is allowed, a tenth."""
+    rows, rules = [], GateRules(resamples=1_000)
+    for tasks, once in ((30, True), (60, True), (200, True), (240, False)):
+        decisions = []
+        for _ in range(rounds):
+            pairs = []
+            for place in range(tasks):
+                before = chance.lognormvariate(6, 1)
+                after = before * 1.1 * chance.lognormvariate(-0.045, 0.3)
+                pairs.append(PairedScore(task=str(place), control=before, candidate=after))
+            decisions.append(cost_gate(pairs, measure="tokens", rules=rules, once=once).decision)
+        rows.append(
+            {
+                "tasks": tasks,
+                "looks": 1 if once else 4,
+                **{one: decisions.count(one) / rounds for one in ("pass", "fail")},
+            }
+        )
+    return rows
+
+
+def offline_errors() -> list[Row]:
+    """The exact error of the mid-p test over tasks that differ, from 8 to 200."""
+    errors = {n: offline_power(0.5, n) for n in range(8, 201)}
+    worst = max(errors, key=lambda n: errors[n])
+    return [{"mean": fmean(errors.values()), "worst": errors[worst], "worst_at": worst}]
+
+
+def measure(rounds: int) -> dict[str, list[Row]]:
+    """All parts."""
+    chance, plain = np.random.default_rng(6), random.Random(6)
+    return {
+        "peeking": peeking(rounds, chance),
+        "power": power(),
+        "many proposals": many_proposals(max(4, rounds // 20), chance),
+        "canary": canary(max(20, rounds // 4), plain),
+        "losses": losses(max(20, rounds // 5), chance),
+        "costs": costs(max(20, rounds // 5), plain),
+        "offline": offline_errors(),
+    }
+
+
+def show(rows: Sequence[Row]) -> None:
+    """Print a table; a column that only some rows have is empty in the others."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    print("| " + " | ".join(names) + " |")
+    print("|" + "---|" * len(names))
+    for row in rows:
+        cells = ["" if row.get(name) is None else f"{row[name]:.4g}" for name in names]
+        print("| " + " | ".join(cells) + " |")
+
+
+def main() -> None:
+    """Measure, print, draw."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=2_000)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--plot", type=Path)
+    options = parser.parse_args()
+    began = time.process_time()
+    found = measure(options.rounds)
+    if options.plot is not None:
+        from gates_plot import draw  # type: ignore[import-not-found]  # a script beside this one
+
+        draw(found, options.plot)
+    if options.json:
+        print(json.dumps({"rounds": options.rounds, **found}, indent=1))
+        return
+    for name, rows in found.items():
+        print(f"\n## {name}\n")
+        show(rows)
+    print(f"\n{time.process_time() - began:.0f} s of CPU time, {options.rounds} rounds")
+
+
+if __name__ == "__main__":
+    main()
