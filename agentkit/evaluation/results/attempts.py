@@ -36,9 +36,18 @@ class AttemptRow:
         return any(row.ends for row in self.rows)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether everything the user says was said; a conversation may break off before."""
+        return len({row.place.user_turn for row in self.rows}) >= self.rows[-1].user_turns
+
+    @property
     def is_judged(self) -> bool:
-        """Whether there is a verdict about any of its episodes."""
-        return any(row.passed is not None for row in self.rows)
+        """Whether it is known to have passed or not.
+
+        That takes a verdict about one of its episodes; one that broke off before the part that is
+        judged has not passed, so it is known as well.
+        """
+        return not self.is_whole or any(row.passed is not None for row in self.rows)
 
     @property
     def fault(self) -> Fault | None:
@@ -48,8 +57,8 @@ class AttemptRow:
     @property
     def passed(self) -> bool:
         """Whether everything the user says was answered, and every judged answer passed."""
-        is_whole = len({row.place.user_turn for row in self.rows}) >= self.rows[-1].user_turns
-        return is_whole and self.is_judged and all(row.passed is not False for row in self.rows)
+        is_right = self.is_judged and all(row.passed is not False for row in self.rows)
+        return self.is_whole and is_right
 
     @property
     def score(self) -> float:

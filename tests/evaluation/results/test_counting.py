@@ -34,6 +34,16 @@ def test_an_attempt_that_ends_early_has_not_passed(maker):
     assert summarise([only]).total.passed == 0
 
 
+def test_one_that_breaks_off_before_it_is_judged_has_failed(maker):
+    """Who runs out of steps in a first turn that nobody judges never gets to what is judged."""
+    early = maker.episode("t", judged=False, user_turn=0, user_turns=3)
+    report = summarise([early])
+    assert (report.total.attempts, report.total.passed, report.total.unjudged) == (1, 0, 0)
+    whole = maker.episode("t", judged=False)
+    report = summarise([whole])
+    assert (report.total.attempts, report.total.unjudged) == (0, 1)
+
+
 def test_only_a_finished_try_counts(maker):
     """What an interruption left behind is in no number but what was spent."""
     cut = maker.episode("t", passed=True, session="first", ends=False)
