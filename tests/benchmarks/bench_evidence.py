@@ -349,13 +349,8 @@ def wrong_values(demand: Demand, part: Mapping[str, Any]) -> list[Any]:
 def valid(part: Mapping[str, Any], path: str, demands: Mapping[str, Demand]) -> Any:
     """A value that a schema and the demands below it allow."""
     demand = demands.get(path)
-    match demand:
-        case OneOf():
-            return demand.values[0]
-        case Between():
-            return demand.minimum
-        case Form():
-            return demand.example or "2026-05-31"
+    if demand is not None:
+        return _met(demand)
     kind = part.get("type")
     if isinstance(part.get("enum"), list):
         return part["enum"][0]
@@ -367,6 +362,16 @@ def valid(part: Mapping[str, Any], path: str, demands: Mapping[str, Demand]) -> 
     if kind == "array":
         return [valid(part.get("items", {}), f"{path}[]", demands)]
     return {"integer": 3, "number": 2.5, "boolean": True, "null": None}.get(str(kind), "some text")
+
+
+def _met(demand: Demand) -> Any:
+    match demand:
+        case OneOf():
+            return demand.values[0]
+        case Between():
+            return demand.minimum
+        case Form():
+            return demand.example or "2026-05-31"
 
 
 def episodes_of(hidden: HiddenTool, k: int, style: str) -> Iterator[Episode]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from agentkit.episodes import Episode
 from agentkit.evolution.mining.sources import trajectories_of
 from agentkit.evolution.proposals.evidence.confusions import (
     abstention_lessons,
@@ -26,9 +27,10 @@ from agentkit.evolution.proposals.evidence.worded import worded_lessons
 from agentkit.evolution.proposals.proposal import Proposal
 from agentkit.evolution.proposals.proposer import Observations
 from agentkit.library.events import Author
+from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
 
-_AUTHOR = Author(kind="program", name="agentkit-evidence")
+_AUTHOR = Author(kind="program", name="evidence")
 
 
 class EvidenceProposer:
@@ -70,7 +72,7 @@ class EvidenceProposer:
         """What should change, the tools in the order wanted or with most failures first."""
         library, episodes = observations.library, observations.episodes
         records = observed(episodes, library)
-        routes = trajectories_of(episodes).routes
+        routes = trajectories_of(filter(_is_data, episodes)).routes
         found: dict[str, tuple[list[Lesson], list[Lesson]]] = {}
         for name in sorted(name for name in records if name in library):
             seen = Seen(
@@ -108,6 +110,19 @@ class EvidenceProposer:
                     reason="\n".join(map(str, lessons)),
                     evidence=dict.fromkeys(chain.from_iterable(one.episodes for one in lessons)),
                 )
+
+
+def _is_data(episode: Episode) -> bool:
+    """Whether calls and results are JSON data, so that values in them can be compared.
+
+    Episodes that ran or were read from a file are; those that somebody made by hand may hold
+    integers of thousands of digits, or nesting without end.
+    """
+    try:
+        parts = [[dict(call.arguments) for call in episode.calls], episode.output]
+        return is_json([*parts, [result.value for result in episode.results]])
+    except RecursionError:
+        return False
 
 
 def _order(

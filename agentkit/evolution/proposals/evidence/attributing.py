@@ -61,7 +61,7 @@ def _quotes(text: str, value: Any) -> bool:
         len(value) < _SHORTEST or (value.isalpha() and value.islower())
     )
     wanted = re.escape(written)
-    pattern = f"{_QUOTES}{wanted}" if is_usual else rf"(?<![\w.]){wanted}(?!\w|\.\d)"
+    pattern = f"{_QUOTES}{wanted}{_QUOTES}" if is_usual else rf"(?<![\w.]){wanted}(?!\w|\.\d)"
     return bool(written) and re.search(pattern, text) is not None
 
 
@@ -89,7 +89,8 @@ def _mentions(parameter: str, text: str) -> Iterator[int]:
     pattern = rf"""
         {_QUOTES}{name}{_QUOTES}
       | ^\s*{name}\s*$
-      | (?<!\w){name}(?=\s*[:=]|\s+(?:must|should|shall|is|are|was|has|have|can|cannot|may|needs?)\b)
+      | (?<!\w){name}
+        (?=\s*[:=]|\s+(?:must|should|shall|is|are|was|has|have|can|cannot|may|needs?)\b)
       | \b(?:invalid|for|parameter|argument|field|of|bad|wrong|unsupported|unknown|illegal)\s+
         {name}(?!\w)
     """

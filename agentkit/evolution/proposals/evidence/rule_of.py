@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from math import isfinite
-from typing import Any
+from typing import Any, get_args
 
 from agentkit.evolution.proposals.stated import (
     StatedForm,
@@ -20,14 +22,23 @@ from agentkit.messages import JsonObject, ToolFailure
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.formats import FORMAT_EXAMPLES
-from agentkit.tools.rules import Between, Condition, Form, OneOf, Requires, Rule
+from agentkit.tools.rules import (
+    Between,
+    Condition,
+    Form,
+    NamedFormat,
+    OneOf,
+    Requires,
+    Rule,
+)
 from agentkit.tools.rules.contradictions import possible_types
 from agentkit.tools.rules.places import places, values_at
 
 _NAME = re.compile(r"[A-Za-z]\w{0,60}", re.ASCII)
-_NAMED_FORMATS = frozenset({"date", "time", "date-time", "email", "uri", "uuid"})
+_NAMED_FORMATS: Mapping[str, NamedFormat] = {name: name for name in get_args(NamedFormat)}
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 _MOST_PATHS = 100
+_MOST_STEPS = 2_000
 _PYTHON = {"True": True, "False": False, "true": True, "false": False}
 
 
@@ -50,8 +61,8 @@ def structured(failure: ToolFailure) -> tuple[Statement, ...]:
     if keyword == "pattern" and isinstance(limit, str):
         form = form_of_pattern(limit)
         return () if form is None else (form,)
-    if keyword == "format" and limit in _NAMED_FORMATS:
-        return (StatedForm(format=limit, example=FORMAT_EXAMPLES[limit]),)
+    if keyword == "format" and isinstance(limit, str) and limit in _NAMED_FORMATS:
+        return (StatedForm(format=_NAMED_FORMATS[limit], example=FORMAT_EXAMPLES[limit]),)
     return ()
 
 
@@ -79,11 +90,14 @@ def given_paths(arguments: JsonObject) -> tuple[str, ...]:
         ('city', 'days[].n')
     """
     found: dict[str, None] = {}
-    waiting: list[tuple[str, Any]] = [("", arguments)]
-    while waiting and len(found) < _MOST_PATHS:
-        path, value = waiting.pop(0)
+    waiting: deque[tuple[str, Any]] = deque([("", arguments)])
+    for _ in range(_MOST_STEPS):
+        if not waiting or len(found) >= _MOST_PATHS:
+            break
+        path, value = waiting.popleft()
         if isinstance(value, Mapping):
-            waiting += [(f"{path}.{name}" if path else str(name), v) for name, v in value.items()]
+            inside = islice(value.items(), _MOST_PATHS)
+            waiting += [(f"{path}.{name}" if path else str(name), part) for name, part in inside]
         elif isinstance(value, list | tuple):
             waiting += [(f"{path}[]", item) for item in value[:_MOST_PATHS]]
         else:
