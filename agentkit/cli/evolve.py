@@ -24,7 +24,7 @@ from agentkit.evaluation.benchmarks.loading import load_benchmark
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.evaluation.running.settings import EvaluationSettings
-from agentkit.evolution.evolve import Compare, Round, evolve
+from agentkit.evolution.round import Compare, Round, evolve
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.evolution_stream import EvolutionStream

@@ -7,7 +7,7 @@ import click
 from agentkit.cli.output import Column, one_line, plural, print_table, say
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.results.wording import label_name
-from agentkit.evolution.evolve import Considered, Round
+from agentkit.evolution.round import Considered, Round
 
 
 def print_round(outcome: Round, store_url: str, *, dry_run: bool) -> None:

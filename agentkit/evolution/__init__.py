@@ -8,10 +8,16 @@ from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
     from agentkit.evolution.composite_proposer import CompositeCandidate, propose_composites
+    from agentkit.evolution.gates.decision import GateReport, GateRules
     from agentkit.evolution.judge import ModelJudge
+    from agentkit.evolution.language.report import language_report
     from agentkit.evolution.learning.report import LearnReport
     from agentkit.evolution.learning.rules import LearningRules
     from agentkit.evolution.learning.unmatched import UnmatchedWord, unmatched_words
+    from agentkit.evolution.lifecycle.assessing import EpisodeGates
+    from agentkit.evolution.lifecycle.ledger import Ledger
+    from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+    from agentkit.evolution.lifecycle.record import ProposalRecord
     from agentkit.evolution.manager import ToolManager
     from agentkit.evolution.mining.candidates import MinedComposite
     from agentkit.evolution.mining.inserting import insert_mined
@@ -26,53 +32,107 @@ if TYPE_CHECKING:
         Witness,
     )
     from agentkit.evolution.policy import InsertPolicy
+    from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
+    from agentkit.evolution.proposals.evolution_stream import EvolutionStream
+    from agentkit.evolution.proposals.feedback_stream import FeedbackStream
+    from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
+    from agentkit.evolution.proposals.proposer import Observations, Proposer
+    from agentkit.evolution.round import Round, evolve
+    from agentkit.evolution.serving.canary import CanaryRouter
+    from agentkit.evolution.serving.shadow import ShadowLimits, ShadowRunner
+    from agentkit.evolution.validation.report import ProposedChange, ValidationReport
+    from agentkit.evolution.validation.validate import validate
 
 __all__ = [
     "Added",
+    "CanaryRouter",
     "CompositeCandidate",
+    "EpisodeGates",
+    "EvidenceProposer",
+    "EvolutionStream",
+    "FeedbackStream",
+    "GateReport",
+    "GateRules",
     "InsertOutcome",
     "InsertPolicy",
     "LearnReport",
     "LearningRules",
+    "Ledger",
+    "LifecyclePolicy",
     "Merged",
     "MinedComposite",
     "MiningResult",
     "MiningRules",
     "ModelJudge",
+    "Observations",
+    "Proposal",
+    "ProposalRecord",
+    "ProposedChange",
+    "Proposer",
     "Rejected",
     "RejectionCode",
+    "Round",
+    "ShadowLimits",
+    "ShadowRunner",
     "ToolManager",
     "UnmatchedWord",
+    "UnreadableProposal",
+    "ValidationReport",
     "Witness",
+    "evolve",
     "insert_mined",
+    "language_report",
     "mine",
     "propose_composites",
     "trajectories_of",
     "unmatched_words",
+    "validate",
 ]
 
 _MODULES = {
     "Added": "agentkit.evolution.outcome",
+    "CanaryRouter": "agentkit.evolution.serving.canary",
     "CompositeCandidate": "agentkit.evolution.composite_proposer",
+    "EpisodeGates": "agentkit.evolution.lifecycle.assessing",
+    "EvidenceProposer": "agentkit.evolution.proposals.evidence_proposer",
+    "EvolutionStream": "agentkit.evolution.proposals.evolution_stream",
+    "FeedbackStream": "agentkit.evolution.proposals.feedback_stream",
+    "GateReport": "agentkit.evolution.gates.decision",
+    "GateRules": "agentkit.evolution.gates.decision",
     "InsertOutcome": "agentkit.evolution.outcome",
     "InsertPolicy": "agentkit.evolution.policy",
     "LearnReport": "agentkit.evolution.learning.report",
     "LearningRules": "agentkit.evolution.learning.rules",
+    "Ledger": "agentkit.evolution.lifecycle.ledger",
+    "LifecyclePolicy": "agentkit.evolution.lifecycle.policy",
     "Merged": "agentkit.evolution.outcome",
     "MinedComposite": "agentkit.evolution.mining.candidates",
     "MiningResult": "agentkit.evolution.mining.miner",
     "MiningRules": "agentkit.evolution.mining.miner",
     "ModelJudge": "agentkit.evolution.judge",
+    "Observations": "agentkit.evolution.proposals.proposer",
+    "Proposal": "agentkit.evolution.proposals.proposal",
+    "ProposalRecord": "agentkit.evolution.lifecycle.record",
+    "ProposedChange": "agentkit.evolution.validation.report",
+    "Proposer": "agentkit.evolution.proposals.proposer",
     "Rejected": "agentkit.evolution.outcome",
     "RejectionCode": "agentkit.evolution.outcome",
+    "Round": "agentkit.evolution.round",
+    "ShadowLimits": "agentkit.evolution.serving.shadow",
+    "ShadowRunner": "agentkit.evolution.serving.shadow",
     "ToolManager": "agentkit.evolution.manager",
     "UnmatchedWord": "agentkit.evolution.learning.unmatched",
+    "UnreadableProposal": "agentkit.evolution.proposals.proposal",
+    "ValidationReport": "agentkit.evolution.validation.report",
     "Witness": "agentkit.evolution.outcome",
+    "evolve": "agentkit.evolution.round",
     "insert_mined": "agentkit.evolution.mining.inserting",
+    "language_report": "agentkit.evolution.language.report",
     "mine": "agentkit.evolution.mining.miner",
     "propose_composites": "agentkit.evolution.composite_proposer",
     "trajectories_of": "agentkit.evolution.mining.sources",
     "unmatched_words": "agentkit.evolution.learning.unmatched",
+    "validate": "agentkit.evolution.validation.validate",
 }
 
 __getattr__ = lazy_door(__name__, _MODULES)

@@ -27,7 +27,7 @@ from agentkit.evaluation import Benchmark, load_tasks, with_tools
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evolution import ToolManager
-from agentkit.evolution.evolve import Round, evolve
+from agentkit.evolution.round import Round, evolve
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.feedback_stream import FeedbackStream
 from agentkit.library import Store
