@@ -93,8 +93,9 @@ class ModelSemanticJudge:
         prompt_hash = hashlib.sha256(self._prompt.encode()).hexdigest()
         author = Author(kind="model", name=self._model.name, prompt_hash=prompt_hash)
         request = self.request(change)
-        if len(request.messages[-1].text) > _LONGEST:
-            reason = f"it is longer than the {_LONGEST:,} characters that a judge is shown"
+        is_cut = any(edit.length > len(edit.after) for edit in change.edits)
+        if is_cut or len(request.messages[-1].text) > _LONGEST:
+            reason = "it is longer than what a judge can be shown in full"
             return Judgement(agrees=False, reason=reason, author=author)
         found = read_answer((await self._model.complete(request)).message.text)
         if isinstance(found, str):

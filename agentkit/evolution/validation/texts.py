@@ -12,8 +12,11 @@ from typing import Any, Literal
 
 from agentkit.tools.definition import ToolDefinition
 
-LONGEST_SCANNED = 20_000
-"""Characters of one text that are looked at. A longer one is rejected for its length anyway."""
+LONGEST_SCANNED = 8_000
+"""Characters of one text that are looked at. ``lengths_kept`` rejects every longer one."""
+
+MOST_SCANNED = 40_000
+"""Characters of all changed texts together that are looked at, and that may change at once."""
 
 _MOST_TEXTS = 2_000
 _MOST_LEAVES = 500
@@ -48,6 +51,7 @@ class Edit:
         before: The text of the base in the same place; empty for none.
         after: The text of the candidate, at most ``LONGEST_SCANNED`` characters of it.
         parameter: Dotted path of the parameter that it is about; empty for none.
+        length: Characters of the whole text.
     """
 
     field: str
@@ -55,6 +59,7 @@ class Edit:
     before: str
     after: str
     parameter: str = ""
+    length: int = 0
 
 
 def edits_between(base: Sequence[Text], candidate: Sequence[Text]) -> tuple[Edit, ...]:
@@ -64,17 +69,20 @@ def edits_between(base: Sequence[Text], candidate: Sequence[Text]) -> tuple[Edit
     """
     there = {(text.kind, text.parameter, text.text) for text in base}
     places = {text.field: text.text for text in base}
-    return tuple(
-        Edit(
-            field=text.field,
-            kind=text.kind,
-            before=places.get(text.field, ""),
-            after=text.text[:LONGEST_SCANNED],
-            parameter=text.parameter,
-        )
-        for text in candidate
-        if text.text and (text.kind, text.parameter, text.text) not in there
-    )
+    edits, left = [], MOST_SCANNED
+    for text in candidate:
+        if text.text and left > 0 and (text.kind, text.parameter, text.text) not in there:
+            edit = Edit(
+                field=text.field,
+                kind=text.kind,
+                before=places.get(text.field, ""),
+                after=text.text[: min(LONGEST_SCANNED, left)],
+                parameter=text.parameter,
+                length=len(text.text),
+            )
+            left -= len(edit.after)
+            edits.append(edit)
+    return tuple(edits)
 
 
 def texts_of(definition: ToolDefinition) -> tuple[Text, ...]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
-from agentkit.evolution.validation.texts import TextKind, sequence, texts_of
+from agentkit.evolution.validation.texts import (
+    LONGEST_SCANNED,
+    MOST_SCANNED,
+    TextKind,
+    sequence,
+    texts_of,
+)
 
 LONGEST: dict[TextKind, int] = {
     "summary": 1_000,
@@ -29,7 +35,8 @@ _WORDS: frozenset[TextKind] = frozenset({"summary", "parameter", "usage_rule", "
 def lengths_kept(change: ProposedChange) -> Iterator[FailedCheck]:
     """One text beyond the cap of its kind, or too many of a kind.
 
-    A text that was longer in the base already may stay as long as it was.
+    A text that was longer in the base already may stay as long as it was, up to the length that
+    the other checks look at.
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
@@ -39,16 +46,23 @@ def lengths_kept(change: ProposedChange) -> Iterator[FailedCheck]:
         ['usage_rules[0]']
     """
     for edit in change.edits:
-        allowed = max(LONGEST[edit.kind], len(edit.before))
-        if len(edit.after) > allowed:
+        allowed = min(max(LONGEST[edit.kind], len(edit.before)), LONGEST_SCANNED)
+        if edit.length > allowed:
             yield FailedCheck(
                 code="too_long",
                 layer="lexical",
                 field=edit.field,
-                message=f"it has {len(edit.after)} characters, {allowed} are allowed",
+                message=f"it has {edit.length} characters, {allowed} are allowed",
                 advice="say one thing a sentence, and leave out what the schema says",
                 excerpt=edit.after[:60],
             )
+    if sum(len(edit.after) for edit in change.edits) >= MOST_SCANNED:
+        yield FailedCheck(
+            code="too_long",
+            layer="lexical",
+            message=f"{MOST_SCANNED} characters and more would change at once",
+            advice="change a few texts at a time",
+        )
     yield from _too_many(change)
 
 

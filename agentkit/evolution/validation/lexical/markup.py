@@ -37,7 +37,7 @@ _CHAT = re.compile(
     | </?(?:s|bos|eos|unk|pad|im_start|im_end|start_of_turn|end_of_turn|system|user|assistant|human
         |tool_call|tool_response|tool_result|function_call|function_calls|invoke|antml:\w+|think
         |system-reminder|start_header_id|end_header_id|eot_id|endoftext)\s*/?>
-    | (?:^|\n|[.!?。\uff01\uff1f]\s*|[-\u2013—]{2,}\s*|\#{1,6}\s*)
+    | (?:^|\n|[.!?。\uff01\uff1f]\s{0,3}|[-\u2013—]{2}\s{0,3}|\#\s{0,3})
       (?:system|assistant|user|human|developer|ai|bot|tool|function|instruction|response
         |new\ instructions?|benutzer|assistent|utilisateur|usuario|asistente|sistema|syst[eè]me
         |系统|系統|用户|用戶|助手|システム|ユーザー|アシスタント)\s?(?:message|prompt|消息|提示)?\s?[:\uff1a](?=\s?\S)

@@ -13,7 +13,8 @@ from agentkit.evolution.validation.shipped import shipped_lines
 _LEET = str.maketrans("013457@$!|", "oieastasil")
 _LEET_L = str.maketrans("013457@$!|", "oleastasll")
 _LEET_WORD = re.compile(
-    r"(?<![\w@$!|])(?=\S*[a-z])(?=\S*[013457@$!|])[a-z013457@$!|]{3,}(?![\w@$!|])"
+    r"(?<![\w@$!|])(?=[013457@$!|]{0,30}[a-z])(?=[a-z]{0,30}[013457@$!|])"
+    r"[a-z013457@$!|]{3,31}(?![\w@$!|])"
 )
 _SPELLED = re.compile(r"(?<![\w'])(?:[^\W\d_][ .*_·-]{1,2}){4,}[^\W\d_](?![\w'])")
 _GAPS = re.compile(r"[ .*_·-]")

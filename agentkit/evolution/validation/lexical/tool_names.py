@@ -27,7 +27,7 @@ _CALLED = re.compile(
     r"\b(?i:call(?:s|ing)?|invok(?:e|ing)|run(?:ning)?|trigger|execute|rufe?|aufrufen|appelle[rz]?"
     r"|llam[ae]r?)\s+(?:the\s+)?[`\"']?([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)"
     r"|(?:调用|呼び出|呼んで)\s*[`「\"']?([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)"
-    r"|([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)\s*(?:を呼|を実行)"
+    r"|(?<![A-Za-z0-9_])([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)++)\s?(?:を呼|を実行)"
 )
 """What is said to be called, whether the library has it or not."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from agentkit.errors import DefinitionError
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+from agentkit.evolution.validation.sameness import is_too_deep, shown_value
 from agentkit.evolution.validation.texts import sequence
 from agentkit.tools.definition import Example
 from agentkit.tools.fit import fits
@@ -28,7 +29,12 @@ def examples_fit(change: ProposedChange) -> Iterator[FailedCheck]:
     """
     had = sequence(change.base.examples)
     for at, example in enumerate(sequence(change.candidate.examples)):
-        if isinstance(example, Example) and example not in had:
+        if at < len(had) and had[at] is example:
+            continue
+        readable = isinstance(example, Example) and not is_too_deep(
+            [example.arguments, example.result]
+        )
+        if readable and example not in had:
             problem = _problem(change, example)
             if problem:
                 yield FailedCheck(
@@ -52,5 +58,5 @@ def _problem(change: ProposedChange, example: Example) -> str:
             return problems[0].rule
     shown = example.result is not None and example.is_whole and signature.result is not None
     if shown and fits(example.result, signature.result) is False:
-        return f"its result {example.result!r:.60} does not fit the result schema"
+        return f"its result {shown_value(example.result)} does not fit the result schema"
     return ""

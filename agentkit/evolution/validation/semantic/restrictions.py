@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from agentkit.evolution.validation.phrasebook import Phrasebook
 from agentkit.evolution.validation.reasons import reason
@@ -19,6 +20,7 @@ _SWITCH = re.compile(r"(?:if|when) (?:it is )?(?:true|false|set|given|omitted|em
 
 _KANA = re.compile(r"[\u3041-\u30fa]")
 _LEAST_SHARE = 0.34
+_MOST_MATCHES = 16
 
 
 def restrictions_supported(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -41,7 +43,7 @@ def restrictions_supported(change: ProposedChange) -> Iterator[FailedCheck]:
         ['unsupported_rule']
     """
     for edit, sentence, _ in change.statements:
-        for match in _RESTRICTION.matches(sentence):
+        for match in islice(_RESTRICTION.matches(sentence), _MOST_MATCHES):
             words = _about(sentence, match)
             if _SWITCH.match(sentence) and edit.parameter:
                 continue

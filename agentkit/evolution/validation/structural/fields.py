@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+from agentkit.evolution.validation.sameness import is_too_deep, shown_value
 from agentkit.evolution.validation.texts import mapping, sequence
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import is_json
@@ -28,8 +29,8 @@ def fields_well_formed(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [found.field for found in fields_well_formed(odd)]
         ['usage_rules[0]']
     """
-    found = list(dict.fromkeys(_malformed(change.candidate)))
-    known = set(_malformed(change.base)) if found else set()
+    found = list(dict.fromkeys(_problems(change.candidate)))
+    known = set(_problems(change.base)) if found else set()
     for field, problem in found:
         if (field, problem) not in known:
             yield FailedCheck(
@@ -41,36 +42,44 @@ def fields_well_formed(change: ProposedChange) -> Iterator[FailedCheck]:
             )
 
 
+def _problems(tool: ToolDefinition) -> Iterator[tuple[str, str]]:
+    yield from _malformed(tool)
+    yield from _malformed_examples(tool.examples)
+    if is_too_deep([tool.signature.parameters, tool.signature.result, tool.body]):
+        yield "signature", "it is nested too deeply"
+
+
 def _malformed(tool: ToolDefinition) -> Iterator[tuple[str, str]]:
     words: Any = tool.description
     conditions: Any = tool.specification
     for field, value in (("summary", words.summary), ("complexity", conditions.complexity)):
         if not isinstance(value, str):
-            yield field, f"it is {value!r:.60}, not a text"
+            yield field, f"it is {shown_value(value)}, not a text"
     for field, values in (
         ("usage_rules", words.usage_rules),
         ("tags", words.tags),
         ("text", conditions.text),
     ):
         if not isinstance(values, tuple | list):
-            yield field, f"it is {values!r:.60}, not a list of texts"
+            yield field, f"it is {shown_value(values)}, not a list of texts"
         for at, text in enumerate(sequence(values)):
             if not isinstance(text, str) or not text.strip():
-                yield f"{field}[{at}]", f"it is {text!r:.60}, not a text with words"
+                yield f"{field}[{at}]", f"it is {shown_value(text)}, not a text with words"
     if not isinstance(words.parameters, Mapping):
-        yield "parameters", f"it is {words.parameters!r:.60}, not a text for each parameter"
+        yield "parameters", f"it is {shown_value(words.parameters)}, not a text for each parameter"
     for path, text in mapping(words.parameters).items():
         if not isinstance(path, str) or not isinstance(text, str) or not text.strip():
-            yield f"parameters.{path!s:.60}", f"it is {text!r:.60}, not a text with words"
-    yield from _malformed_examples(tool.examples)
+            yield f"parameters.{path!s:.60}", f"it is {shown_value(text)}, not a text with words"
 
 
 def _malformed_examples(examples: Any) -> Iterator[tuple[str, str]]:
     if not isinstance(examples, tuple | list):
-        yield "examples", f"it is {examples!r:.60}, not a list of examples"
+        yield "examples", f"it is {shown_value(examples)}, not a list of examples"
     for at, example in enumerate(sequence(examples)):
         if not isinstance(example, Example) or not isinstance(example.arguments, Mapping):
-            yield f"examples[{at}]", f"{example!r:.60} is no call with arguments"
+            yield f"examples[{at}]", f"{shown_value(example)} is no call with arguments"
+        elif is_too_deep([example.arguments, example.result]):
+            yield f"examples[{at}]", "it is nested too deeply"
         elif not is_json([example.arguments, example.result]) or not isinstance(example.query, str):
             yield f"examples[{at}]", "its arguments, result and query are not all JSON"
 

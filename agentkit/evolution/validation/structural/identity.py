@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+from agentkit.evolution.validation.sameness import same, shown_value
+from agentkit.evolution.validation.texts import rules_of, sequence
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.fit import same_json
 
 
 def _origin(definition: ToolDefinition) -> list[Any]:
@@ -20,11 +21,11 @@ _KEPT: tuple[tuple[str, str, Callable[[ToolDefinition], Any]], ...] = (
     (
         "children_changed",
         "signature.children",
-        lambda tool: [[c.name, c.digest] for c in tool.signature.children],
+        lambda tool: [[c.name, c.digest] for c in sequence(tool.signature.children)],
     ),
     ("body_changed", "body", lambda tool: tool.body),
-    ("conditions_changed", "specification.pre", lambda tool: list(tool.specification.pre)),
-    ("conditions_changed", "specification.post", lambda tool: list(tool.specification.post)),
+    ("conditions_changed", "specification.pre", lambda tool: tool.specification.pre),
+    ("conditions_changed", "specification.post", lambda tool: tool.specification.post),
     ("origin_changed", "origin", _origin),
 )
 
@@ -43,12 +44,12 @@ def identity_kept(change: ProposedChange) -> Iterator[FailedCheck]:
     """
     for code, field, part in _KEPT:
         before, after = part(change.base), part(change.candidate)
-        if not same_json(before, after):
+        if not same(before, after):
             yield FailedCheck(
                 code=code,
                 layer="structural",
                 field=field,
-                message=f"it was {before!r:.60} and would be {after!r:.60}",
+                message=f"it was {shown_value(before)} and would be {shown_value(after)}",
                 advice="leave it as it is; a proposal changes words, examples and rules",
             )
 
@@ -63,10 +64,7 @@ def something_changed(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [found.code for found in something_changed(rewrite("weather_now", {}))]
         ['no_change']
     """
-    base, candidate = change.base, change.candidate
-    if base is candidate or (
-        base == candidate and same_json(_ends(base), _ends(candidate)) and not change.edits
-    ):
+    if same(_content(change.base), _content(change.candidate)):
         yield FailedCheck(
             code="no_change",
             layer="structural",
@@ -75,6 +73,23 @@ def something_changed(change: ProposedChange) -> Iterator[FailedCheck]:
         )
 
 
-def _ends(definition: ToolDefinition) -> list[Any]:
-    """The examples as JSON: ``==`` takes 1 and True for the same."""
-    return [[example.arguments, example.result] for example in definition.examples]
+def _content(definition: ToolDefinition) -> list[Any]:
+    """Everything that the digest covers."""
+    words, conditions = definition.description, definition.specification
+    signature = definition.signature
+    return [
+        definition.name,
+        [signature.parameters, signature.result, signature.effects.to_json()],
+        [[child.name, child.digest] for child in sequence(signature.children)],
+        [words.summary, words.tags, words.parameters, words.usage_rules],
+        [conditions.pre, conditions.post, conditions.text, conditions.complexity],
+        rules_of(definition),
+        [
+            [
+                getattr(example, name, example)
+                for name in ("arguments", "result", "query", "is_whole")
+            ]
+            for example in sequence(definition.examples)
+        ],
+        definition.body,
+    ]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
-from agentkit.evolution.validation.texts import rules_of
-from agentkit.tools.fit import same_json
+from agentkit.evolution.validation.sameness import is_too_deep, same
+from agentkit.evolution.validation.structural.rule_types import type_problem
+from agentkit.evolution.validation.texts import rules_of, sequence
+from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.rules import rule_problems
-from agentkit.tools.rules.codec import rule_to_json
 
 
 def rules_valid(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -28,18 +31,41 @@ def rules_valid(change: ProposedChange) -> Iterator[FailedCheck]:
         ['weather_forecast has no parameter weeks']
     """
     rules, had = rules_of(change.candidate), rules_of(change.base)
-    if tuple(rules) == tuple(had) and change.candidate.examples == change.base.examples:
+    if same(rules, had) and same(_contents(change.candidate), _contents(change.base)):
         return
+    odd = {at: problem for at, rule in enumerate(rules) if (problem := type_problem(rule))}
+    for at, problem in odd.items():
+        yield _invalid(at, problem, "give rules in the form of agentkit.tools.rules")
+    sound = tuple(rule for at, rule in enumerate(rules) if at not in odd)
+    conditions = replace(change.candidate.specification, rules=sound)
+    held_to = replace(change.base, specification=conditions, examples=_readable(change.candidate))
     for at, rule in enumerate(rules):
-        for problem in rule_problems(rule, change.candidate, change.library):
-            yield FailedCheck(
-                code="invalid_rule",
-                layer="structural",
-                field=f"rules[{at}]",
-                message=problem.message,
-                advice=problem.advice,
-                excerpt=f"{problem.code}: {str(rule_to_json(rule))[:100]}",
-            )
+        for found in rule_problems(rule, held_to, change.library) if at not in odd else ():
+            yield _invalid(at, found.message, found.advice, excerpt=found.code)
+
+
+def _invalid(at: int, message: str, advice: str, *, excerpt: str = "") -> FailedCheck:
+    return FailedCheck(
+        code="invalid_rule",
+        layer="structural",
+        field=f"rules[{at}]",
+        message=message,
+        advice=advice,
+        excerpt=excerpt,
+    )
+
+
+def _readable(definition: ToolDefinition) -> tuple[Example, ...]:
+    """The examples that a rule can be tried on; ``malformed`` tells of the others."""
+    return tuple(
+        example
+        for example in sequence(definition.examples)
+        if isinstance(example, Example) and _is_call(example.arguments)
+    )
+
+
+def _is_call(arguments: Any) -> bool:
+    return isinstance(arguments, Mapping) and not is_too_deep(arguments)
 
 
 def first_example_kept(change: ProposedChange) -> Iterator[FailedCheck]:
@@ -53,13 +79,8 @@ def first_example_kept(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [found.code for found in first_example_kept(without)]
         ['first_example_changed']
     """
-    if not change.base.examples:
-        return
-    before = change.base.examples[0]
-    after = change.candidate.examples[0] if change.candidate.examples else None
-    if before != after or not same_json(
-        [before.arguments, before.result], [after.arguments, after.result]
-    ):
+    before, after = sequence(change.base.examples), sequence(change.candidate.examples)
+    if before and not (after and same(_content(before[0]), _content(after[0]))):
         yield FailedCheck(
             code="first_example_changed",
             layer="structural",
@@ -67,3 +88,12 @@ def first_example_kept(change: ProposedChange) -> Iterator[FailedCheck]:
             message="the first example is gone, changed or no longer first",
             advice="keep it where it is, and add further ones behind it",
         )
+
+
+def _contents(definition: ToolDefinition) -> list[list[Any]]:
+    return [_content(example) for example in sequence(definition.examples)]
+
+
+def _content(example: Any) -> list[Any]:
+    names = ("arguments", "result", "query", "is_whole")
+    return [getattr(example, name, example) for name in names]

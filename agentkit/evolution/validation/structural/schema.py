@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
-from agentkit.tools.fit import same_json
+from agentkit.evolution.validation.sameness import DEEPEST, same, shown_value
 
 _CODES: Mapping[str, str] = {
     "type": "type_changed",
@@ -23,7 +23,6 @@ _CODES: Mapping[str, str] = {
         "bounds_changed",
     ),
 }  # fmt: skip
-_DEEPEST = 64
 _ADVICE = (
     "leave the contract as it is; state a narrower range or list as a rule, and the rest in words"
 )
@@ -60,7 +59,7 @@ def result_kept(change: ProposedChange) -> Iterator[FailedCheck]:
         ['result_changed']
     """
     before, after = change.base.signature.result, change.candidate.signature.result
-    if not same_json(before, after):
+    if not same(before, after):
         yield _changed("result_changed", "signature.result", "the result schema", before, after)
 
 
@@ -83,14 +82,14 @@ def effects_kept(change: ProposedChange) -> Iterator[FailedCheck]:
 
 
 def _differences(path: str, before: Any, after: Any, depth: int) -> Iterator[FailedCheck]:
-    if before is after or same_json(before, after):
+    if before is after or same(before, after):
         return
-    if not (isinstance(before, Mapping) and isinstance(after, Mapping)) or depth > _DEEPEST:
+    if not (isinstance(before, Mapping) and isinstance(after, Mapping)) or depth > DEEPEST:
         yield _changed("schema_changed", path, "the schema", before, after)
         return
     for keyword in dict.fromkeys((*before, *after)):
         had, has = before.get(keyword), after.get(keyword)
-        if (keyword in before) == (keyword in after) and same_json(had, has):
+        if (keyword in before) == (keyword in after) and same(had, has):
             continue
         if keyword == "properties" and isinstance(had, Mapping) and isinstance(has, Mapping):
             yield from _parameters(path, had, has, depth)
@@ -129,6 +128,6 @@ def _changed(code: str, field: str, what: str, before: Any, after: Any) -> Faile
         code=code,
         layer="structural",
         field=field,
-        message=f"{what} was {before!r:.60} and would be {after!r:.60}",
+        message=f"{what} was {shown_value(before)} and would be {shown_value(after)}",
         advice=_ADVICE,
     )
