@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,14 +24,14 @@ from agentkit.evaluation.benchmarks.loading import load_benchmark
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.evaluation.running.settings import EvaluationSettings
-from agentkit.evolution.round import Compare, Round, evolve
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.evolution_stream import EvolutionStream
 from agentkit.evolution.proposals.feedback_stream import FeedbackStream
 from agentkit.evolution.proposals.proposer import Proposer
+from agentkit.evolution.round import Compare, Round, evolve
 from agentkit.library import Author, EpisodeFilter, Library, LibraryChange, Store
-from agentkit.library.opening import open_store
+from agentkit.library.opening import file_of, open_store
 from agentkit.models.base import ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
 
@@ -72,7 +72,8 @@ Examples:
     "--episodes",
     "source",
     metavar="URL|FILE",
-    help="What happened: a store, or JSON lines. [default: the store of --store]",
+    help="What happened: a store, or JSON lines. [default: the store of --store; for a --run that "
+    "it does not have, the one of 'agentkit eval']",
 )
 @click.option("--run", metavar="NAME", help="Only the episodes of this run of 'agentkit eval'.")
 @click.option("--tool", "tools", multiple=True, metavar="NAME", help="Look only at these tools.")
@@ -149,7 +150,7 @@ def evolution_round(
     Every suggestion is checked, then compared with the present definition on held-out tasks; only
     a gain makes it active. What waits is for you to decide: 'agentkit proposals list'.
     """
-    episodes = _episodes(source or store_url, run)
+    episodes = _episodes(source, store_url, run)
     with _writable(store_url, dry_run=dry_run) as store:
         manager = evolution.ToolManager(
             store, tools=load_tools(targets), author=Author(kind="program", name="agentkit")
@@ -233,19 +234,29 @@ def _tasks_of(episodes: Iterable[Episode]) -> frozenset[str]:
     return frozenset(one.task for one in labels if one is not None and one.task)
 
 
-def _episodes(source: str, run: str | None) -> list[Episode]:
+def _episodes(source: str | None, store_url: str, run: str | None) -> list[Episode]:
+    """What is to be learned from; runs of ``agentkit eval`` have a store of their own."""
+    places = [source or store_url]
+    if source is None and run is not None:
+        places.append(evaluation_store_url())
     labels = {} if run is None else {"run": run}
-    path = Path(source)
+    for place in dict.fromkeys(places):
+        found = _matching(place, labels)
+        if found:
+            return found
+    of_run = "" if run is None else f" of a run {run!r}"
+    raise UsageError(f"{' or '.join(places)} holds no episodes{of_run} to learn from")
+
+
+def _matching(place: str, labels: Mapping[str, str]) -> list[Episode]:
+    path = Path(place)
     if path.suffix == ".jsonl":
-        found = read_episodes(path)
-        matching = [one for one in found if labels.items() <= one.metadata.items()]
-    else:
-        with opened_to_read(source) as store:
-            matching = list(store.select(EpisodeFilter(labels=labels, oldest_first=True)))
-    if not matching:
-        of_run = "" if run is None else f" of a run {run!r}"
-        raise UsageError(f"{source} holds no episodes{of_run} to learn from")
-    return matching
+        return [one for one in read_episodes(path) if labels.items() <= one.metadata.items()]
+    file = file_of(place)
+    if file is not None and not file.exists():
+        return []
+    with opened(place) as store:
+        return list(store.select(EpisodeFilter(labels=labels, oldest_first=True)))
 
 
 @contextmanager

@@ -6,9 +6,9 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
 from agentkit.errors import ModelConnectionError
 from agentkit.evolution import ToolManager
-from agentkit.evolution.round import evolve
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.feedback_stream import FeedbackStream
+from agentkit.evolution.round import evolve
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.testing import FunctionModel
 from agentkit.tools.definition import Effects
