@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentkit.diagnosis.wording import tells_failure
@@ -20,23 +20,37 @@ WAITS_FOR_PERSON = "{name} waits for a person's approval; it has not run."
 """Text of a call that a person has to approve."""
 
 
-def successful_calls(said: Iterable[Message], results: Iterable[ToolResult]) -> list[EarlierCall]:
-    """The calls that succeeded, oldest first.
+class EarlierCalls:
+    """The calls that succeeded so far; put together when a rule first asks.
 
     Args:
         said: The conversation before the run. Messages hold the text of a result only, so those
             count as successes that do not read like one of our refusals.
-        results: Successful results of the run itself, whole even where the model read them cut.
     """
-    before = [
-        rules.EarlierCall(name=message.name, text=message.text)
-        for message in said
-        if isinstance(message, ToolMessage) and _is_success(message)
-    ]
-    return [
-        *before,
-        *(rules.EarlierCall(name=one.name, text=encode_result(one.value)[1]) for one in results),
-    ]
+
+    def __init__(self, said: Sequence[Message]) -> None:
+        self._said = said
+        self._new: list[ToolResult] = []
+        self._known: list[EarlierCall] | None = None
+
+    def add(self, result: ToolResult) -> None:
+        """A call of this run has ended."""
+        if result.status == "ok":
+            self._new.append(result)
+
+    def known(self) -> Sequence[EarlierCall]:
+        """The calls, oldest first; their results whole, even where the model read them cut."""
+        if self._known is None:
+            self._known = [
+                rules.EarlierCall(name=message.name, text=message.text)
+                for message in self._said
+                if isinstance(message, ToolMessage) and _is_success(message)
+            ]
+        for result in self._new:
+            text = encode_result(result.value)[1]
+            self._known.append(rules.EarlierCall(name=result.name, text=text))
+        self._new.clear()
+        return self._known
 
 
 def _is_success(message: ToolMessage) -> bool:

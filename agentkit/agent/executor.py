@@ -10,13 +10,13 @@ import asyncio
 import inspect
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentkit.agent.approval import Approver, as_approval
 from agentkit.agent.contracts import ContractChecker, calls_first, is_transient
-from agentkit.agent.earlier import DEFERRED_TEXT, WAITS_FOR_PERSON, successful_calls
+from agentkit.agent.earlier import DEFERRED_TEXT, WAITS_FOR_PERSON, EarlierCalls
 from agentkit.agent.events import Emit, ToolCallFinished, ToolCallStarted
 from agentkit.agent.failures import failure_of
 from agentkit.agent.limits import Limits
@@ -31,9 +31,6 @@ from agentkit.tools.encoding import encode_result
 from agentkit.tools.threads import run_in_daemon_thread
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
-
-if TYPE_CHECKING:
-    from agentkit.tools.rules.earlier import EarlierCall
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,11 +80,17 @@ class Executor:
     finished: list[ToolResult] = field(init=False, default_factory=list)
     _calls_left: int = field(init=False)
     _failures: Counter[str] = field(init=False, default_factory=Counter)
-    _successes: list[ToolResult] = field(init=False, default_factory=list)
+    _earlier: EarlierCalls = field(init=False)
     _children_want: dict[str, Mapping[str, str]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._calls_left = self.limits.max_calls
+        self._earlier = EarlierCalls(self.said)
+
+    def remember(self, results: Iterable[ToolResult]) -> None:
+        """Count calls that were run elsewhere among those that came before."""
+        for result in results:
+            self._earlier.add(result)
 
     async def execute(self, calls: Sequence[ToolCall]) -> tuple[ToolResult, ...]:
         """Run the calls of one turn and return their results in the order of the calls.
@@ -138,8 +141,7 @@ class Executor:
         result = await self._run(call)
         result = replace(result, seconds=time.perf_counter() - started)
         self.finished.append(result)
-        if result.status == "ok":
-            self._successes.append(result)
+        self._earlier.add(result)
         self.emit(ToolCallFinished(call=call, result=result))
         return result
 
@@ -174,7 +176,7 @@ class Executor:
             return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
         self._calls_left -= 1
         broken = self.contracts.before(
-            tool.definition, arguments, self._earlier
+            tool.definition, arguments, self._earlier.known
         ) or self._without_calls_of_children(tool)
         return None if broken is None else self._counted(call, tool, broken)
 
@@ -183,7 +185,7 @@ class Executor:
         wanted = self._wanted_by_children(tool)
         if not wanted:
             return None
-        called = {call.name for call in self._earlier()}
+        called = {call.name for call in self._earlier.known()}
         return next((calls_first(*item) for item in wanted.items() if item[0] not in called), None)
 
     def _wanted_by_children(self, tool: Tool) -> Mapping[str, str]:
@@ -194,9 +196,6 @@ class Executor:
             known = rules.wanted_before_children(tool.definition, self.library.tools)
             self._children_want[tool.name] = known
         return known
-
-    def _earlier(self) -> list[EarlierCall]:
-        return successful_calls(self.said, self._successes)
 
     async def _refusal(self, call: ToolCall, tool: Tool) -> ToolResult | None:
         """A denied or deferred result, or None when the call may run here and now."""

@@ -102,6 +102,7 @@ class Loop:
         outcome: Outcome | None = None
         if answered is not None:
             self._add(answered)
+            self.executor.remember(answered.results)
             outcome = self._outcome(answered)
         while outcome is None:
             outcome = self._outcome(await self._take_turn())

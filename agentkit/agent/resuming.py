@@ -40,12 +40,12 @@ async def answered_turn(
         return approvals.get(call.call_id, Approval(approved=False))
 
     executor.approve = decide
-    decided = [call for call in waiting if call.call_id not in values]
-    results = {result.call_id: result for result in await executor.execute(decided)}
-    for call in waiting:
-        if call.call_id in values:
-            results[call.call_id] = _answered(call, values[call.call_id])
     last = episode.turns[-1]
+    given = [_answered(call, values[call.call_id]) for call in waiting if call.call_id in values]
+    executor.remember([*last.results, *given])
+    decided = [call for call in waiting if call.call_id not in values]
+    known = [*given, *await executor.execute(decided)]
+    results = {result.call_id: result for result in known}
     return replace(
         last,
         results=tuple(results.get(result.call_id, result) for result in last.results),

@@ -143,6 +143,8 @@ class ArgumentValidator:
     def _as_offered(self, arguments: JsonObject) -> JsonObject:
         """The same slips mended where only learned rules say what is meant."""
         offered = self._definition.parameters_schema
+        if fits(arguments, offered):
+            return arguments
         mended: JsonObject = coerce(arguments, offered, fill="none")
         return arguments if mended is arguments or self.check(mended) else mended
 

@@ -44,8 +44,8 @@ def _is_multiple(value: float, step: float) -> bool:
     """By the digits as written: 19.99 is a multiple of 0.01, though not as binary fractions."""
     if not (math.isfinite(step) and step > 0):
         return True
-    if isinstance(value, int) and isinstance(step, int):
-        return value % step == 0
+    if isinstance(step, int) and value % 1 == 0:
+        return int(value) % step == 0
     return math.isfinite(value) and _exact(value) % _exact(step) == 0
 
 

@@ -8,6 +8,7 @@ ways in which it can match.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from agentkit.tools.patterns import (
     LENGTH_LIMIT,
@@ -57,6 +58,7 @@ def _is_escaped(pattern: str) -> bool:
     return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 
 
+@lru_cache(maxsize=512)  # asked at every call, about the same few patterns
 def why_unsafe(pattern: str) -> str:
     r"""Why a pattern is not fit for a rule; empty when it is.
 

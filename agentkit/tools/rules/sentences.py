@@ -17,6 +17,7 @@ from agentkit.tools.rules.records import (
     Rule,
 )
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _FORMAT_WORDS = {
     "date": "a date (YYYY-MM-DD)",
     "time": "a time (HH:MM:SS)",
@@ -70,7 +71,7 @@ def _choice(rule: OneOf) -> str:
 def scalar_text(value: Any) -> str:
     """A value as it is written in a call: texts in double quotes."""
     try:
-        return json.dumps(value, ensure_ascii=False)
+        return _ENCODER.encode(value)
     except ValueError:  # an integer with more digits than Python prints
         return "a number of very many digits"
 

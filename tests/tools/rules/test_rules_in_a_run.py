@@ -237,6 +237,30 @@ async def test_a_conversation_in_a_store_is_known(call) -> None:
     await agent.close()
 
 
+async def test_a_call_that_waited_for_a_person_knows_its_own_turn(call) -> None:
+    """What was looked up in the turn that waited, or before it, counts when it goes on."""
+
+    @tool(effects=Effects.of(["destructive"]))
+    def pay(customer: str) -> str:
+        """Pay for a customer."""
+        return f"paid for {customer}"
+
+    @tool
+    def thank(customer: str) -> str:
+        """Thank a customer."""
+        return f"thanked {customer}"
+
+    both = [call("find_customer", name="Ada"), call("pay", customer="C-Ada")]
+    model = ScriptedModel([both, [call("thank", customer="C-Ada")], "done"])
+    tools = [find_customer, learned(pay, FIRST), learned(thank, FIRST)]
+    agent = Agent(model, tools=tools)
+    waiting = await agent.run("go")
+    assert waiting.episode.stop_reason == "deferred"
+    run = await agent.resume(waiting, approvals={"pay": True})
+    texts = [one.text for turn in run.episode.turns for one in turn.results]
+    assert texts == ['{"id":"C-Ada"}', "paid for C-Ada", "thanked C-Ada"]
+
+
 # --- composites -----------------------------------------------------------------------------------
 
 RULED = learned(quote, PERIODS)
