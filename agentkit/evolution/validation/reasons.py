@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
 from agentkit.evolution.validation.report import FailedCheck, Layer, ProposedChange
 from agentkit.evolution.validation.texts import Edit
@@ -33,29 +35,49 @@ def _escaped(char: str) -> str:
     return f"<U+{ord(char):04X}>"
 
 
-def new_matches(
-    change: ProposedChange,
-    pattern: re.Pattern[str],
-    *,
-    counts: Callable[[str], bool] = bool,
-    gate: re.Pattern[str] | None = None,
-) -> Iterator[tuple[Edit, str]]:
-    """The first match in each edit that counts, and that the base does not say already.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Form:
+    """Something that a text must not hold.
+
+    Attributes:
+        pattern: How it is written.
+        counts: Whether a match is what is meant.
+        gate: A quick pattern without which ``pattern`` can not match; None for none.
+        what: What it is, in words.
+    """
+
+    pattern: re.Pattern[str]
+    counts: Callable[[str], bool] = bool
+    gate: re.Pattern[str] | None = None
+    what: str = ""
+
+    def matches(self, text: str) -> Iterator[str]:
+        """What in a text has this form."""
+        if self.gate is None or self.gate.search(text):
+            for match in self.pattern.finditer(text):
+                if self.counts(match.group()):
+                    yield match.group()
+
+
+def first_found(
+    change: ProposedChange, forms: Sequence[Form], *, gate: re.Pattern[str] | None = None
+) -> Iterator[tuple[Edit, str, Form]]:
+    """In each changed text the first thing of one of the forms that the base does not hold already.
 
     Args:
         change: What is looked at.
-        pattern: What is sought.
-        counts: Whether a match is what is meant.
-        gate: A quick pattern without which ``pattern`` can not match.
+        forms: What is sought, in order.
+        gate: A quick pattern without which none of the forms can match.
     """
     for edit in change.edits:
-        if gate is not None and not gate.search(edit.after):
-            continue
-        for match in pattern.finditer(edit.after):
-            found = match.group()
-            if found.casefold() not in change.known and counts(found):
-                yield edit, found
-                break
+        if gate is None or gate.search(edit.after):
+            found = (
+                (edit, text, form)
+                for form in forms
+                for text in form.matches(edit.after)
+                if text.casefold() not in change.known
+            )
+            yield from islice(found, 1)
 
 
 def reason(

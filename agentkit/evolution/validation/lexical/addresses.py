@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentkit.evolution.validation.reasons import new_matches, reason
+from agentkit.evolution.validation.reasons import Form, first_found, reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.evolution.validation.texts import mapping
 
@@ -68,7 +68,8 @@ def no_addresses(change: ProposedChange) -> Iterator[FailedCheck]:
     def is_foreign(address: str) -> bool:
         return not _RESERVED.match(address) and address.split(".", 1)[0] not in own
 
-    for edit, address in new_matches(change, _ADDRESS, counts=is_foreign, gate=_GATE):
+    form = Form(pattern=_ADDRESS, counts=is_foreign, gate=_GATE)
+    for edit, address, _ in first_found(change, (form,)):
         yield reason(
             "web_address",
             "lexical",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentkit.evolution.validation.reasons import new_matches, reason
+from agentkit.evolution.validation.reasons import Form, first_found, reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 
-_MARKUP = re.compile(
-    r"""
+_MARKUP = Form(
+    pattern=re.compile(
+        r"""
       <!--|-->|<!\[CDATA\[|<!DOCTYPE|<\?(?:xml|php)
     | </[A-Za-z][\w:-]*\s*/?>                                   # any closing tag
     | <[A-Za-z][\w:-]*\s+[\w:-]+\s*=[^>]*>?                      # any tag with attributes
@@ -27,11 +28,13 @@ _MARKUP = re.compile(
     | \\(?:begin|end|input|include|href|url|text(?:bf|it))\{       # TeX
     | &(?:lt|gt|amp|nbsp|quot|zwj|zwnj|shy);
     """,
-    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+        re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+    )
 )
 
-_CHAT = re.compile(
-    r"""
+_CHAT = Form(
+    pattern=re.compile(
+        r"""
       <\|[^|>\n]{1,40}\|?>? | <\uff5c[^\uff5c>\n]{1,40}\uff5c?>? | \|>\s*(?:system|user|assistant)
     | \[/?(?:INST|SYS|SYSTEM|ASSISTANT|USER|TOOL|TOOL_CALLS|AVAILABLE_TOOLS|OUT|IMG)\] | <</?SYS>>
     | </?(?:s|bos|eos|unk|pad|im_start|im_end|start_of_turn|end_of_turn|system|user|assistant|human
@@ -44,7 +47,8 @@ _CHAT = re.compile(
     | (?:^|\n)\s*(?:human|assistant)\s*:
     | "role"\s*:\s*"|"tool_calls"\s*:|"function_call"\s*:|"arguments"\s*:\s*"?\{
     """,
-    re.VERBOSE | re.IGNORECASE,
+        re.VERBOSE | re.IGNORECASE,
+    )
 )
 
 
@@ -62,7 +66,7 @@ def no_markup(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [(found.code, found.excerpt) for found in no_markup(linked)]
         [('markup', '[the manual](manual.md)')]
     """
-    for edit, found in new_matches(change, _MARKUP):
+    for edit, found, _ in first_found(change, (_MARKUP,)):
         yield reason(
             "markup",
             "lexical",
@@ -84,7 +88,7 @@ def no_chat_markers(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [(found.code, found.excerpt) for found in no_chat_markers(speaking)]
         [('chat_markers', '. System:')]
     """
-    for edit, found in new_matches(change, _CHAT):
+    for edit, found, _ in first_found(change, (_CHAT,)):
         yield reason(
             "chat_markers",
             "lexical",

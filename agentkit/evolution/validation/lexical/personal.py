@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from agentkit.evolution.validation.reasons import new_matches, reason
+from agentkit.evolution.validation.reasons import Form, first_found, reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 
 _PHONE = re.compile(
@@ -28,7 +28,7 @@ _BORN = re.compile(
     r"|(?:先生|女士)(?:的|\uff0c)?(?:电话|手机|住址|身份证)"
 )
 _DIGITS = re.compile(r"\d[\d ()/.-]{4}")
-_CAPITAL = re.compile(r"[A-Z\d]|先生|女士")
+_CAPITAL = re.compile(r"[a-z.] [A-Z]|\d|先生|女士")
 _FICTITIOUS = re.compile(r"(?:\D|^)555\D?01\d\d$|\+?1?\D*555")
 
 
@@ -49,19 +49,15 @@ def no_private_data(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [(found.code, found.excerpt) for found in no_private_data(leaked)]
         [('private_data', '+44 20 7946 0958')]
     """
-    told: set[str] = set()
-    for pattern, what, counts, gate in _KINDS:
-        for edit, found in new_matches(change, pattern, counts=counts, gate=gate):
-            if edit.field not in told:
-                told.add(edit.field)
-                yield reason(
-                    "private_data",
-                    "lexical",
-                    edit,
-                    found,
-                    message=f"it holds {what}",
-                    advice="say what such values look like, without one that belongs to somebody",
-                )
+    for edit, found, form in first_found(change, _FORMS):
+        yield reason(
+            "private_data",
+            "lexical",
+            edit,
+            found,
+            message=f"it holds {form.what}",
+            advice="say what such values look like, without one that belongs to somebody",
+        )
 
 
 def _is_phone(found: str) -> bool:
@@ -83,10 +79,10 @@ def _is_card(found: str) -> bool:
     return (sum(digits[::2]) + sum(doubled)) % 10 == 0
 
 
-_KINDS: tuple[tuple[re.Pattern[str], str, Callable[[str], bool], re.Pattern[str]], ...] = (
-    (_PHONE, "a phone number", _is_phone, _DIGITS),
-    (_NUMBER, "a number that belongs to a person", bool, _DIGITS),
-    (_ACCOUNT, "a bank account", _is_account, _DIGITS),
-    (_CARD, "a payment card", _is_card, _DIGITS),
-    (_BORN, "something about a person", bool, _CAPITAL),
+_FORMS = (
+    Form(what="a phone number", pattern=_PHONE, counts=_is_phone, gate=_DIGITS),
+    Form(what="a number that belongs to a person", pattern=_NUMBER, gate=_DIGITS),
+    Form(what="a bank account", pattern=_ACCOUNT, counts=_is_account, gate=_DIGITS),
+    Form(what="a payment card", pattern=_CARD, counts=_is_card, gate=_DIGITS),
+    Form(what="something about a person", pattern=_BORN, gate=_CAPITAL),
 )

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from agentkit.evolution.learning.private import KEY_FORMATS
-from agentkit.evolution.validation.reasons import new_matches, reason
+from agentkit.evolution.validation.reasons import Form, first_found, reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 
 _NAMED = re.compile(
@@ -24,11 +24,9 @@ _NAMED = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_NAMES = re.compile(
-    r"-----|pass|kennw|secret|key|token|bearer|pin|pwd|contras|密|口令|パス|暗証|://|glpat|npm|pypi|dop_|shpat|sq0|SG|xapp|ya29|A[CSR]|SK",
-    re.IGNORECASE,
+_GATE = re.compile(
+    r"\S{12}|-----|[:=\uff1a@]|\s(?:is|ist|est|es)\s|[\u662f\u4e3a\u306f]|(?i:bearer)"
 )
-_LONG_RUN = re.compile(r"\S{12}")
 _LONG_WORD = re.compile(r"(?<![\w/+=.-])[\w+/=-]{20,}(?![\w/+=-])", re.ASCII)
 _SEPARATOR = re.compile(r"[_/-]")
 _RUN = re.compile(r"[a-z]+|[A-Z]+|\d+")
@@ -51,23 +49,15 @@ def no_secrets(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [(found.code, found.excerpt) for found in no_secrets(leaked)]
         [('secret', 'password: winter2024!')]
     """
-    told: set[str] = set()
-    for pattern, counts, gate in (
-        (KEY_FORMATS, bool, _LONG_RUN),
-        (_NAMED, bool, _NAMES),
-        (_LONG_WORD, is_random_word, _LONG_RUN),
-    ):
-        for edit, found in new_matches(change, pattern, counts=counts, gate=gate):
-            if edit.field not in told:
-                told.add(edit.field)
-                yield reason(
-                    "secret",
-                    "lexical",
-                    edit,
-                    found,
-                    message="it holds what looks like a key, a password or a token",
-                    advice="take it out, and have it replaced where it is valid",
-                )
+    for edit, found, _ in first_found(change, _FORMS, gate=_GATE):
+        yield reason(
+            "secret",
+            "lexical",
+            edit,
+            found,
+            message="it holds what looks like a key, a password or a token",
+            advice="take it out, and have it replaced where it is valid",
+        )
 
 
 def is_random_word(word: str) -> bool:
@@ -84,3 +74,10 @@ def is_random_word(word: str) -> bool:
     bits = -sum(n / len(part) * math.log2(n / len(part)) for n in counts.values())
     is_mixed = len(_RUN.findall(part)) * 4 >= len(part)  # words are long runs of one kind
     return len(part) >= _LEAST_LENGTH and is_mixed and bits >= _LEAST_BITS
+
+
+_FORMS = (
+    Form(pattern=KEY_FORMATS),
+    Form(pattern=_NAMED),
+    Form(pattern=_LONG_WORD, counts=is_random_word),
+)

@@ -26,6 +26,13 @@ _ITEMS = re.compile(
 )
 """Words by which a sentence is about the parts of a value, or about several types."""
 
+_KIND_WORD = re.compile(
+    r"list|array|tableau|obje|dict|map|bool|true|wahr|int|whole|ganz|ent[ie]e?r|number|float|decim"
+    r"|numer|zahl|nombre|string|text|zeichen|chaine|cadena|数组|列表|配列|リスト|布尔|真偽|整数"
+    r"|字符|文字"
+)
+"""Without one of these no claim of a type is made."""
+
 _NUMERIC = frozenset({"number", "whole number"})
 _STRICT = re.compile(
     r"\b(?:integer|int|float|array|boolean|ganzzahl|entier|entero)\b|\u6574\u6570|\u6570\u7ec4"
@@ -51,7 +58,7 @@ def types_agree(change: ProposedChange) -> Iterator[FailedCheck]:
     for edit, sentence, facts in change.statements:
         if facts is None or not facts.types:
             continue
-        if _ITEMS.search(sentence):
+        if not _KIND_WORD.search(sentence) or _ITEMS.search(sentence):
             continue
         claimed = [what for what, phrases in _CLAIMS.items() if phrases.search(sentence)]
         wrong = [what for what in claimed if not facts.types & _TAKEN[what]]
