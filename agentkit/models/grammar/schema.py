@@ -25,7 +25,6 @@ from agentkit.tools.references import resolve_local
 INEXPRESSIBLE = frozenset(
     {
         "contains",
-        "dependentRequired",
         "dependentSchemas",
         "if",
         "maxContains",
@@ -50,7 +49,7 @@ _MAX_ALTERNATIVES = 64
 _MAX_INTEGER = 2**53 - 1
 _COUNTS = frozenset({"minLength", "maxLength", "minItems", "maxItems"})
 _ANYTHING: tuple[Any, ...] = (True, {})
-_COMBINATORS = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+_COMBINATORS = frozenset({"$ref", "allOf", "anyOf", "dependentRequired", "oneOf"})
 _FORMATS = frozenset({"date", "time", "date-time", "uuid"})
 _TYPES = ("string", "integer", "number", "boolean", "null", "array", "object")
 _SCALARS = ("string", "number", "boolean", "null")
@@ -188,6 +187,8 @@ class _Translator:
                     for part in _listed(schema, keyword)
                     for plain in self._alternatives(part, place)
                 ]
+        for alternatives in _dependencies(schema):
+            yield [(plain, place) for plain in alternatives]
 
     def _alternative(self, plain: dict[str, Any], place: _Place) -> JsonObject | None:
         if "enum" in plain or "const" in plain:
@@ -360,6 +361,18 @@ def _count(plain: Mapping[str, Any], keyword: str, default: int) -> int:
 def _listed(schema: Mapping[str, Any], keyword: str) -> Sequence[Any]:
     parts = schema.get(keyword)
     return parts if isinstance(parts, list | tuple) else ()
+
+
+def _dependencies(schema: Mapping[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    """For each name that needs others: a schema with all of them, and one without the name.
+
+    A name that is not declared here is never written, so it needs nothing.
+    """
+    dependent, declared = schema.get("dependentRequired"), schema.get("properties", {})
+    for name, others in dependent.items() if isinstance(dependent, Mapping) else ():
+        if isinstance(others, list) and all(isinstance(other, str) for other in others):
+            together = [{"required": [name, *others]}] if name in declared else []
+            yield [*together, {"properties": {name: False}}]
 
 
 def _is_number(value: Any) -> bool:

@@ -16,7 +16,7 @@ from agentkit.models.prompt_format import render_tools
 from agentkit.models.wire.request import encode_tool
 from agentkit.testing import ScriptedModel
 from agentkit.tools import Effects, Specification, Tool
-from agentkit.tools.rules import Between, CallBefore, Condition, OneOf
+from agentkit.tools.rules import Between, CallBefore, Condition, OneOf, Requires
 
 PERIODS = OneOf(parameter="periods", values=(36, 48, 60))
 
@@ -154,6 +154,16 @@ def test_the_grammar_knows_values_bounds_and_forms(loan_with) -> None:
     arguments = schema["properties"]["calls"]["items"]["properties"]["arguments"]["properties"]
     assert arguments["periods"] == {"enum": [36, 48, 60]}
     assert arguments["amount"] == {"type": "number", "minimum": 500, "maximum": 900}
+
+
+def test_the_grammar_knows_what_goes_together(loan_with) -> None:
+    """A local model writes a parameter with those that it needs, or leaves it out."""
+    schema = call_schema([loan_with(Requires(parameter="start", others=("end",)))])
+    arguments = schema["properties"]["calls"]["items"]["properties"]["arguments"]
+    together, without = arguments["anyOf"]
+    assert {"start", "end"} <= set(together["required"])
+    assert "start" not in without["properties"]
+    assert without["required"] == ["amount"]
 
 
 # --- another call first ---------------------------------------------------------------------------
