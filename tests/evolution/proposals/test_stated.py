@@ -31,6 +31,7 @@ SETS = [
     ("size can only be 'S', 'M' or 'L'", ["S", "M", "L"]),
     ("must be one of 1.5, 2.5. Try again.", ["1.5", "2.5"]),
     ("must be one of: EN, ES, IT", ["EN", "ES", "IT"]),
+    ("must be one of low or mid or high", ["low", "mid", "high"]),
     ("Allowed values: 24 hours, Home Delivery.", ["24 hours", "Home Delivery"]),
 ]
 
@@ -45,6 +46,7 @@ NO_SETS = [
     "must be 1 or 2 characters long",
     "must be one of 36, 48, 60 months",
     "allowed values are between 1 and 30",
+    "Allowed values: Parking, Food and Beverages, VIP Seating.",
     "Allowed values: positive integers.",
     "one of the arguments is wrong",
     "such as 'PNG' or 'JPEG'",

@@ -140,6 +140,7 @@ def _listed(text: str, cue: re.Match[str]) -> tuple[StatedSet | None, int]:
     position = cue.end() if lead is None else lead.end()
     closer = _CLOSERS.get((lead["bracket"] or "") if lead else "", "")
     values: list[tuple[str, bool]] = []
+    joined_by: list[str] = []
     while len(values) < _MOST_VALUES:
         item, after = _item(text, position)
         if item is None:
@@ -151,7 +152,11 @@ def _listed(text: str, cue: re.Match[str]) -> tuple[StatedSet | None, int]:
             break
         if _ends_here(text, position, closer) and not _QUOTED.match(text, joined.end()):
             break
+        joined_by.append(joined[0].strip())
         position = joined.end()
+    is_quoted = all(quoted for _, quoted in values)
+    if not is_quoted and set(joined_by) != {"or"} and any(map(str.isalpha, joined_by[:-1])):
+        return None, position  # "Food and Beverages, VIP Seating": the word is part of a value
     return _judged(text, cue, values, position, closer), position
 
 
