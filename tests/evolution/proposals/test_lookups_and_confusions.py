@@ -10,7 +10,7 @@ from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.proposer import Observations
 from agentkit.tools.rules import CallBefore
 
-PREFER = "Prefer it to a tool that does this, when both seem to fit:"
+MISTAKEN = "Requests for it are easily taken for this, which it does not do:"
 
 
 def text_tool(name, summary, *parameters):
@@ -117,7 +117,7 @@ async def test_confused_tools_are_told_apart_by_purpose(tools, make_episode):
         (
             "read_forecast",
             (),
-            (f"{PREFER} read past weather of a station.",),
+            (f"{MISTAKEN} read past weather of a station.",),
         ),
     ]
 

@@ -78,7 +78,7 @@ def confusion_lessons(
         text = f"Do not use it for this, which another tool does: {of_due}"
         yield called, _lesson(text, episodes, basis)
         basis = "due where another tool was called"
-        text = f"Prefer it to a tool that does this, when both seem to fit: {of_called}"
+        text = f"Requests for it are easily taken for this, which it does not do: {of_called}"
         yield due, _lesson(text, episodes, basis)
 
 
