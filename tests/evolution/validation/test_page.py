@@ -1,0 +1,60 @@
+"""The tables of ``docs/validation.md``: each example does what its row says."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from agentkit.evolution.validation.validate import validate
+from agentkit.testing.rewrites import rewrite
+
+ROW = re.compile(
+    r"^\| `(?P<code>[a-z_]+)` \| [^|]+ \| `(?P<tool>\w+)` \| (?P<ok>.+) \| (?P<bad>.+) \|$"
+)
+CELL = re.compile(r"`(?P<place>[^`]+)`: `(?P<text>[^`]*)`")
+IN_WORDS = {"too_long", "grew_too_much", "copied_text"}
+"""Rows whose examples would be too long for a cell; tests of their own hold them."""
+
+
+@pytest.fixture(scope="module")
+def rows(project_root):
+    """The rows by code."""
+    lines = (project_root / "docs" / "validation.md").read_text(encoding="utf-8").splitlines()
+    return {match["code"]: match for line in lines if (match := ROW.match(line))}
+
+
+def codes(tool, cell):
+    """The codes that the example of a cell draws."""
+    place, text = CELL.fullmatch(cell).group("place", "text")
+    is_json = text.startswith('"') or place.startswith("/")
+    change = rewrite(tool, {place: json.loads(text) if is_json else text})
+    return {failed.code for failed in validate(change).failed}
+
+
+def test_the_examples_of_the_page_hold(rows):
+    """What is called accepted is accepted without its code, what is called rejected draws it."""
+    tried = {code: row for code, row in rows.items() if code not in IN_WORDS}
+    for code, row in tried.items():
+        assert codes(row["tool"], row["ok"]) <= {"no_change"} - {code}, code
+        assert code in codes(row["tool"], row["bad"]), code
+    assert len(tried) > 40
+
+
+def test_every_code_is_told(rows, attacks, library):
+    """Each code that any attack of the corpora draws has its row, and so have the three others."""
+    drawn = {
+        failed.code
+        for half in attacks.values()
+        for case in half
+        for failed in validate(case.change(library)).failed
+    }
+    assert drawn | IN_WORDS <= set(rows)
+
+
+@pytest.mark.parametrize(("count", "found"), [(12, set()), (13, {"too_long"})])
+def test_twelve_usage_rules_are_allowed(count, found):
+    """The thirteenth is one too many."""
+    change = rewrite("cars_search", {"/description/usage_rules": ["Give the maker."] * count})
+    assert {failed.code for failed in validate(change).failed} == found
