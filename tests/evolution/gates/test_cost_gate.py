@@ -36,6 +36,8 @@ def test_seconds_have_a_tolerance_of_their_own():
     """What is too many tokens is not too many seconds."""
     assert cost_gate(costs(1.15), measure="tokens").decision == "fail"
     assert cost_gate(costs(1.15), measure="seconds").decision == "pass"
+    names = [cost_gate([], measure=measure).gate for measure in ("tokens", "seconds")]
+    assert names == ["cost in tokens", "cost in seconds"]  # reports of both are told apart
     strict = GateRules(latency_growth=0.05)
     assert cost_gate(costs(1.15), measure="seconds", rules=strict).decision == "fail"
 
