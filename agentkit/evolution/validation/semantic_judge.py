@@ -125,7 +125,7 @@ class ModelSemanticJudge:
 
 def shipped_prompt() -> str:
     """The judge's instructions, as they come with the package."""
-    file = files("agentkit.evolution.validation").joinpath("prompts", f"{PROMPT}.txt")
+    file = files(__package__ or "").joinpath("prompts", f"{PROMPT}.txt")
     return file.read_text(encoding="utf-8")
 
 

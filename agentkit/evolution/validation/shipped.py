@@ -8,7 +8,7 @@ from importlib.resources import files
 
 def shipped_lines(name: str) -> list[str]:
     """The lines of ``phrases/<name>.txt`` that are neither empty nor comments (``# ...``)."""
-    file = files("agentkit.evolution.validation").joinpath("phrases", f"{name}.txt")
+    file = files(__package__ or "").joinpath("phrases", f"{name}.txt")
     lines = file.read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
