@@ -18,6 +18,7 @@ EXTRAS = {
     "dev",
     "docs",
     "fast",
+    "gepa",
     "graph",
     "litellm",
     "mcp",

@@ -32,27 +32,35 @@ if TYPE_CHECKING:
         Witness,
     )
     from agentkit.evolution.policy import InsertPolicy
+    from agentkit.evolution.proposals.composite_stream import CompositeStream
+    from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
     from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
     from agentkit.evolution.proposals.evolution_stream import EvolutionStream
     from agentkit.evolution.proposals.feedback_stream import FeedbackStream
+    from agentkit.evolution.proposals.optimizer import GepaOptimizer
     from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
     from agentkit.evolution.proposals.proposer import Observations, Proposer
     from agentkit.evolution.round import Round, evolve
     from agentkit.evolution.serving.canary import CanaryRouter
     from agentkit.evolution.serving.shadow import ShadowLimits, ShadowRunner
+    from agentkit.evolution.validation.policy import ValidationPolicy
     from agentkit.evolution.validation.report import ProposedChange, ValidationReport
+    from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
     from agentkit.evolution.validation.validate import validate
 
 __all__ = [
     "Added",
     "CanaryRouter",
     "CompositeCandidate",
+    "CompositeStream",
     "EpisodeGates",
     "EvidenceProposer",
+    "EvidenceRules",
     "EvolutionStream",
     "FeedbackStream",
     "GateReport",
     "GateRules",
+    "GepaOptimizer",
     "InsertOutcome",
     "InsertPolicy",
     "LearnReport",
@@ -64,6 +72,7 @@ __all__ = [
     "MiningResult",
     "MiningRules",
     "ModelJudge",
+    "ModelSemanticJudge",
     "Observations",
     "Proposal",
     "ProposalRecord",
@@ -77,6 +86,7 @@ __all__ = [
     "ToolManager",
     "UnmatchedWord",
     "UnreadableProposal",
+    "ValidationPolicy",
     "ValidationReport",
     "Witness",
     "evolve",
@@ -93,12 +103,15 @@ _MODULES = {
     "Added": "agentkit.evolution.outcome",
     "CanaryRouter": "agentkit.evolution.serving.canary",
     "CompositeCandidate": "agentkit.evolution.composite_proposer",
+    "CompositeStream": "agentkit.evolution.proposals.composite_stream",
     "EpisodeGates": "agentkit.evolution.lifecycle.assessing",
     "EvidenceProposer": "agentkit.evolution.proposals.evidence_proposer",
+    "EvidenceRules": "agentkit.evolution.proposals.evidence.knobs",
     "EvolutionStream": "agentkit.evolution.proposals.evolution_stream",
     "FeedbackStream": "agentkit.evolution.proposals.feedback_stream",
     "GateReport": "agentkit.evolution.gates.decision",
     "GateRules": "agentkit.evolution.gates.decision",
+    "GepaOptimizer": "agentkit.evolution.proposals.optimizer",
     "InsertOutcome": "agentkit.evolution.outcome",
     "InsertPolicy": "agentkit.evolution.policy",
     "LearnReport": "agentkit.evolution.learning.report",
@@ -110,6 +123,7 @@ _MODULES = {
     "MiningResult": "agentkit.evolution.mining.miner",
     "MiningRules": "agentkit.evolution.mining.miner",
     "ModelJudge": "agentkit.evolution.judge",
+    "ModelSemanticJudge": "agentkit.evolution.validation.semantic_judge",
     "Observations": "agentkit.evolution.proposals.proposer",
     "Proposal": "agentkit.evolution.proposals.proposal",
     "ProposalRecord": "agentkit.evolution.lifecycle.record",
@@ -123,6 +137,7 @@ _MODULES = {
     "ToolManager": "agentkit.evolution.manager",
     "UnmatchedWord": "agentkit.evolution.learning.unmatched",
     "UnreadableProposal": "agentkit.evolution.proposals.proposal",
+    "ValidationPolicy": "agentkit.evolution.validation.policy",
     "ValidationReport": "agentkit.evolution.validation.report",
     "Witness": "agentkit.evolution.outcome",
     "evolve": "agentkit.evolution.round",
