@@ -143,3 +143,15 @@ def test_few_sessions_of_an_arm_never_pass(sessions_of):
     good = sessions_of(120, control=0.1, candidate=0.99, seed=5)
     assert canary_gate(good, rules=GateRules(least_sessions=20)).decision == "pass"
     assert canary_gate(good, rules=GateRules(least_sessions=100)).decision == "wait"
+
+
+def test_evidence_after_the_gate_gave_up_comes_too_late():
+    """Thirty sessions without a decision stay a refusal, whatever the next hundred say."""
+    rules = GateRules(least_sessions=5, most_sessions=30, margin=0.3)
+    undecided = [(arm, score) for score in (0.0, 1.0) for arm in ("control", "candidate")] * 15
+    mixed = [(arm, score if arm == "control" else 1 - score) for arm, score in undecided]
+    better = [("control", 0.0), ("candidate", 1.0)] * 100
+    assert canary_gate(scores(mixed), rules=rules).decision == "fail"
+    report = canary_gate(scores(mixed + better), rules=rules)
+    assert report.decision == "fail"
+    assert report.statistics["candidate_sessions"] == 30

@@ -59,6 +59,13 @@ def test_the_order_of_the_episodes_does_not_matter(shadow):
     assert results == {("e1", "e2")}
 
 
+def test_time_comes_before_the_id(episode):
+    """Ids say when an episode was made, the clock when it began; the clock decides."""
+    late = episode("a", 9, passed=True, experiment="p1", arm="control")
+    early = episode("b", 3, passed=True, experiment="p1", arm="candidate")
+    assert [one.session for one in canary_scores([late, early], "p1").scores] == ["b", "a"]
+
+
 def test_faults_and_missing_verdicts_are_set_aside_and_counted(shadow, episode):
     """None of these says anything about the definitions."""
     episodes = [

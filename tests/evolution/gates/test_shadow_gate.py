@@ -126,3 +126,10 @@ def test_fewer_pairs_than_asked_for_never_pass(pairs_of):
     rules = GateRules(least_pairs=20)
     assert shadow_gate(pairs_of("w" * 19), rules=rules).decision == "wait"
     assert shadow_gate(pairs_of("w" * 20), rules=rules).decision == "pass"
+
+
+def test_evidence_after_the_gate_gave_up_comes_too_late(pairs_of):
+    """Fifty pairs without a decision stay a refusal, whatever the next fifty say."""
+    rules = GateRules(most_pairs=50)
+    report = shadow_gate(pairs_of("=" * 50 + "w" * 50), rules=rules)
+    assert (report.decision, report.statistics["wins"]) == ("fail", 0)
