@@ -163,7 +163,9 @@ def test_each_migration_runs_once(make_file):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("failing", ["CREATE TABLE library_events", "library_events_delete", "COMMIT"])
+@pytest.mark.parametrize(
+    "failing", ["CREATE TABLE library_events", "library_events_delete", "COMMIT"]
+)
 def test_a_migration_that_fails_leaves_the_file_as_it_was(make_file, shape, failing):
     """When a step fails nothing of any step stays, and the next opening runs them all."""
     path = make_file(SHAPES[shape])

@@ -14,10 +14,10 @@ from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
 from agentkit.evaluation.doctor.usage import usage_of
 from agentkit.evaluation.running import episodes_of_run
 from agentkit.evolution import ToolManager
-from agentkit.evolution.round import evolve
 from agentkit.evolution.learning import uses_of
 from agentkit.evolution.learning.unmatched import unmatched_words
 from agentkit.evolution.mining import trajectories_of
+from agentkit.evolution.round import evolve
 from agentkit.evolution.serving import LedgerWatch, ShadowRunner, judged
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.testing import FunctionModel
