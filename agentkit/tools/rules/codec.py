@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from types import MappingProxyType
@@ -72,14 +73,20 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | None):
+    if isinstance(value, bool) or not isinstance(value, int | float | None) or not _is_json(value):
         raise TypeError(f"a number, got {value!r:.80}")
     return value
 
 
+def _is_json(value: Any) -> bool:
+    """Not so for infinities and what is no number, which Python reads out of JSON text."""
+    return not isinstance(value, float) or math.isfinite(value)
+
+
 def _list_of(what: str, *types: type) -> _Read:
     def read(value: Any) -> tuple[Any, ...]:
-        if not isinstance(value, list | tuple) or not all(isinstance(v, types) for v in value):
+        fits = isinstance(value, list | tuple) and all(isinstance(v, types) for v in value)
+        if not fits or not all(map(_is_json, value)):
             raise TypeError(f"a list of {what}, got {value!r:.80}")
         return tuple(value)
 

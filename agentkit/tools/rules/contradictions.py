@@ -19,28 +19,41 @@ from agentkit.tools.rules.records import Between, Form, OneOf
 JSON_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 
 _MAX_DEPTH = 12
+_MAX_PARTS = 2_000
 
 
-def possible_types(part: Any, root: JsonObject, depth: int = 0) -> frozenset[str]:
+def possible_types(part: Any, root: JsonObject) -> frozenset[str]:
     """The JSON types that a value under a schema may have; ``number`` includes ``integer``.
 
     Example:
         >>> sorted(possible_types({"anyOf": [{"type": "number"}, {"enum": ["auto"]}]}, {}))
         ['integer', 'number', 'string']
     """
-    if part is False:
-        return frozenset()
-    if not isinstance(part, Mapping) or depth > _MAX_DEPTH:
-        return JSON_TYPES
-    types = _declared(part)
-    for keyword in ("anyOf", "oneOf"):
-        branches = part.get(keyword)
-        if isinstance(branches, list) and branches:
-            found = (possible_types(branch, root, depth + 1) for branch in branches)
-            types &= frozenset().union(*found)
-    for beside in _holding_together(part, root):
-        types &= possible_types(beside, root, depth + 1)
-    return types
+    return _Types(root).of(part, 0)
+
+
+class _Types:
+    """Works out types within one document; a part that is too deep or too wide may be anything."""
+
+    def __init__(self, root: JsonObject) -> None:
+        self._root = root
+        self._left = _MAX_PARTS
+
+    def of(self, part: Any, depth: int) -> frozenset[str]:
+        """The types that a value under ``part`` may have."""
+        self._left -= 1
+        if part is False:
+            return frozenset()
+        if not isinstance(part, Mapping) or depth > _MAX_DEPTH or self._left < 0:
+            return JSON_TYPES
+        types = _declared(part)
+        for keyword in ("anyOf", "oneOf"):
+            branches = part.get(keyword)
+            if isinstance(branches, list) and branches:
+                types &= frozenset().union(*(self.of(branch, depth + 1) for branch in branches))
+        for beside in _holding_together(part, self._root):
+            types &= self.of(beside, depth + 1)
+        return types
 
 
 def _declared(part: JsonObject) -> frozenset[str]:

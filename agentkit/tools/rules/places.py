@@ -20,6 +20,7 @@ Steps: TypeAlias = tuple[Step, ...]
 
 _COMBINATORS = ("allOf", "anyOf", "oneOf")
 _MAX_VIEWS = 200
+_MAX_PARTS = 5_000
 
 
 def places(schema: JsonObject, parameter: str) -> dict[Steps, list[Any]]:
@@ -36,28 +37,41 @@ def places(schema: JsonObject, parameter: str) -> dict[Steps, list[Any]]:
         {('items', None, 'sku'): [{'type': 'string'}]}
     """
     found: dict[Steps, list[Any]] = {}
-    for steps, part in _named(schema, parameter, schema, ()):
+    for steps, part in _Search(schema).named(schema, parameter, ()):
         found.setdefault(steps, []).append(part)
     return found
 
 
-def _named(part: Any, path: str, root: JsonObject, above: Steps) -> Iterator[tuple[Steps, Any]]:
-    for view in views_of(part, root):
-        properties = view.get("properties")
-        for name, below in properties.items() if isinstance(properties, Mapping) else ():
-            if path.startswith(name) and name:
-                yield from _below(below, path[len(name) :], root, (*above, name))
+class _Search:
+    """Follows one path through one schema; alternatives that multiply are followed so far only."""
 
+    def __init__(self, root: JsonObject) -> None:
+        self._root = root
+        self._left = _MAX_PARTS
 
-def _below(part: Any, rest: str, root: JsonObject, steps: Steps) -> Iterator[tuple[Steps, Any]]:
-    if not rest:
-        yield steps, part
-    elif rest.startswith("."):
-        yield from _named(part, rest[1:], root, steps)
-    elif rest.startswith("[]"):
-        for view in views_of(part, root):
-            if "items" in view and "prefixItems" not in view:
-                yield from _below(view["items"], rest[2:], root, (*steps, None))
+    def named(self, part: Any, path: str, above: Steps) -> Iterator[tuple[Steps, Any]]:
+        for view in self._views(part):
+            properties = view.get("properties")
+            for name, below in properties.items() if isinstance(properties, Mapping) else ():
+                if path.startswith(name) and name:
+                    yield from self._below(below, path[len(name) :], (*above, name))
+
+    def _below(self, part: Any, rest: str, steps: Steps) -> Iterator[tuple[Steps, Any]]:
+        if not rest:
+            yield steps, part
+        elif rest.startswith("."):
+            yield from self.named(part, rest[1:], steps)
+        elif rest.startswith("[]"):
+            for view in self._views(part):
+                if "items" in view and "prefixItems" not in view:
+                    yield from self._below(view["items"], rest[2:], (*steps, None))
+
+    def _views(self, part: Any) -> Iterator[JsonObject]:
+        for view in views_of(part, self._root):
+            self._left -= 1
+            if self._left < 0:
+                return
+            yield view
 
 
 def views_of(part: Any, root: JsonObject) -> Iterator[JsonObject]:

@@ -21,7 +21,7 @@ from agentkit.tools.rules import (
     why_unstated,
 )
 
-EXAMPLES = 25
+EXAMPLES = 60
 VALUES = [-1, 0, 1, 2, 3, 6, 7, 2.5, "", "A", "AB", "ab", "ABC", "2024-02-30", None, True, False]
 NUMBERS = st.sampled_from([-1, 0, 1, 2, 3, 6, 7, 2.5])
 SCALARS = st.sampled_from(VALUES)

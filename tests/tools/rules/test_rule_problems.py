@@ -161,6 +161,19 @@ def test_rules_of_one_tool_must_leave_something(other, rule) -> None:
     assert rule_problems(rule, bare) == rule_problems(other, ruled) == ()
 
 
+def test_a_path_that_could_be_followed_for_ever_is_not() -> None:
+    """Alternatives that multiply at each step of a path, or of a type, are followed so far only."""
+    node = {"anyOf": [{"properties": {"a": {"$ref": "#/$defs/Node"}}}] * 8}
+    loop = {"anyOf": [{"$ref": "#/$defs/Loop"}] * 8}
+    parameters = {"properties": {"a": {"$ref": "#/$defs/Node"}, "b": {"$ref": "#/$defs/Loop"}}}
+    definition = ToolDefinition(
+        name="f",
+        signature=Signature(parameters={**parameters, "$defs": {"Node": node, "Loop": loop}}),
+    )
+    rule_problems(OneOf(parameter=".".join("a" * 60), values=(1,)), definition)
+    rule_problems(Between(parameter="b", minimum=1), definition)
+
+
 JUNK = st.none() | st.booleans() | st.integers(-3, 3) | st.floats() | st.text("a.[]$(*", max_size=4)
 SCHEMAS = st.recursive(
     JUNK,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -134,6 +135,8 @@ def test_the_digest_covers_the_rules(loan, loan_with) -> None:
         ([{"kind": "between", "parameter": "x", "minimum": True}], "minimum .* is a number"),
         ([{"kind": "between", "parameter": "x", "minimum": "1"}], "minimum .* is a number"),
         ([{"kind": "requires", "parameter": "x", "others": [None]}], "others .* is a list"),
+        ([{"kind": "between", "parameter": "x", "maximum": math.inf}], "maximum .* is a number"),
+        ([{"kind": "one_of", "parameter": "x", "values": [math.nan]}], "values .* is a list"),
     ],
 )
 def test_what_is_no_rule_is_refused(rules, message) -> None:
