@@ -40,6 +40,11 @@ class ParameterFacts:
     maximum: float | None = None
     required: bool = False
 
+    def takes(self, number: float) -> bool:
+        """Whether a number lies within the bounds."""
+        above = self.minimum is None or number >= self.minimum
+        return above and (self.maximum is None or number <= self.maximum)
+
 
 def facts_of(contract: ToolDefinition, learned: ToolDefinition) -> Mapping[str, ParameterFacts]:
     """The parameters of a tool by dotted path, in declared order.

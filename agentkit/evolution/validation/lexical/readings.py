@@ -17,6 +17,8 @@ _LEET_WORD = re.compile(
     r"[a-z013457@$!|]{3,31}(?![\w@$!|])"
 )
 _SPELLED = re.compile(r"(?<![\w'])(?:[^\W\d_][ .*_·-]{1,2}){4,}[^\W\d_](?![\w'])")
+_STACCATO = re.compile(r"(?:(?<!\w)\w{3,}[.!?/|]+\s{0,2}){2}\w")
+_STOPS = re.compile(r"[.!?/|]+\s{0,2}")
 _GAPS = re.compile(r"[ .*_·-]")
 _TELLING = frozenset(shipped_lines("telling_words"))
 _WORD = re.compile(r"[a-z]{3,}")
@@ -25,9 +27,9 @@ _WORD = re.compile(r"[a-z]{3,}")
 def readings(text: str) -> Iterator[str]:
     """A text folded, and then each other way to read it that makes a difference.
 
-    Letters for digits (``1gn0re``), spelled-out words (``i g n o r e``), look-alikes of other
-    scripts, ROT13 and text written backwards. The last two are given only when they turn out to
-    hold words that hijacking texts use.
+    Letters for digits (``1gn0re``), spelled-out words (``i g n o r e``), a full stop behind each
+    word, look-alikes of other scripts, ROT13 and text written backwards. The last two are given
+    only when they turn out to hold words that hijacking texts use.
 
     Example:
         >>> list(readings("Prix à la pièce"))
@@ -45,6 +47,8 @@ def readings(text: str) -> Iterator[str]:
         yield _LEET_WORD.sub(_unleeted, plain)
     if _SPELLED.search(plain):
         yield _SPELLED.sub(lambda found: _GAPS.sub("", found.group()), plain)
+    if _STACCATO.search(plain):
+        yield _STOPS.sub(" ", plain)
     for turned in (codecs.encode(plain, "rot13"), plain[::-1]):
         if len(_TELLING.intersection(_WORD.findall(turned))) >= 2:
             yield turned

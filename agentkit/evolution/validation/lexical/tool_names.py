@@ -15,6 +15,13 @@ from agentkit.tools.tool import Tool
 
 _TOKEN = re.compile(r"[A-Za-z0-9_]+(?:[.\-/:]+[A-Za-z0-9_]+)*")
 _LOOKS_LIKE_CODE = re.compile(r"[_.\-/:]|[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_IS_CODE = re.compile(r"_|[a-z0-9][A-Z]")
+"""Words with a hyphen are often ordinary ones (*check-in*), so that they must equal a name."""
+
+_BEFORE_NAME = re.compile(
+    r"\b(?:calls?|calling|invokes?|invoking|execute|trigger|tool|function|rufe|appelle[rz]?|llama)\s+$"
+)
+_AFTER_NAME = re.compile(r"\s+(?:tool|function|api|werkzeug|funktion|outil|herramienta)\b")
 _MARKED = re.compile(
     r"`([^`\n]+)`"
     r"|\b(\w{2,})\("
@@ -32,6 +39,7 @@ _CALLED = re.compile(
 """What is said to be called, whether the library has it or not."""
 
 _WINDOW = 4
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,7 +127,8 @@ def _named(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
     """Words of a text that name a tool, with the name; an unknown tool has none."""
     names = tools.spoken
     for word in _TOKEN.findall(text):
-        if _LOOKS_LIKE_CODE.search(word) and (known := names.get(spoken(word))):
+        known = names.get(spoken(word)) if _LOOKS_LIKE_CODE.search(word) else None
+        if known and (_IS_CODE.search(word) or word.casefold() == known.casefold()):
             yield word, known
     for match in _MARKED.finditer(text):
         for word in filter(None, match.groups()):
@@ -132,13 +141,19 @@ def _named(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
 
 
 def _spelled(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
-    """Names of two words and more that stand in the text as words (``calendar find slot``)."""
-    words = re.findall(r"\w+", text.casefold())
-    for start in (at for at, word in enumerate(words) if word in tools.first):
+    """Names of two words and more, told as names: *the find slot tool*, *then call find slot*.
+
+    Such names are often ordinary phrases (*prime factors*), which pass.
+    """
+    words = list(_WORD.finditer(text.casefold()))
+    for start in (at for at, word in enumerate(words) if word.group() in tools.first):
         for end in range(start + 2, min(start + _WINDOW, len(words)) + 1):
-            phrase = " ".join(words[start:end])
+            phrase = " ".join(word.group() for word in words[start:end])
             if known := tools.spoken.get(phrase):
-                yield phrase, known
+                after = _AFTER_NAME.match(text, words[end - 1].end())
+                before = _BEFORE_NAME.search(text[: words[start].start()].casefold())
+                if after or before:
+                    yield phrase, known
 
 
 def _allowed(change: ProposedChange) -> set[str]:

@@ -18,6 +18,8 @@ _QUOTED = re.compile(
 )
 """What a user may say, explained: *"under 15k" is 15000*."""
 
+_LIST = re.compile(r"(?<![\w.-])\d{1,9}(?:\s?(?:[/,]|\bor\b|\band\b)\s?\d{1,9}){2,}(?![\w-])")
+_LISTED = re.compile(r"\d+")
 _EXPLAINS = re.compile(
     r"\b(?:e\.g\.|such as|for example|z\.b\.|par exemple|p\. ?ej\.|por ejemplo|means|like)"
     r"|例如|比如|例:|例えば|たとえば"
@@ -54,6 +56,7 @@ def bounds_agree(change: ProposedChange) -> Iterator[FailedCheck]:
         ]
         known = _known_numbers(change, facts) if told else set()
         wrong = [number for number in told if not readings_of(number) & known]
+        wrong += _beyond(stated, change, facts)
         if wrong:
             bounded = facts and (facts.minimum is not None or facts.maximum is not None)
             path = facts.path if facts and bounded else ""
@@ -66,6 +69,23 @@ def bounds_agree(change: ProposedChange) -> Iterator[FailedCheck]:
                 + (f"the schema has otherwise for {path}" if path else "nothing else states"),
                 advice="propose the limit as a rule with evidence; its sentence is derived from it",
             )
+
+
+def _beyond(sentence: str, change: ProposedChange, facts: ParameterFacts | None) -> list[str]:
+    """Numbers of a list that lie beyond the bounds, or beyond the list that was told before."""
+    if facts is None:
+        return []
+    wrong: list[str] = []
+    for match in _LIST.finditer(sentence):
+        numbers = _LISTED.findall(match.group())
+        known = [number for number in numbers if readings_of(number) & change.known_numbers]
+        goes_on = len(known) > 1 and not facts.values
+        wrong += [
+            number
+            for number in numbers
+            if not facts.takes(float(number)) or (goes_on and number not in known)
+        ]
+    return wrong
 
 
 def _known_numbers(change: ProposedChange, facts: ParameterFacts | None) -> set[float]:
