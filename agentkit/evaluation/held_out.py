@@ -5,25 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from agentkit.evaluation.results.records import EvaluationReport, TaskResult
+from agentkit.evaluation.results.records import TaskResult
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.running import evaluate
 from agentkit.evaluation.running.resuming import episodes_of_run
-from agentkit.evaluation.running.settings import EvaluationSettings
+from agentkit.evaluation.running.settings import EvaluationSettings, settings_text
 from agentkit.evaluation.task import Benchmark, Task
 from agentkit.evolution.gates.decision import PairedScore
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeStore
 from agentkit.models.base import ChatModel
+from agentkit.tools.canonical import digest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeldOut:
     """Asks an agent the tasks that concern a tool, once with each of two libraries.
 
-    Answers are kept as the episodes of two runs that are named after the libraries' content, so a
-    library whose answers are known already is not asked again, and an interrupted comparison goes
-    on where it stopped.
+    Answers are kept as the episodes of two runs, named after the libraries' content and after how
+    it is asked. So a library whose answers are known already is not asked again, and an interrupted
+    comparison goes on where it stopped.
 
     Attributes:
         benchmark: The tasks.
@@ -78,7 +79,7 @@ class HeldOut:
     async def _scores(
         self, tool_name: str, tasks: tuple[Task, ...], library: Library
     ) -> dict[str, TaskResult]:
-        run = f"{self.name}:{tool_name}:{library.digest[:16]}"
+        run = self._run_name(tool_name, library)
         await evaluate(
             replace(self.benchmark, tasks=tasks),
             model=self.model,
@@ -89,5 +90,16 @@ class HeldOut:
             settings=self.settings,
             concurrency=self.concurrency,
         )
-        report: EvaluationReport = summarise(episodes_of_run(self.store, run))
-        return {result.task: result for result in report.results}
+        asked = {task.task_id for task in tasks}  # an earlier round may have held out others
+        report = summarise(episodes_of_run(self.store, run))
+        return {result.task: result for result in report.results if result.task in asked}
+
+    def _run_name(self, tool_name: str, library: Library) -> str:
+        """The same for the same library, asked in the same way."""
+        text = settings_text(
+            self.settings,
+            benchmark=self.benchmark.name,
+            model=self.model.name,
+            library=library.digest,
+        )
+        return f"{self.name}:{tool_name}:{digest(text)[:16]}"
