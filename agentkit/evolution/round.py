@@ -22,9 +22,8 @@ from agentkit.evolution.lifecycle.cycle import Advance
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposals.proposer import Observations, Proposer
+from agentkit.evolution.serving.overlay import overlaid
 from agentkit.library.library import Library
-from agentkit.library.pins import repinned
-from agentkit.tools.definition import ToolDefinition
 
 Compare: TypeAlias = Callable[[str, Library, Library], Awaitable[Sequence[PairedScore]]]
 """Does held-out tasks with two libraries that differ in one tool, whose name comes first.
@@ -204,20 +203,8 @@ async def _compared(
     if candidate is None or record.tool_name not in control:
         reason = f"{record.tool_name!r} is not in the library any more"
         return GateReport(gate="offline", decision="wait", reason=reason)
-    pairs = await compare(record.tool_name, control, with_candidate(control, candidate))
+    changed = overlaid(control, {record.tool_name: candidate})
+    pairs = await compare(record.tool_name, control, changed)
     place = manager.ledger.place_of(record.proposal_id)
     elond = Elond(opened=place.number - 1, promoted=place.discoveries)
     return offline_gate(pairs, rules=replace(rules, alpha=elond.level(rules.alpha)))
-
-
-def with_candidate(library: Library, candidate: ToolDefinition) -> Library:
-    """The library as it would be, composites above the tool pinned to its new revision.
-
-    Raises:
-        LibraryError: Composites above call each other in a circle.
-    """
-    changed = [candidate, *repinned(library, [candidate])]
-    by_name = {definition.name: definition for definition in changed}
-    return library.with_tools(
-        library[name].with_definition(definition) for name, definition in by_name.items()
-    )

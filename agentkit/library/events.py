@@ -62,6 +62,11 @@ class Author:
     name: str
     prompt_hash: str = ""
 
+    def to_json(self) -> dict[str, str]:
+        """The author as a JSON object; no hash where there is none."""
+        record = {"kind": self.kind, "name": self.name}
+        return record | ({"prompt_hash": self.prompt_hash} if self.prompt_hash else {})
+
 
 @dataclass(frozen=True, kw_only=True)
 class LibraryEvent:
@@ -118,9 +123,7 @@ class LibraryEvent:
         }
         record["evidence"] = list(self.evidence)
         record["facts"] = dict(self.facts)
-        record["author"] = {"kind": self.author.kind, "name": self.author.name}
-        if self.author.prompt_hash:
-            record["author"]["prompt_hash"] = self.author.prompt_hash
+        record["author"] = self.author.to_json()
         kept = {name: value for name, value in record.items() if value not in ("", [], {})}
         return {"format": FORMAT_VERSION, **kept}
 

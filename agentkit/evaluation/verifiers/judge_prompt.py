@@ -8,7 +8,6 @@ same prompt. This keeps the quotation closed; it can not keep a judge from belie
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from agentkit.episodes import Episode
 from agentkit.evaluation.verifiers.answers import answer_text
 from agentkit.evaluation.verifiers.verdicts import clipped
 from agentkit.messages import JsonObject
+from agentkit.models.material import mark_for
 
 Judgement: TypeAlias = Literal["met", "not_met", "cannot_tell"]
 
@@ -43,7 +43,6 @@ That could not be read: {problem}. Answer again, with the JSON object alone."""
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)```", re.DOTALL)
 _LONGEST_TEXT = 20_000
 _LONGEST_VALUE = 2_000
-_MARK_DIGITS = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,18 +89,6 @@ def judge_prompt(episode: Episode, criteria: Mapping[str, str]) -> JudgePrompt:
         instructions=INSTRUCTIONS.format(mark=mark),
         question=f"# Material\n\n{quoted}\n\n# Criteria\n\n{listed}",
     )
-
-
-def mark_for(text: str) -> str:
-    """A mark that does not occur in a text, and that its author could not have put there.
-
-    Args:
-        text: The material.
-    """
-    mark = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:_MARK_DIGITS]
-    while mark in text:  # out of reach for an author, and yet it costs nothing to make sure
-        mark = hashlib.sha256(mark.encode()).hexdigest()[:_MARK_DIGITS]
-    return mark
 
 
 def _calls(episode: Episode) -> str:

@@ -102,11 +102,10 @@ class Proposal:
 
     def to_json(self) -> dict[str, Any]:
         """The proposal as a JSON object."""
-        author = {n: getattr(self.author, n) for n in ("kind", "name", "prompt_hash")}
         return {
             "proposal_id": self.proposal_id,
             "stream": self.stream,
-            "author": {name: value for name, value in author.items() if value},
+            "author": self.author.to_json(),
             "base": self.base,
             "candidate": self.candidate.to_json(),
             "reason": self.reason,

@@ -120,21 +120,11 @@ def alternatives(pattern: str) -> list[str]:
         >>> alternatives("a(?:b|c)|d[|]e")
         ['a(?:b|c)', 'd[|]e']
     """
-    parts, depth, start, at = [], 0, 0, 0
-    while at < len(pattern):
-        char = pattern[at]
-        if char == "\\":
-            at += 1
-        elif char == "[":
-            at = _class_end(pattern, at)
-        elif char == "(":
-            depth += 1
-        elif char == ")":
-            depth -= 1
-        elif char == "|" and depth == 0:
+    parts, start = [], 0
+    for at, char, depth in _structure(pattern):
+        if char == "|" and depth == 0:
             parts.append(pattern[start:at])
             start = at + 1
-        at += 1
     return [*parts, pattern[start:]]
 
 
@@ -191,19 +181,26 @@ def _literal(rest: str) -> set[str] | None:
 
 
 def _group_end(pattern: str) -> int:
-    depth, at = 0, 0
-    while True:
+    """Where the group ends that a pattern begins with."""
+    return next(at for at, char, depth in _structure(pattern) if char == ")" and depth == 0)
+
+
+def _structure(pattern: str) -> Iterator[tuple[int, str, int]]:
+    """Place, character and depth of groups, of all that stands outside of classes and escapes.
+
+    A bracket stands at the depth of what is around its group.
+    """
+    at = depth = 0
+    while at < len(pattern):
         char = pattern[at]
         if char == "\\":
             at += 1
         elif char == "[":
             at = _class_end(pattern, at)
-        elif char == "(":
-            depth += 1
-        elif char == ")":
-            depth -= 1
-            if depth == 0:
-                return at
+        else:
+            depth -= char == ")"
+            yield at, char, depth
+            depth += char == "("
         at += 1
 
 

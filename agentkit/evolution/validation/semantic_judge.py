@@ -27,6 +27,7 @@ from agentkit.evolution.validation.texts import rules_of
 from agentkit.library.events import Author
 from agentkit.messages import JsonObject, SystemMessage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
+from agentkit.models.material import mark_for
 from agentkit.tools.rules import rule_sentence
 
 Holds: TypeAlias = Literal["yes", "no", "unsure"]
@@ -45,7 +46,6 @@ PROMPT = "semantic_judge_v1"
 _SETTINGS = ModelSettings(temperature=0.0, max_tokens=1_000)
 _LONGEST = 60_000
 _LONGEST_REASON = 300
-_MARK_DIGITS = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,7 +112,7 @@ class ModelSemanticJudge:
     def request(self, change: ProposedChange) -> ModelRequest:
         """What the model is asked about a change."""
         material = _material(change)
-        mark = _mark_for(material)
+        mark = mark_for(material)
         system = Template(self._prompt).safe_substitute(mark=mark)
         question = f"material {mark}\n{material}\nend {mark}"
         return ModelRequest(
@@ -211,11 +211,3 @@ def _material(change: ProposedChange) -> str:
         f"# {title}\n{json.dumps(part, ensure_ascii=False, default=str)}"
         for title, part in parts.items()
     )
-
-
-def _mark_for(text: str) -> str:
-    """A mark that does not occur in a text, and that its author could not have put there."""
-    mark = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:_MARK_DIGITS]
-    while mark in text:
-        mark = hashlib.sha256(mark.encode()).hexdigest()[:_MARK_DIGITS]
-    return mark
