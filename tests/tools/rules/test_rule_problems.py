@@ -170,8 +170,8 @@ def test_a_path_that_could_be_followed_for_ever_is_not() -> None:
         name="f",
         signature=Signature(parameters={**parameters, "$defs": {"Node": node, "Loop": loop}}),
     )
-    rule_problems(OneOf(parameter=".".join("a" * 60), values=(1,)), definition)
-    rule_problems(Between(parameter="b", minimum=1), definition)
+    assert rule_problems(OneOf(parameter=".".join("a" * 60), values=(1,)), definition) == ()
+    assert rule_problems(Between(parameter="b", minimum=1), definition) == ()
 
 
 JUNK = st.none() | st.booleans() | st.integers(-3, 3) | st.floats() | st.text("a.[]$(*", max_size=4)
