@@ -5,6 +5,10 @@ list. A typed schema refuses that, and a call that its schema refuses is never k
 of a schema that does not take such a text anyway is widened by the one alternative "or a
 reference"; all else stays as strict as it was. What a tool returns is told in a usage rule, since
 a model that sees no results can only refer to fields that it knows of.
+
+A learned rule (``agentkit.tools.rules``) would refuse references as well, since they are not among
+its values. So in a plan its sentence is a usage rule, its narrowed schema holds plain values, and
+the rule itself, which could only refuse, is left out.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from typing import Any
 
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.rules import rule_sentence
 
 REFERENCE: JsonObject = {"type": "string", "pattern": r"^\$var[0-9]+[^$]*\$$"}
 """Schema of a reference to an earlier call's result."""
@@ -62,7 +67,8 @@ def plannable(definition: ToolDefinition, fields: Sequence[str]) -> ToolDefiniti
     made = ToolDefinition.from_schema(
         definition.name, definition.description.summary, {**schema, "properties": properties}
     )
-    rules = definition.description.usage_rules
+    learned = map(rule_sentence, definition.specification.rules)
+    rules = (*definition.description.usage_rules, *learned)
     if not any(rule.startswith(_RETURNS) for rule in rules):
         told = ", ".join(fields[:MOST_FIELDS]) or "a value"
         more = " and more" if len(fields) > MOST_FIELDS else ""
@@ -75,6 +81,7 @@ def plannable(definition: ToolDefinition, fields: Sequence[str]) -> ToolDefiniti
             parameters=made.description.parameters,
             usage_rules=rules,
         ),
+        specification=replace(definition.specification, rules=()),
     )
 
 
@@ -87,6 +94,8 @@ def _widened(schema: Any) -> Any:
         inside["properties"] = {name: _widened(part) for name, part in schema["properties"].items()}
     if isinstance(schema.get("items"), Mapping):
         inside["items"] = _widened(schema["items"])
+    if isinstance(schema.get("allOf"), list):  # where a learned rule may stand
+        inside["allOf"] = [_widened(part) for part in schema["allOf"]]
     outside = {key: schema[key] for key in _OUTSIDE if key in schema}
     return {"anyOf": [inside, REFERENCE], **outside}
 
@@ -99,4 +108,5 @@ def _takes_any_text(schema: JsonObject) -> bool:
 
 def _takes_references(schema: JsonObject) -> bool:
     alternatives = schema.get("anyOf")
-    return isinstance(alternatives, list) and REFERENCE in alternatives
+    is_open = schema.keys() <= {"anyOf", *_OUTSIDE}  # what stands beside holds references as well
+    return is_open and isinstance(alternatives, list) and REFERENCE in alternatives

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agentkit import ToolDefinition
 from agentkit.evaluation.benchmarks.planning import MOST_FIELDS, plannable
 from agentkit.tools.coercion import coerce
+from agentkit.tools.definition import Specification
+from agentkit.tools.rules import Between, CallBefore, Form, OneOf, RuleChecker
 from agentkit.tools.validation import validate_arguments
 
 TRIP = plannable(
@@ -99,3 +103,79 @@ def test_long_results_are_cut():
     text = plannable(bare, [f"f{number}" for number in range(MOST_FIELDS + 1)]).text
     assert text.endswith(f"f{MOST_FIELDS - 1} and more.")
     assert plannable(bare, []).text.endswith("Returns: a value.")
+
+
+RULES = (
+    OneOf(parameter="periods", values=(36, 48)),
+    Form(parameter="start", format="date"),
+    Between(parameter="lines[].count", minimum=1),
+    CallBefore(tool="find_customer", parameter="customer"),
+)
+
+
+@pytest.fixture
+def loan():
+    """A tool with learned rules of several kinds."""
+    line = {"type": "object", "properties": {"count": {"type": "integer"}}}
+    definition = ToolDefinition.from_schema(
+        "loan",
+        "Quote a loan.",
+        {
+            "type": "object",
+            "properties": {
+                "periods": {"type": "integer"},
+                "start": {"type": "string"},
+                "customer": {"type": "string"},
+                "lines": {"type": "array", "items": {"allOf": [line], "unevaluatedItems": True}},
+            },
+        },
+    )
+    return replace(definition, specification=Specification(rules=RULES))
+
+
+def refused(definition, arguments):
+    """Why the schema or a learned rule refuses a call."""
+    problems = validate_arguments(definition, arguments)
+    failure = RuleChecker(definition).refusal(arguments, [])
+    return [*problems, *([failure] if failure else [])]
+
+
+REFERRED = {
+    "periods": "$var1.terms[0]$",
+    "start": "$var1.start$",
+    "customer": "$var2.id$",
+    "lines": [{"count": "$var2.count$"}],
+}
+
+
+def test_learned_rules_take_references_in_a_plan(loan):
+    """A reference stands for a value that a learned rule narrows, whatever the rule is."""
+    assert refused(loan, {"periods": "$var1.terms[0]$"})
+    assert refused(plannable(loan, []), REFERRED) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"periods": 40}, {"start": "soon"}, {"lines": [{"count": 0}]}],
+    ids=str,
+)
+def test_learned_rules_hold_plain_values_in_a_plan(loan, arguments):
+    """A value that is no reference is refused as the rule says."""
+    assert refused(plannable(loan, []), arguments)
+
+
+def test_a_model_still_reads_learned_rules_in_a_plan(loan):
+    """Each sentence of a rule is told once, before what the tool returns."""
+    planned = plannable(loan, ["id"])
+    assert planned.specification.rules == ()
+    assert planned.text.splitlines() == [*loan.text.splitlines(), "Returns: id."]
+    assert plannable(planned, ["id"]) == planned
+
+
+def test_a_planned_tool_that_learned_rules_is_plannable_again(loan):
+    """Rules learned for the planned form, whose parameters take references, leave these open."""
+    planned = plannable(replace(loan, specification=Specification()), ["id"])
+    learned = replace(planned, specification=Specification(rules=RULES))
+    again = plannable(learned, ["id"])
+    assert refused(again, REFERRED) == []
+    assert refused(again, {"periods": 40})
