@@ -46,12 +46,12 @@ Outcome: TypeAlias = Literal["exact", "narrower", "wider", "none"]
 Demand: TypeAlias = OneOf | Between | Form
 Refusal: TypeAlias = Callable[[Demand, Any, str], ToolFailure]
 
-_RANGE = re.compile(
+RANGE = re.compile(
     r"(?:between|from|range[sd]?(?: is| from)?)\s+(-?\d+(?:\.\d+)?)\s*(?:\([^)]*\)\s*)?(?:to|and|-)\s*"
     r"(-?\d+(?:\.\d+)?)(?![\d-])",
     re.IGNORECASE,
 )
-_DAY = re.compile(r"'?(YYYY-MM-DD|MM/DD/YYYY|DD-MM-YYYY|DD/MM/YYYY)'?(?![A-Za-z' T]*HH)")
+DAY = re.compile(r"'?(YYYY-MM-DD|MM/DD/YYYY|DD-MM-YYYY|DD/MM/YYYY)'?(?![A-Za-z' T]*HH)")
 _DAYS: Mapping[str, tuple[str, str]] = {
     "MM/DD/YYYY": (r"^(0[1-9]|1[0-2])/(0[1-9]|[12]\d|3[01])/\d{4}$", "05/31/2026"),
     "DD-MM-YYYY": (r"^(0[1-9]|[12]\d|3[01])-(0[1-9]|1[0-2])-\d{4}$", "31-05-2026"),
@@ -133,7 +133,8 @@ def _form(demand: Form) -> str:
     return "YYYY-MM-DD" if demand.format == "date" else demand.words
 
 
-def _by_hand(demand: Demand, value: Any, name: str) -> str:
+def in_words(demand: Demand, value: Any, name: str) -> str:
+    """How an author of a tool refuses a value by hand."""
     match demand:
         case OneOf():
             return f"{name} must be one of {_members(demand)}, got {value!r}"
@@ -197,7 +198,7 @@ def _opaque(demand: Demand, value: Any, name: str) -> str:
 
 STYLES: Mapping[str, Refusal] = {
     "schema": _ours,
-    "by hand": _said(_by_hand),
+    "by hand": _said(in_words),
     "jsonschema": _said(_jsonschema),
     "pydantic": _said(_pydantic),
     "prose": _said(_prose),
@@ -234,15 +235,16 @@ def hidden_tools(folder: Path) -> Iterator[HiddenTool]:
 def _demands(schema: Mapping[str, Any], path: str, texts: Mapping[str, str]) -> Iterator[Demand]:
     for name, part in schema.get("properties", {}).items():
         below = f"{path}.{name}" if path else name
-        yield from _of_part(part, below, texts.get(below, ""))
+        yield from demands_of_part(part, below, texts.get(below, ""))
         yield from _demands(part, below, texts)
         items = part.get("items")
         if isinstance(items, dict):
-            yield from _of_part(items, f"{below}[]", "")
+            yield from demands_of_part(items, f"{below}[]", "")
             yield from _demands(items, f"{below}[]", texts)
 
 
-def _of_part(part: Mapping[str, Any], path: str, text: str) -> Iterator[Demand]:
+def demands_of_part(part: Mapping[str, Any], path: str, text: str) -> Iterator[Demand]:
+    """What a parameter's schema and text demand of it."""
     kind = part.get("type")
     if isinstance(part.get("enum"), list):
         bare = {keyword: value for keyword, value in part.items() if keyword != "enum"}
@@ -251,13 +253,13 @@ def _of_part(part: Mapping[str, Any], path: str, text: str) -> Iterator[Demand]:
             yield OneOf(parameter=path, values=tuple(part["enum"]))
     elif part.get("format") == "date":
         yield Form(parameter=path, format="date")
-    elif kind in {"integer", "number"} and (found := _RANGE.search(text)):
+    elif kind in {"integer", "number"} and (found := RANGE.search(text)):
         low, high = float(found[1]), float(found[2])
         if low < high:
             whole = kind == "integer"
             bounds = [int(b) if whole or b.is_integer() else b for b in (low, high)]
             yield Between(parameter=path, minimum=bounds[0], maximum=bounds[1])
-    elif kind == "string" and (day := _DAY.search(text)):
+    elif kind == "string" and (day := DAY.search(text)):
         named = day[1] == "YYYY-MM-DD"
         pattern, example = ("", "") if named else _DAYS[day[1]]
         yield Form(

@@ -1,17 +1,21 @@
 """Do definitions that repair themselves win back what a definition does not say?
 
-    python tests/benchmarks/hidden_constraints.py --store sqlite:///hidden.db [--tools 60]
+    python tests/benchmarks/hidden_constraints.py --store sqlite:///hidden.db [--hide forms]
 
-Real tools of BFCL that demand one of a list of texts lose that list: the schema's enum, and every
-sentence that quotes one of the values. The tool goes on demanding it. The model's calls are refused
-with the list; the evidence proposer learns rules from half of the questions of each tool, and the
-other half is asked with five definitions:
+Real tools of BFCL that demand something lose the statement of it (``hidden_cases.py``), and go on
+demanding it. The model's calls are refused with the reason; the evidence proposer learns rules
+from half of the questions of each tool, and the other half is asked with six definitions:
 
 * hidden    what is left, as the proposer found it;
-* words     with the learned rule as a sentence only;
-* rule      with the learned rule as data, so that the schema and with it the grammar hold it;
-* shuffled  with the rule of another tool at the same place: whether any list would do;
+* words     with the learned rules as sentences only;
+* rule      with the learned rules as data, so that the schema and with it the grammar hold them;
+* second    as ``rule``, after a second round: the questions learned from that still went wrong are
+  asked again, twice, at a temperature of 0.7 and with up to three tries each;
+* shuffled  with rules of another tool at the same place: whether any would do;
 * original  as BFCL has it.
+
+With ``--feedback`` the model itself is asked as the feedback model about the half learned from,
+and what it writes, if every check lets it pass, is the seventh.
 
 A call is valid when the tool takes it, and right when BFCL's allowed values say so. The split into
 halves is drawn anew for each seed; at temperature 0 an answer does not depend on it, so each
@@ -23,165 +27,83 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import random
-import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agentkit import Episode, Library, ModelRetry, Tool, ToolDefinition, open_store
-from agentkit.evaluation import AllowedCalls, Benchmark, Task, fetch_bfcl, load_bfcl, with_tools
+from bench_evidence import Demand
+from hidden_cases import Case, cases, refuses_gold, split
+
+from agentkit import Episode, Library, ToolDefinition, open_store
+from agentkit.evaluation import Benchmark, Task, fetch_bfcl, load_bfcl, with_tools
 from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evaluation.running.settings import EvaluationSettings
 from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposals.feedback_stream import FeedbackStream
+from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.proposals.proposer import Observations, Proposer
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.validate import validate
 from agentkit.library.store import Store
 from agentkit.metrics.intervals import Interval, Observation, bootstrap_interval
 from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.models.resolve import resolve_model
-from agentkit.tools.definition import Description, Origin, Specification
-from agentkit.tools.rules import OneOf, rule_sentence
-from agentkit.tools.schema import copied
-from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
+from agentkit.testing import ReplayModel
+from agentkit.tools.definition import Specification
+from agentkit.tools.rules import Between, Form, OneOf, rule_sentence
 
-CONDITIONS = ("hidden", "words", "rule", "shuffled", "original")
+CONDITIONS = ("hidden", "words", "rule", "second", "shuffled", "original")
 KNOBS = EvidenceRules(least_failures=1, least_episodes=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """A tool whose lists are hidden, and the questions that call it."""
-
-    original: ToolDefinition
-    hidden: ToolDefinition
-    tasks: tuple[Task, ...]
-
-    @property
-    def name(self) -> str:
-        """The tool's name."""
-        return self.original.name
-
-    def enforcing(self, shown: ToolDefinition) -> Tool:
-        """The tool under another definition, which still demands what the original does."""
-        validator = ArgumentValidator(self.original)
-
-        def call(**arguments: Any) -> str:
-            problem = validator.runnable(arguments)
-            if isinstance(problem, ArgumentProblem):
-                raise ModelRetry(_refusal(self, problem, arguments))
-            return "done"
-
-        return Tool(definition=shown, function=call)
-
-
-def _refusal(case: Case, problem: ArgumentProblem, arguments: Mapping[str, Any]) -> str:
-    """What the service behind the tool says: as ours, but with the whole list, however long."""
-    values = enums(case.original).get(problem.path_text, ())
-    if problem.keyword != "enum" or not values:
-        return problem.rule
-    told = ", ".join(repr(value) for value in values)
-    return f"`{problem.path_text}` must be one of {told}, got {arguments[problem.path_text]!r}"
-
-
-def enums(definition: ToolDefinition) -> Mapping[str, Sequence[str]]:
-    """The lists that parameters at the top level are taken from."""
-    properties = definition.signature.properties
-    return {
-        name: schema["enum"]
-        for name, schema in properties.items()
-        if schema.get("type") == "string"
-        and all(isinstance(one, str) for one in schema.get("enum", [0]))
-    }
-
-
-def hide(definition: ToolDefinition) -> ToolDefinition:
-    """The definition without its lists, and without sentences that quote a value of one."""
-    lists = enums(definition)
-    parameters = copied(definition.signature.parameters)
-    for name in lists:
-        parameters["properties"][name].pop("enum")
-        parameters["properties"][name].pop("default", None)
-    values = [value for several in lists.values() for value in several if len(value) > 1]
-    quoted = re.compile("|".join(rf"(?<!\w){re.escape(value)}(?!\w)" for value in values) or "(?!)")
-    texts = {
-        name: _without(text, quoted if name in lists else None)
-        for name, text in definition.description.parameters.items()
-    }
-    return replace(
-        definition,
-        signature=replace(definition.signature, parameters=parameters),
-        description=Description(
-            summary=definition.description.summary,
-            tags=definition.description.tags,
-            parameters={name: text for name, text in texts.items() if text},
-        ),
-    )
-
-
-def _without(text: str, quoted: re.Pattern[str] | None) -> str:
-    if quoted is None:
-        return text
-    sentences = re.split(r"(?<=[.;!?])\s+", text)
-    return " ".join(one for one in sentences if not quoted.search(one))
-
-
-def cases(benchmark: Benchmark, *, most_tools: int, per_tool: int, seed: int) -> list[Case]:
-    """Tools with a list that at least two different questions need, drawn at random."""
-    # Namesakes are offered under BFCL's own name, by which a library could not tell them apart.
-    definitions = {
-        definition.name: replace(definition, origin=Origin())
-        for definition in benchmark.definitions
-    }
-    asked: dict[str, dict[str, Task]] = defaultdict(dict)
-    for task in benchmark.tasks:
-        calls = task.gold
-        if len(calls) != 1 or calls[0].name not in definitions:
-            continue
-        name = calls[0].name
-        if any(parameter in calls[0].allowed for parameter in enums(definitions[name])):
-            asked[name].setdefault(task.request, replace(task, offered=(name,)))
-    names = sorted(name for name, tasks in asked.items() if len(tasks) > 1)
-    random.Random(seed).shuffle(names)  # more tools are the same ones and further ones
-    return [
-        Case(
-            original=definitions[name],
-            hidden=hide(definitions[name]),
-            tasks=_drawn(list(asked[name].values()), per_tool, f"{seed}:{name}"),
-        )
-        for name in names[:most_tools]
-    ]
-
-
-def _drawn(tasks: list[Task], most: int, seed: str) -> tuple[Task, ...]:
-    random.Random(seed).shuffle(tasks)
-    return tuple(tasks[:most])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """How one question went with one definition."""
-
-    valid: bool
-    right: bool
 
 
 class Asking:
     """Asks each question once with each definition, and keeps what came of it."""
 
-    def __init__(self, model: ChatModel, store: Store, settings: EvaluationSettings) -> None:
-        self._model, self._store, self._settings = model, store, settings
+    def __init__(self, model: ChatModel, store: Store, max_tokens: int) -> None:
+        self._model, self._store, self._most = model, store, max_tokens
 
     async def episodes(self, case: Case, shown: ToolDefinition) -> dict[str, Episode]:
         """The episode of each question by its id."""
+        settings = EvaluationSettings(
+            tool_choice="required",
+            max_steps=1,
+            settings=ModelSettings(temperature=0.0, max_tokens=self._most),
+        )
         run = f"{case.name}:{shown.digest[:16]}"
+        found = await self._run(case, case.tasks, shown, run, settings)
+        return {one.metadata["task"]: one for one in found}
+
+    async def again(
+        self, case: Case, shown: ToolDefinition, tasks: Sequence[Task]
+    ) -> list[Episode]:
+        """Episodes of some of the questions, asked with variety and with further tries."""
+        if not tasks:
+            return []
+        settings = EvaluationSettings(
+            tool_choice="required",
+            max_steps=3,
+            attempts=2,
+            settings=ModelSettings(temperature=0.7, max_tokens=self._most, seed=0),
+        )
+        run = f"{case.name}:{shown.digest[:16]}:again"
+        wanted = {task.task_id for task in tasks}
+        found = await self._run(case, tasks, shown, run, settings)
+        return [one for one in found if one.metadata["task"] in wanted]
+
+    async def _run(
+        self,
+        case: Case,
+        tasks: Sequence[Task],
+        shown: ToolDefinition,
+        run: str,
+        settings: EvaluationSettings,
+    ) -> list[Episode]:
         benchmark = Benchmark(
             name="hidden constraints",
-            tasks=case.tasks,
+            tasks=tuple(tasks),
             definitions=(shown,),
             environment=with_tools([case.enforcing(shown)]),
         )
@@ -190,126 +112,146 @@ class Asking:
             model=self._model,
             store=self._store,
             run=run,
-            settings=self._settings,
+            settings=settings,
             concurrency=1,
         )
-        return {one.metadata["task"]: one for one in episodes_of_run(self._store, run)}
+        return list(episodes_of_run(self._store, run))
 
 
-def answer(case: Case, episode: Episode) -> Answer:
-    """What an episode's first call comes to."""
-    validator = ArgumentValidator(case.original)
-    valid = bool(episode.calls) and all(
-        call.malformed is None
-        and call.name == case.name
-        and not isinstance(validator.runnable(call.arguments), ArgumentProblem)
-        for call in episode.calls
-    )
-    return Answer(valid=valid, right=bool(episode.verdict and episode.verdict.passed))
+@dataclass(kw_only=True)
+class Learning:
+    """Learns from episodes, and counts what came of it."""
+
+    feedback: ChatModel | None = None
+    answers: Counter[str] = field(default_factory=Counter)
+
+    async def rules(self, base: ToolDefinition, episodes: Sequence[Episode]) -> tuple[Demand, ...]:
+        """The rules that the evidence proposer learns and that every check lets pass."""
+        for one in await self._passing(EvidenceProposer(KNOBS), base, episodes):
+            if one.specification.rules:
+                every = one.specification.rules
+                return tuple(rule for rule in every if isinstance(rule, OneOf | Between | Form))
+        return tuple(r for r in base.specification.rules if isinstance(r, OneOf | Between | Form))
+
+    async def words(self, base: ToolDefinition, episodes: Sequence[Episode]) -> ToolDefinition:
+        """What the feedback model makes of the definition; as it was where that is nothing."""
+        if self.feedback is None:
+            return base
+        stream = FeedbackStream(
+            self.feedback, settings=ModelSettings(temperature=0.0, max_tokens=300)
+        )
+        passing = await self._passing(stream, base, episodes)
+        return passing[0] if passing else base
+
+    async def _passing(
+        self, proposer: Proposer, base: ToolDefinition, episodes: Sequence[Episode]
+    ) -> list[ToolDefinition]:
+        library = Library([base])
+        seen = Observations(library=library, episodes=tuple(episodes))
+        passing = []
+        for one in await proposer.propose(seen):
+            kind = proposer.name.split(":")[0]
+            if not isinstance(one, Proposal):
+                self.answers.update(f"{kind} unreadable: {check.code}" for check in one.failed[:1])
+                continue
+            change = ProposedChange(base=base, candidate=one.candidate, library=library)
+            report = validate(change)
+            codes = [check.code for check in report.failed]
+            self.answers[f"{kind} {'refused: ' + codes[0] if codes else 'passed'}"] += 1
+            if report.is_valid:
+                passing.append(one.candidate)
+        return passing
 
 
-async def learned(case: Case, episodes: Sequence[Episode]) -> tuple[OneOf, ...]:
-    """The rules that the evidence proposer learns and that every check lets pass."""
-    library = Library([case.hidden])
-    seen = Observations(library=library, episodes=tuple(episodes))
-    for proposal in await EvidenceProposer(KNOBS).propose(seen):
-        change = ProposedChange(base=case.hidden, candidate=proposal.candidate, library=library)
-        rules = proposal.candidate.specification.rules
-        if rules and validate(change).is_valid:
-            return tuple(rule for rule in rules if isinstance(rule, OneOf))
-    return ()
-
-
-def with_rules(definition: ToolDefinition, rules: Sequence[OneOf]) -> ToolDefinition:
+def with_rules(definition: ToolDefinition, rules: Sequence[Demand]) -> ToolDefinition:
     """The definition with rules as data."""
     return replace(definition, specification=Specification(rules=tuple(rules)))
 
 
-def with_words(definition: ToolDefinition, rules: Sequence[OneOf]) -> ToolDefinition:
+def with_words(definition: ToolDefinition, rules: Sequence[Demand]) -> ToolDefinition:
     """The definition with the sentences of rules, and nothing else of them."""
     words = tuple(rule_sentence(rule) for rule in rules)
     return replace(definition, description=replace(definition.description, usage_rules=words))
 
 
-def shuffled(every: Mapping[str, tuple[OneOf, ...]]) -> dict[str, tuple[OneOf, ...]]:
-    """To each tool the values of the next one's rules; the same for every seed."""
-    names = sorted(name for name, rules in every.items() if rules)
-    found = dict(every)
-    for at, name in enumerate(names):
-        other = every[names[(at + 1) % len(names)]]
-        found[name] = tuple(
-            replace(rule, values=other[number % len(other)].values)
-            for number, rule in enumerate(every[name])
-        )
-    return found
+def shuffled(every: Mapping[str, tuple[Demand, ...]]) -> dict[str, tuple[Demand, ...]]:
+    """To each tool what the next one's rules of the same kind say; the same for every seed."""
+    rules = [(name, rule) for name in sorted(every) for rule in every[name]]
+    return {
+        name: tuple(_other(name, rule, rules) for rule in found) for name, found in every.items()
+    }
 
 
-@dataclass(frozen=True, kw_only=True)
+def _other(name: str, rule: Demand, rules: Sequence[tuple[str, Demand]]) -> Demand:
+    later = [one for one in rules if one[0] > name] + [one for one in rules if one[0] < name]
+    moved = (replace(one, parameter=rule.parameter) for _, one in later if one.kind == rule.kind)
+    return next((one for one in moved if one != rule), rule)
+
+
+@dataclass(kw_only=True)
 class Results:
-    """All that was found, by seed, condition and question."""
+    """All that was found: a row for each seed and held-out question."""
 
-    rows: list[dict[str, Any]]
-    wrong_rules: int
-    learned: Mapping[int, int]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    wrong_rules: int = 0
+    learned: Counter[int] = field(default_factory=Counter)
 
 
-async def experiment(chosen: Sequence[Case], asking: Asking, seeds: int) -> Results:
+async def experiment(
+    chosen: Sequence[Case], asking: Asking, learning: Learning, seeds: int
+) -> Results:
     """Ask everything that is needed for every seed."""
-    base = {case.name: await asking.episodes(case, case.hidden) for case in chosen}
-    original = {case.name: await asking.episodes(case, case.original) for case in chosen}
-    rows: list[dict[str, Any]] = []
-    wrong, count = 0, {}
-    mixed = shuffled(
-        {case.name: await learned(case, list(base[case.name].values())) for case in chosen}
-    )
-    for seed in range(seeds):
-        halves = {case.name: split(case, seed) for case in chosen}
-        rules = {
-            case.name: await learned(
-                case, [base[case.name][task.task_id] for task in halves[case.name][0]]
-            )
-            for case in chosen
+    known = {
+        case.name: {
+            "hidden": await asking.episodes(case, case.hidden),
+            "original": await asking.episodes(case, case.original),
         }
-        count[seed] = sum(bool(found) for found in rules.values())
-        wrong += sum(refuses_gold(case, rules[case.name]) for case in chosen)
+        for case in chosen
+    }
+    every = {
+        case.name: await Learning().rules(case.hidden, list(known[case.name]["hidden"].values()))
+        for case in chosen
+    }
+    mixed, results = shuffled(every), Results()
+    for seed in range(seeds):
         for case in chosen:
-            others = mixed[case.name] if rules[case.name] else ()
-            found = {
-                "hidden": base[case.name],
-                "original": original[case.name],
-                "words": await asking.episodes(case, with_words(case.hidden, rules[case.name])),
-                "rule": await asking.episodes(case, with_rules(case.hidden, rules[case.name])),
-                "shuffled": await asking.episodes(case, with_rules(case.hidden, others)),
+            train, held_out = split(case.name, case.tasks, seed)
+            found = known[case.name]
+            seen = [found["hidden"][task.task_id] for task in train]
+            first = await learning.rules(case.hidden, seen)
+            second = await second_round(case, first, seen, asking, learning)
+            shown = {
+                "words": with_words(case.hidden, first),
+                "rule": with_rules(case.hidden, first),
+                "second": with_rules(case.hidden, second),
+                "shuffled": with_rules(case.hidden, mixed[case.name] if first else ()),
+                "feedback": await learning.words(case.hidden, seen),
             }
-            rows.extend(rows_of(case, halves[case.name][1], found, seed))
-    return Results(rows=rows, wrong_rules=wrong, learned=count)
+            asked = {name: await asking.episodes(case, one) for name, one in shown.items()}
+            results.rows.extend(rows_of(case, held_out, {**found, **asked}, seed))
+            results.wrong_rules += refuses_gold(case, second)
+            results.learned[seed] += bool(second)
+    return results
 
 
-def split(case: Case, seed: int) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
-    """Questions to learn from, and others to be asked."""
-    order = random.Random(f"{seed}:{case.name}").sample(case.tasks, len(case.tasks))
-    half = (len(order) + 1) // 2
-    return tuple(order[:half]), tuple(order[half:])
-
-
-def refuses_gold(case: Case, rules: Sequence[OneOf]) -> int:
-    """How many rules refuse a value that a question's gold allows and the tool takes."""
-    allowed = enums(case.original)
-    gold = [
-        c
+async def second_round(
+    case: Case,
+    first: Sequence[Demand],
+    seen: Sequence[Episode],
+    asking: Asking,
+    learning: Learning,
+) -> tuple[Demand, ...]:
+    """The rules after the questions that went wrong with those of the first round came again."""
+    base = with_rules(case.hidden, first)
+    answers = await asking.episodes(case, base)
+    train = {episode.metadata["task"] for episode in seen}
+    wrong = [
+        task
         for task in case.tasks
-        for e in task.expects
-        if isinstance(e, AllowedCalls)
-        for c in e.calls
+        if task.task_id in train and not case.is_valid(answers[task.task_id])
     ]
-    return sum(
-        any(
-            value in allowed.get(rule.parameter, ()) and value not in rule.values
-            for call in gold
-            for value in call.allowed.get(rule.parameter, ())
-        )
-        for rule in rules
-    )
+    again = await asking.again(case, base, wrong)
+    return await learning.rules(base, [*seen, *again])
 
 
 def rows_of(
@@ -317,13 +259,17 @@ def rows_of(
 ) -> Iterator[dict[str, Any]]:
     """One row for each held-out question."""
     for task in tasks:
-        answers = {name: answer(case, found[name][task.task_id]) for name in CONDITIONS}
+        episodes = {name: every[task.task_id] for name, every in found.items()}
+        passed = {
+            name: one.verdict is not None and one.verdict.passed for name, one in episodes.items()
+        }
         yield {
             "seed": seed,
             "tool": case.name,
             "task": task.task_id,
-            **{f"{name}_valid": float(one.valid) for name, one in answers.items()},
-            **{f"{name}_right": float(one.right) for name, one in answers.items()},
+            "kinds": sorted({demand.kind for demand in case.demands}),
+            **{f"{name}_valid": float(case.is_valid(one)) for name, one in episodes.items()},
+            **{f"{name}_right": float(one) for name, one in passed.items()},
         }
 
 
@@ -336,22 +282,21 @@ def mean(rows: Sequence[Mapping[str, Any]], column: str, less: str = "") -> Inte
     return bootstrap_interval(observed, resamples=5_000)
 
 
-def told(results: Results) -> None:
-    """The tables."""
-    rows = results.rows
-    print(f"{'':<10} {'valid':>22} {'right':>22} {'right, less hidden':>24}")
-    for name in CONDITIONS:
-        valid, right = mean(rows, f"{name}_valid"), mean(rows, f"{name}_right")
-        gain = mean(rows, f"{name}_right", "hidden_right")
-        print(f"{name:<10} {_shown(valid):>22} {_shown(right):>22} {_shown(gain):>24}")
-    for what in ("valid", "right"):
-        parts = {name: mean(rows, f"{name}_{what}").value for name in CONDITIONS}
-        gap = parts["original"] - parts["hidden"]
-        for name in ("words", "rule", "shuffled"):
-            closed = (parts[name] - parts["hidden"]) / gap if gap else float("nan")
-            print(f"{name} closes {100 * closed:.0f}% of the gap in {what}")
-    print("tools with a learned rule, by seed:", *results.learned.values())
-    print("rules that refuse a gold value, all seeds:", results.wrong_rules)
+def told(rows: Sequence[Mapping[str, Any]], conditions: Sequence[str]) -> None:
+    """A table."""
+    print(f"{'':<10} {'valid':>22} {'less hidden':>22} {'right':>22} {'less hidden':>22}")
+    for name in conditions:
+        parts = [
+            mean(rows, f"{name}_{what}", less)
+            for what in ("valid", "right")
+            for less in ("", f"hidden_{what}")
+        ]
+        print(f"{name:<10}", *(f"{_shown(one):>22}" for one in parts))
+    valid = {name: mean(rows, f"{name}_valid").value for name in conditions}
+    gap = valid["original"] - valid["hidden"]
+    for name in conditions:
+        if name not in {"hidden", "original"} and gap:
+            print(f"{name} closes {100 * (valid[name] - valid['hidden']) / gap:.0f}% of the gap")
 
 
 def _shown(one: Interval) -> str:
@@ -363,23 +308,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--store", default="memory:", help="keeps the answers")
     parser.add_argument("--model", default="local:smollm2-135m")
+    parser.add_argument("--hide", choices=("lists", "forms"), default="lists")
     parser.add_argument("--tools", type=int, default=60)
     parser.add_argument("--per-tool", type=int, default=4)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--max-tokens", type=int, default=160)
+    parser.add_argument("--feedback", type=Path, metavar="CASSETTE", help="ask the model, and keep")
     parser.add_argument("--json", type=Path, help="write the rows here")
     options = parser.parse_args()
     benchmark = load_bfcl(fetch_bfcl(Path.home() / ".cache" / "agentkit"))
-    chosen = cases(benchmark, most_tools=options.tools, per_tool=options.per_tool, seed=0)
-    print(f"{len(chosen)} tools, {sum(len(case.tasks) for case in chosen)} questions")
-    settings = EvaluationSettings(
-        tool_choice="required",
-        max_steps=1,
-        settings=ModelSettings(temperature=0.0, max_tokens=options.max_tokens),
+    chosen = cases(
+        benchmark, options.hide, most_tools=options.tools, per_tool=options.per_tool, seed=0
     )
-    asking = Asking(resolve_model(options.model), open_store(options.store), settings)
-    results = asyncio.run(experiment(chosen, asking, options.seeds))
-    told(results)
+    kinds = Counter(demand.kind for case in chosen for demand in case.demands)
+    questions = sum(len(case.tasks) for case in chosen)
+    print(f"{len(chosen)} tools, {questions} questions, hidden: {dict(kinds)}", flush=True)
+    model = resolve_model(options.model)
+    asking = Asking(model, open_store(options.store), options.max_tokens)
+    feedback = ReplayModel(options.feedback, model, "auto") if options.feedback else None
+    learning = Learning(feedback=feedback)
+    results = asyncio.run(experiment(chosen, asking, learning, options.seeds))
+    told(results.rows, [*CONDITIONS, *(["feedback"] if feedback else [])])
+    print("tools with a learned rule, by seed:", *results.learned.values())
+    print("rules that refuse a gold value, all seeds:", results.wrong_rules)
+    print("suggestions, all seeds and rounds:", dict(learning.answers.most_common()))
     if options.json:
         options.json.write_text(json.dumps(results.rows, indent=1))
 
