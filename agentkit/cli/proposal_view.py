@@ -12,8 +12,8 @@ from agentkit.cli.output import Column, one_line, plural, print_table, stdout
 from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evaluation.results.wording import label_name
 from agentkit.evolution.lifecycle.differences import Difference, Part
-from agentkit.evolution.lifecycle.moves import standing
 from agentkit.evolution.lifecycle.record import ProposalRecord
+from agentkit.evolution.lifecycle.standing import Standing
 from agentkit.evolution.proposals.proposal import ProposalState
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ _INDENT = "    "
 _LONGEST = 600
 
 
-def print_proposals(records: Sequence[ProposalRecord]) -> None:
-    """A table of proposals."""
+def print_proposals(records: Sequence[tuple[ProposalRecord, Standing]]) -> None:
+    """A table of proposals, with what each waits for or why it ended."""
     columns = [
         Column(title="proposal", fit="fold"),
         Column(title="tool", fit="fold"),
         Column(title="state"),
         Column(title="from"),
-        Column(title="last word", fit="cut"),
+        Column(title="why it is there", fit="cut"),
     ]
     rows = [
         (
@@ -54,17 +54,19 @@ def print_proposals(records: Sequence[ProposalRecord]) -> None:
             shown(record.tool_name),
             label_name(record.state),
             shown(record.stream),
-            one_line(shown(standing(record), _LONGEST)),
+            one_line(shown(stands.why, _LONGEST)),
         )
-        for record in records
+        for record, stands in records
     ]
     print_table(columns, rows)
 
 
-def print_record(record: ProposalRecord, differences: Sequence[Difference]) -> None:
+def print_record(
+    record: ProposalRecord, stands: Standing, differences: Sequence[Difference]
+) -> None:
     """All about one proposal: what it changes, why it was rejected, what happened to it."""
     console = stdout()
-    print_heading(record)
+    print_heading(record, stands)
     if record.unreadable_text:
         console.print("\nwhat was answered", style="bold")
         for line in visible(record.unreadable_text).splitlines():
@@ -88,8 +90,8 @@ def print_record(record: ProposalRecord, differences: Sequence[Difference]) -> N
             _print_wrapped(shown(event.reason, _LONGEST), indent=f"{_INDENT}{_INDENT}", style="dim")
 
 
-def print_heading(record: ProposalRecord) -> None:
-    """Which proposal it is, where it stands, and who suggests it."""
+def print_heading(record: ProposalRecord, stands: Standing) -> None:
+    """Which proposal it is, who suggests it, what it waits for, and which command comes next."""
     from rich.text import Text
 
     console = stdout()
@@ -102,7 +104,10 @@ def print_heading(record: ProposalRecord) -> None:
     why = f": {shown(record.reason, _LONGEST)}" if record.reason else ""
     _print_wrapped(f"{shown(record.stream)} of {who(record.author)}{seen}{why}", indent="")
     if record.is_open:
-        _print_wrapped(standing(record), indent="", style="yellow" if record.awaits else "")
+        _print_wrapped(shown(stands.why, _LONGEST), indent="", style="yellow")
+    for number, command in enumerate(stands.commands):
+        title = "" if number else "next"
+        console.print(f"  {title:<6}{shown(command, _LONGEST)}", style="dim", soft_wrap=True)
 
 
 def print_differences(differences: Sequence[Difference]) -> None:

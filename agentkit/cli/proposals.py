@@ -27,6 +27,7 @@ from agentkit.evolution.lifecycle.differences import Difference, differences
 from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.record import ProposalRecord
+from agentkit.evolution.lifecycle.standing import Standing
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposals.proposal import NEXT
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
@@ -93,10 +94,11 @@ def list_(
         and (record.is_open or not only_open)
         and tool_name in {"", record.tool_name}
     ]
+    told = [(record, manager.standing(record.proposal_id)) for record in found]
     if as_json:
-        print_json([_brief(record) for record in found])
+        print_json([_brief(record, stands) for record, stands in told])
         return
-    print_proposals(found)
+    print_proposals(told)
     print_counts(ledger.counts())
     for proposer in ledger.proposers.values():
         if proposer.is_quarantined:
@@ -107,7 +109,7 @@ def list_(
         say(f"{name} waits for re-validation: {why}")
 
 
-def _brief(record: ProposalRecord) -> dict[str, Any]:
+def _brief(record: ProposalRecord, stands: Standing) -> dict[str, Any]:
     return {
         "proposal_id": record.proposal_id,
         "tool": record.tool_name,
@@ -117,6 +119,8 @@ def _brief(record: ProposalRecord) -> dict[str, Any]:
         "reason": record.reason,
         "last_word": record.last_word,
         "awaits": list(record.awaits),
+        "why": stands.why,
+        "next": list(stands.commands),
         "created_at": record.events[0].at,
     }
 
@@ -133,11 +137,13 @@ def show(proposal_id: str, store_url: str, as_json: bool) -> None:
     """Show all about PROPOSAL: what it changes, what is wrong with it, what happened to it."""
     with _managed(store_url) as manager:
         record = record_of(manager.ledger, proposal_id)
+        stands = manager.standing(record.proposal_id)
         changes = _changes(manager, record)
     if as_json:
-        print_json({**record.to_json(), "changes": [one.to_json() for one in changes]})
+        now = {"why": stands.why, "next": list(stands.commands)}
+        print_json({**record.to_json(), **now, "changes": [one.to_json() for one in changes]})
         return
-    print_record(record, changes)
+    print_record(record, stands, changes)
 
 
 @proposals.command(
@@ -170,7 +176,7 @@ def diff(proposal_id: str, store_url: str, as_json: bool) -> None:
             }
         )
         return
-    print_heading(record)
+    print_heading(record, manager.standing(record.proposal_id))
     click.echo()
     print_differences(changes)
     if record.is_open and newest is not None and newest.definition.digest != record.base:
@@ -199,7 +205,8 @@ def approve(proposal_id: str, reason: str, store_url: str, as_json: bool) -> Non
     """Agree to PROPOSAL, as a person. 'proposals advance' then brings it on."""
     with _managed(store_url) as manager:
         record = manager.approve(proposal_id, person=person(), reason=reason)
-    _tell(record, as_json=as_json)
+        stands = manager.standing(proposal_id)
+    _tell(record, stands, as_json=as_json)
 
 
 @proposals.command(
@@ -215,14 +222,15 @@ def reject(proposal_id: str, reason: str, store_url: str, as_json: bool) -> None
     """Say no to PROPOSAL, as a person. What is active is taken back with 'agentkit rollback'."""
     with _managed(store_url) as manager:
         record = manager.reject(proposal_id, person=person(), reason=reason)
-    _tell(record, as_json=as_json)
+        stands = manager.standing(proposal_id)
+    _tell(record, stands, as_json=as_json)
 
 
-def _tell(record: ProposalRecord, *, as_json: bool) -> None:
+def _tell(record: ProposalRecord, stands: Standing, *, as_json: bool) -> None:
     if as_json:
-        print_json(_brief(record))
+        print_json(_brief(record, stands))
     else:
-        print_heading(record)
+        print_heading(record, stands)
 
 
 @proposals.command(

@@ -26,6 +26,7 @@ from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.record import ProposalRecord, ProposerRecord
 from agentkit.evolution.lifecycle.revalidating import Revalidation
 from agentkit.evolution.lifecycle.screening import Validate
+from agentkit.evolution.lifecycle.standing import Standing
 from agentkit.evolution.lifecycle.step import Position, Step
 from agentkit.evolution.loops import from_sync
 from agentkit.evolution.outcome import InsertOutcome, Rejected
@@ -486,6 +487,16 @@ class ToolManager:
             StoreError: The store failed, or other writers were faster every time.
         """
         return self._lifecycle.record_reports(proposal_id, tuple(reports))
+
+    def standing(self, proposal_id: str) -> Standing:
+        """What a proposal waits for, or why it ended, and which command comes next.
+
+        Numbers of a shadow or canary that goes on are not looked at; ``advance`` tells them.
+
+        Raises:
+            UsageError: There is no such proposal.
+        """
+        return self._lifecycle.standing(proposal_id)
 
     def advance(self, proposal_id: str | None = None) -> tuple[Advance, ...]:
         """Bring one open proposal, or all, on by at most one stage each.

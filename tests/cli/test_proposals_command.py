@@ -144,6 +144,26 @@ def test_an_answer_that_steers_the_terminal(invoke, manager):
     assert "⟨U+001B⟩" in invoke("proposals", "show", record.proposal_id).stdout
 
 
+def test_it_is_told_what_a_proposal_waits_for(as_json, invoke, proposal_id):
+    """List, show and approve say what is awaited and which command comes next, not what passed."""
+    awaited = "waits for a comparison on held-out tasks or a person's approval"
+    (listed,) = as_json("proposals", "list")
+    assert (listed["why"], listed["next"][0]) == (
+        awaited,
+        f"agentkit proposals approve {proposal_id}",
+    )
+    shown = invoke("proposals", "show", proposal_id).stdout.splitlines()
+    assert shown[2:4] == [awaited, f"  next  agentkit proposals approve {proposal_id}"]
+    approved = invoke("proposals", "approve", proposal_id).stdout.splitlines()
+    assert approved[2:] == [
+        "a person approved it; it can go on",
+        f"  next  agentkit proposals advance {proposal_id}",
+    ]
+    as_json("proposals", "advance", "--canary")
+    (listed,) = as_json("proposals", "list")
+    assert listed["why"] == "serves a share of the sessions until its numbers decide"
+
+
 def test_the_list_is_filtered(as_json, invoke, proposal_id, rejected_id):
     """By state, by tool, or only what is open; counts go to stderr."""
     assert [one["proposal_id"] for one in as_json("proposals", "list", "--open")] == [proposal_id]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agentkit.evolution.lifecycle.policy import LifecyclePolicy
     from agentkit.evolution.lifecycle.record import ProposalRecord, ProposerRecord, TestPlace
     from agentkit.evolution.lifecycle.revalidating import Revalidation
+    from agentkit.evolution.lifecycle.standing import Standing
 
 __all__ = [
     "Advance",
@@ -27,6 +28,7 @@ __all__ = [
     "ProposalRecord",
     "ProposerRecord",
     "Revalidation",
+    "Standing",
     "TestPlace",
 ]
 
@@ -41,6 +43,7 @@ _MODULES = {
     "ProposalRecord": "agentkit.evolution.lifecycle.record",
     "ProposerRecord": "agentkit.evolution.lifecycle.record",
     "Revalidation": "agentkit.evolution.lifecycle.revalidating",
+    "Standing": "agentkit.evolution.lifecycle.standing",
     "TestPlace": "agentkit.evolution.lifecycle.record",
 }
 

@@ -14,7 +14,7 @@ from agentkit.evolution.lifecycle.consenting import approval, judgement, record_
 from agentkit.evolution.lifecycle.drafts import Scribe
 from agentkit.evolution.lifecycle.journal import Journal
 from agentkit.evolution.lifecycle.judging import ChangeJudge, Judgement
-from agentkit.evolution.lifecycle.moves import Wait, recorded_reports, standing
+from agentkit.evolution.lifecycle.moves import Wait, consent_awaited, recorded_reports
 from agentkit.evolution.lifecycle.pinning import pin_step, unpin_step
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.promoting import Promotion
@@ -28,6 +28,7 @@ from agentkit.evolution.lifecycle.revalidating import (
 from agentkit.evolution.lifecycle.rolling_back import roll_back_step
 from agentkit.evolution.lifecycle.screening import Screen, Validate
 from agentkit.evolution.lifecycle.sources import source_texts
+from agentkit.evolution.lifecycle.standing import Standing, standing
 from agentkit.evolution.lifecycle.step import Position, Step
 from agentkit.evolution.lifecycle.submitting import identified, readable, taken_in
 from agentkit.evolution.loops import require_loop
@@ -197,7 +198,8 @@ class Lifecycle:
             new = [report for report in reports if report not in recorded_reports(record)]
             if record.state == "proposed":
                 raise UsageError(
-                    f"{record.proposal_id!r} {standing(record)}; compare it once it is validated"
+                    f"{record.proposal_id!r} {consent_awaited(record).why}; compare it once it "
+                    "is validated"
                 )
             if not new or not record.is_open:
                 return None
@@ -205,6 +207,11 @@ class Lifecycle:
             return Step(drafts=tuple(scribe.assessed(record.state, report) for report in new))
 
         return record_of(self._write(decide).ledger, proposal_id)
+
+    def standing(self, proposal_id: str) -> Standing:
+        """What a proposal waits for, and what may be done about it."""
+        ledger = self._journal.position.ledger
+        return standing(record_of(ledger, proposal_id), ledger, self._policy)
 
     async def advance(self, proposal_id: str) -> Advance:
         """Bring an open proposal on by at most one stage."""
@@ -240,7 +247,8 @@ class Lifecycle:
             after = await self.ask_judge(record.proposal_id)
         except ModelError as error:
             return _advance(record, record, f"the judge could not answer: {error}")
-        return _advance(record, after, standing(after))
+        waits = after.state == "proposed"
+        return _advance(record, after, consent_awaited(after).why if waits else after.last_word)
 
     def roll_back(self, which: str, author: Author, reason: str) -> tuple[str, ...]:
         """Take a proposal back, or the last one of a tool; the ids of all that were."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from agentkit.evolution.gates.decision import Decision, GateReport
-from agentkit.evolution.lifecycle.ledger import Ledger
+from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY, Ledger
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.record import ProposalRecord
 
@@ -20,9 +21,11 @@ class Wait:
 
     Attributes:
         why: What it waits for.
+        commands: What whoever is on duty may type to end the waiting; none where time will.
     """
 
     why: str
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +67,7 @@ def next_move(
         reports: What the gates say at the stage where it is.
     """
     if record.state == "proposed":
-        return Wait(why=standing(record))
+        return consent_awaited(record)
     verdict = together(reports)
     if verdict == "fail":
         return Stop(why=_words(reports, "fail"))
@@ -73,18 +76,29 @@ def next_move(
         return allowed
     pinned = ledger.pinned_version(record.tool_name)
     if pinned is not None:
-        return Wait(why=f"{record.tool_name!r} is pinned to library version {pinned}")
+        why = f"{record.tool_name!r} is pinned to library version {pinned}"
+        return Wait(why=why, commands=(_unpin(record, ledger),))
     other = ledger.experiment(record.tool_name)
     if other is not None and other.proposal_id != record.proposal_id:
-        return Wait(why=f"{other.proposal_id!r} is being tried on {record.tool_name!r}")
+        why = f"{other.proposal_id!r} is being tried on {record.tool_name!r}"
+        return Wait(why=why, commands=(command("show", other.proposal_id),))
     return allowed
 
 
-def standing(record: ProposalRecord) -> str:
-    """Why a proposal stands where it stands, in a sentence."""
-    if record.state == "proposed" and record.awaits:
-        return f"waits for a {' and a '.join(record.awaits)} to agree"
-    return record.last_word or record.reason
+def consent_awaited(record: ProposalRecord) -> Wait:
+    """Who has to agree to a proposal before it can be validated."""
+    asked = {
+        "judge": (
+            "a judge of another model",
+            command("advance", record.proposal_id, "--judge", "MODEL"),
+        ),
+        "person": ("a person", command("approve", record.proposal_id)),
+    }
+    who = [asked[one] for one in record.awaits]
+    return Wait(
+        why=f"waits for {' and '.join(name for name, _ in who)} to agree",
+        commands=tuple(command for _, command in who),
+    )
 
 
 def together(reports: Sequence[GateReport]) -> Decision:
@@ -119,15 +133,26 @@ def _allowed(
     if verdict == "pass":
         return Enter(stage=target, why=_words(reports, "pass"))
     if record.state != "validated":
-        return Wait(why=_words(reports, "wait") or f"is in {record.state}, with no numbers yet")
+        why = _words(reports, "wait") or f"is in {record.state}, with no numbers yet"
+        return Wait(why=why, commands=(command("advance", record.proposal_id),))
     if policy.evidence == "none":
         return Enter(stage=target, why="nobody has to be asked")
     if target != "active":
         return Enter(stage=target, why=f"every check passed; {target} will tell")
     if policy.evidence == "gate_or_person" and "person" in record.agreed:
         return Enter(stage=target, why="a person approved it")
-    asked = " or a person's approval" if policy.evidence == "gate_or_person" else ""
-    return Wait(why=_words(reports, "wait") or f"waits for a comparison on held-out tasks{asked}")
+    return _evidence_awaited(record, policy, reports)
+
+
+def _evidence_awaited(
+    record: ProposalRecord, policy: LifecyclePolicy, reports: Sequence[GateReport]
+) -> Wait:
+    commands, asked = ["agentkit evolve --tasks FILE"], ""
+    if policy.evidence == "gate_or_person":
+        commands.insert(0, command("approve", record.proposal_id))
+        asked = " or a person's approval"
+    why = _words(reports, "wait") or f"waits for a comparison on held-out tasks{asked}"
+    return Wait(why=why, commands=tuple(commands))
 
 
 def _following(record: ProposalRecord, policy: LifecyclePolicy) -> Stage:
@@ -136,6 +161,22 @@ def _following(record: ProposalRecord, policy: LifecyclePolicy) -> Stage:
     if record.state != "canary" and policy.canary:
         return "canary"
     return "active"
+
+
+def _unpin(record: ProposalRecord, ledger: Ledger) -> str:
+    if WHOLE_LIBRARY in ledger.pins:
+        return command("unpin")
+    return command("unpin", "--tool", record.tool_name)
+
+
+def command(*words: str) -> str:
+    """A command of ``agentkit proposals`` as a shell takes it.
+
+    Example:
+        >>> command("show", "my idea")
+        "agentkit proposals show 'my idea'"
+    """
+    return " ".join(["agentkit", "proposals", *map(shlex.quote, words)])
 
 
 def _words(reports: Sequence[GateReport], decision: Decision) -> str:

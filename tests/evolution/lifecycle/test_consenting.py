@@ -51,7 +51,7 @@ def test_without_a_judge_it_waits(waiting):
         (advance,) = manager.advance()
         assert (advance.after, advance.why) == (
             "proposed",
-            "waits for a judge and a person to agree",
+            "waits for a judge of another model and a person to agree",
         )
 
 

@@ -1,0 +1,120 @@
+"""What a proposal waits for is told, and with it the command that comes next."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit import ToolDefinition
+from agentkit.errors import UsageError
+from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.lifecycle.judging import Judgement
+from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.library.events import Author
+
+JUDGE = Author(kind="model", name="judge")
+
+
+def told(manager, record):
+    """Why, and the commands without the id."""
+    stands = manager.standing(record.proposal_id)
+    start = "agentkit "
+    assert all(command.startswith(start) for command in stands.commands)
+    return stands.why, [
+        one.removeprefix(start).replace(record.proposal_id, "ID") for one in stands.commands
+    ]
+
+
+@pytest.fixture
+def waiting(make_manager, propose):
+    """A manager whose proposals wait for evidence, and makes one of the tool ``add``."""
+    manager = make_manager(lifecycle=LifecyclePolicy())
+    return manager, manager.submit(propose(manager))
+
+
+def test_who_must_agree_is_named_one_after_the_other(make_manager, propose, ada):
+    """A judge and a person, then who of them is left."""
+    manager = make_manager(lifecycle=LifecyclePolicy())
+    manager.register([ToolDefinition(name="pay")])
+    record = manager.submit(propose(manager, "pay", "Pay."))
+    assert told(manager, record) == (
+        "waits for a judge of another model and a person to agree",
+        ["proposals advance ID --judge MODEL", "proposals approve ID"],
+    )
+    manager.judge(record.proposal_id, Judgement(agrees=True, reason="so", author=JUDGE))
+    assert told(manager, record) == (
+        "waits for a person to agree",
+        ["proposals approve ID"],
+    )
+    manager.approve(record.proposal_id, person=ada)
+    assert told(manager, record)[1] == ["proposals advance ID"]
+
+
+def test_evidence_is_asked_for_as_the_policy_says(waiting, make_manager, store):
+    """By default tasks or a person; where only gates count, tasks alone."""
+    manager, record = waiting
+    assert told(manager, record) == (
+        "waits for a comparison on held-out tasks or a person's approval",
+        ["proposals approve ID", "evolve --tasks FILE"],
+    )
+    strict = make_manager(lifecycle=LifecyclePolicy(evidence="gate"))
+    assert told(strict, record) == (
+        "waits for a comparison on held-out tasks",
+        ["evolve --tasks FILE"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("decision", "why"),
+    [("pass", "31 of 40; it can go on"), ("fail", "31 of 40; it will end"), ("wait", "31 of 40")],
+)
+def test_a_gate_that_spoke_is_quoted(waiting, decision, why):
+    """The words of the gate, and what they lead to."""
+    manager, record = waiting
+    report = GateReport(gate="offline", decision=decision, reason="31 of 40")
+    manager.assess(record.proposal_id, [report])
+    assert told(manager, record)[0] == why
+
+
+def test_what_stands_in_the_way(waiting, make_manager, propose, ada):
+    """A pin, or another proposal that is being tried, is named with the way around it."""
+    manager, record = waiting
+    manager.approve(record.proposal_id, person=ada)
+    manager.pin(1, "add")
+    assert told(manager, record) == (
+        "'add' is pinned to library version 1",
+        ["proposals unpin --tool add"],
+    )
+    manager.pin(1)
+    assert told(manager, record)[1] == ["proposals unpin"]
+    manager.unpin()
+    manager.unpin("add")
+    trying = make_manager(lifecycle=LifecyclePolicy(canary=True))
+    other = trying.submit(propose(trying, summary="Add."))
+    trying.advance(other.proposal_id)
+    assert told(trying, other) == (
+        "serves a share of the sessions until its numbers decide",
+        ["proposals advance ID"],
+    )
+    manager.refresh()
+    assert told(manager, record)[1] == [f"proposals show {other.proposal_id}"]
+
+
+def test_what_ended_says_why(waiting, ada):
+    """A rejection needs no command."""
+    manager, record = waiting
+    manager.reject(record.proposal_id, person=ada, reason="we do not say so")
+    assert told(manager, record) == ("we do not say so", [])
+
+
+def test_quarantine_names_who_to_release(make_manager, propose):
+    """A quarantined proposal waits for its proposer to be released."""
+    manager = make_manager(lifecycle=LifecyclePolicy(quarantine_after=1))
+    manager.submit(propose(manager, summary="bad"))
+    record = manager.submit(propose(manager))
+    assert told(manager, record)[1] == ["proposals release feedback:proposer"]
+
+
+def test_no_such_proposal(manager):
+    """An id that is not there is misuse."""
+    with pytest.raises(UsageError, match="no proposal 'ghost'"):
+        manager.standing("ghost")
