@@ -37,7 +37,14 @@ from bench_evidence import Demand
 from hidden_cases import Case, cases, refuses_gold, split
 
 from agentkit import Episode, Library, ToolDefinition, open_store
-from agentkit.evaluation import Benchmark, Task, fetch_bfcl, load_bfcl, with_tools
+from agentkit.evaluation import (
+    Benchmark,
+    EnvironmentFactory,
+    Task,
+    fetch_bfcl,
+    load_bfcl,
+    with_tools,
+)
 from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evaluation.running.settings import EvaluationSettings
 from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
@@ -57,6 +64,7 @@ from agentkit.tools.rules import Between, Form, OneOf, rule_sentence
 
 CONDITIONS = ("hidden", "words", "rule", "second", "shuffled", "original")
 KNOBS = EvidenceRules(least_failures=1, least_episodes=1)
+SHORT = ModelSettings(temperature=0.0, max_tokens=300)
 
 
 class Asking:
@@ -65,15 +73,18 @@ class Asking:
     def __init__(self, model: ChatModel, store: Store, max_tokens: int) -> None:
         self._model, self._store, self._most = model, store, max_tokens
 
-    async def episodes(self, case: Case, shown: ToolDefinition) -> dict[str, Episode]:
-        """The episode of each question by its id."""
+    async def episodes(
+        self, case: Case, shown: ToolDefinition, *, runs: bool = True
+    ) -> dict[str, Episode]:
+        """The episode of each question by its id; without ``runs`` the calls stay proposals."""
         settings = EvaluationSettings(
             tool_choice="required",
             max_steps=1,
             settings=ModelSettings(temperature=0.0, max_tokens=self._most),
         )
         run = f"{case.name}:{shown.digest[:16]}"
-        found = await self._run(case, case.tasks, shown, run, settings)
+        environment = with_tools([case.enforcing(shown)]) if runs else None
+        found = await self._run(case.tasks, shown, run, settings, environment)
         return {one.metadata["task"]: one for one in found}
 
     async def again(
@@ -90,22 +101,23 @@ class Asking:
         )
         run = f"{case.name}:{shown.digest[:16]}:again"
         wanted = {task.task_id for task in tasks}
-        found = await self._run(case, tasks, shown, run, settings)
+        environment = with_tools([case.enforcing(shown)])
+        found = await self._run(tasks, shown, run, settings, environment)
         return [one for one in found if one.metadata["task"] in wanted]
 
     async def _run(
         self,
-        case: Case,
         tasks: Sequence[Task],
         shown: ToolDefinition,
         run: str,
         settings: EvaluationSettings,
+        environment: EnvironmentFactory | None,
     ) -> list[Episode]:
         benchmark = Benchmark(
             name="hidden constraints",
             tasks=tuple(tasks),
             definitions=(shown,),
-            environment=with_tools([case.enforcing(shown)]),
+            environment=environment,
         )
         await evaluate(
             benchmark,
@@ -137,11 +149,16 @@ class Learning:
         """What the feedback model makes of the definition; as it was where that is nothing."""
         if self.feedback is None:
             return base
-        stream = FeedbackStream(
-            self.feedback, settings=ModelSettings(temperature=0.0, max_tokens=300)
-        )
-        passing = await self._passing(stream, base, episodes)
-        return passing[0] if passing else base
+        return await self.evolved(base, episodes, [FeedbackStream(self.feedback, settings=SHORT)])
+
+    async def evolved(
+        self, base: ToolDefinition, episodes: Sequence[Episode], proposers: Sequence[Proposer]
+    ) -> ToolDefinition:
+        """The definition after the first suggestion of each proposer that every check lets pass."""
+        for proposer in proposers:
+            passing = await self._passing(proposer, base, episodes)
+            base = passing[0] if passing else base
+        return base
 
     async def _passing(
         self, proposer: Proposer, base: ToolDefinition, episodes: Sequence[Episode]
@@ -291,7 +308,7 @@ def told(rows: Sequence[Mapping[str, Any]], conditions: Sequence[str]) -> None:
             for what in ("valid", "right")
             for less in ("", f"hidden_{what}")
         ]
-        print(f"{name:<10}", *(f"{_shown(one):>22}" for one in parts))
+        print(f"{name:<10}", *(f"{shown_interval(one):>22}" for one in parts))
     valid = {name: mean(rows, f"{name}_valid").value for name in conditions}
     gap = valid["original"] - valid["hidden"]
     for name in conditions:
@@ -299,7 +316,8 @@ def told(rows: Sequence[Mapping[str, Any]], conditions: Sequence[str]) -> None:
             print(f"{name} closes {100 * (valid[name] - valid['hidden']) / gap:.0f}% of the gap")
 
 
-def _shown(one: Interval) -> str:
+def shown_interval(one: Interval) -> str:
+    """A share in percent with its interval."""
     return f"{100 * one.value:5.1f} ({100 * one.low:.1f}, {100 * one.high:.1f})"
 
 

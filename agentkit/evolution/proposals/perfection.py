@@ -11,6 +11,7 @@ from __future__ import annotations
 from agentkit.episodes import Episode, Verdict
 from agentkit.metrics.tooldna import ToolDnaMetrics
 
+_DONE = frozenset({"finished", "deferred"})
 _METRICS = tuple(ToolDnaMetrics.__dataclass_fields__)
 
 
@@ -19,15 +20,18 @@ def is_perfect(episode: Episode) -> bool:
 
     Its verdict passed with a score of 1 and no evidence, each of ToolDNA's metrics that the verdict
     holds is 1, and the run finished without a failed call: a call that was refused and mended is an
-    execution defect, which the paper's gate keeps out too. Without a verdict nothing is perfect.
+    execution defect, which the paper's gate keeps out too. Where tools are not run, as in
+    benchmarks of single calls, the run is finished when its calls wait for somebody outside.
+    Without a verdict nothing is perfect.
     """
     verdict = episode.verdict
     if verdict is None or verdict.fault is not None or not verdict.passed:
         return False
-    if verdict.score != 1 or verdict.evidence or episode.stop_reason != "finished":
+    if verdict.score != 1 or verdict.evidence or episode.stop_reason not in _DONE:
         return False
     metrics = [verdict.metrics[name] for name in _METRICS if name in verdict.metrics]
-    return all(value == 1 for value in metrics) and all(r.status == "ok" for r in episode.results)
+    fine = {"ok", "deferred"} if episode.stop_reason == "deferred" else {"ok"}
+    return all(value == 1 for value in metrics) and all(r.status in fine for r in episode.results)
 
 
 def is_imperfect(episode: Episode) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from agentkit import Agent, Library, ToolDefinition
 from agentkit.episodes import Evidence, Verdict
 from agentkit.errors import ModelTimeoutError
 from agentkit.evolution.proposals.evolution_stream import EvolutionStream
@@ -13,6 +15,7 @@ from agentkit.evolution.proposals.perfection import is_imperfect, is_perfect
 from agentkit.evolution.proposals.prompting import Prompt
 from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.proposals.proposer import Observations
+from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
 
 PERFECT = Verdict(passed=True, score=1.0, metrics={"format": 1.0, "perfect_match": 1.0})
@@ -51,6 +54,16 @@ def test_a_mended_call_is_not_perfect(make_episode):
     assert not is_perfect(make_episode("b", failed, CALL, verdict=PERFECT))
     assert is_imperfect(make_episode("b", failed, CALL, verdict=PERFECT))
     assert not is_imperfect(make_episode("c", CALL))
+
+
+async def test_calls_that_nobody_runs_can_be_perfect():
+    """Benchmarks of single calls run no tool: their episodes end with calls that wait."""
+    model = ScriptedModel([[ToolCall(call_id="1", name="look", arguments={})]])
+    result = await Agent(model, library=Library([ToolDefinition(name="look")])).run("Look.")
+    judged = replace(result.episode, verdict=PERFECT)
+    assert judged.stop_reason == "deferred"
+    assert is_perfect(judged)
+    assert not is_perfect(replace(judged, stop_reason="step_limit"))
 
 
 async def test_blocks_of_the_policy_are_taken(library, make_episode):
