@@ -94,8 +94,8 @@ Examples:
 @click.option(
     "--feedback-model",
     metavar="NAME",
-    help="A model that reads what went wrong and suggests changes; without one, only what tools "
-    "and verifiers said themselves is used.",
+    help="A model that reads what went wrong and what went well, and suggests changes; without "
+    "one, only what tools and verifiers said is used, and descriptions in perfect episodes.",
 )
 @click.option(
     "--tool-choice",
@@ -194,7 +194,7 @@ def _round(
 
 def _proposers(feedback_model: str | None) -> list[Proposer]:
     if feedback_model is None:
-        return [EvidenceProposer()]
+        return [EvidenceProposer(), EvolutionStream()]  # reads what models wrote unasked
     model = resolve_model(feedback_model)
     return [EvidenceProposer(), FeedbackStream(model), EvolutionStream(model)]
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import is_extra_record
+from agentkit.episodes.late_verdicts import with_late_verdicts
 from agentkit.errors import ModelError
 from agentkit.evolution.gates.decision import GateReport, GateRules, PairedScore
 from agentkit.evolution.gates.elond import Elond
@@ -125,8 +125,9 @@ async def evolve(
     Args:
         manager: Takes the suggestions in, and writes.
         proposers: Suggest, in this order.
-        episodes: What happened, with verdicts and diagnoses. Records of shadow runs and views,
-            which tell of nothing that a user saw, are left out (``is_extra_record``).
+        episodes: What happened, with verdicts and diagnoses. A verdict that was kept later, beside
+            its episode, takes the place of the episode's own (``with_late_verdicts``). Records of
+            shadow runs and views, which tell of nothing that a user saw, are left out.
         compare: Does held-out tasks with both definitions; without it, proposals that passed every
             check wait for a person, for shadow or for canary, as the manager's policy says.
         rules: The knobs of the comparison.
@@ -143,7 +144,7 @@ async def evolve(
         >>> asyncio.run(evolve(manager, [], episodes=[])).to_json()["proposals"]
         []
     """
-    seen = tuple(one for one in episodes if not is_extra_record(one.metadata))
+    seen = with_late_verdicts(episodes)
     profile = FailureProfile(half_life_days=None)
     profile.observe_all(seen)
     before = manager.refresh()

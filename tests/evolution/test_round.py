@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
 from agentkit.errors import ModelConnectionError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
+from agentkit.evolution.proposals.evolution_stream import EvolutionStream
 from agentkit.evolution.proposals.feedback_stream import FeedbackStream
 from agentkit.evolution.round import evolve
+from agentkit.evolution.serving import judged
 from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult
 from agentkit.testing import FunctionModel
 from agentkit.tools.definition import Effects
@@ -98,3 +103,67 @@ async def test_a_tool_that_is_gone_teaches_nothing():
     manager = ToolManager(open_store("memory:"))
     outcome = await evolve(manager, [EvidenceProposer()], episodes=[refused(1), refused(2)])
     assert outcome.considered == ()
+
+
+def answered(number):
+    """An episode that nobody has judged yet."""
+    call = ToolCall(call_id="1", name="loan", arguments={"periods": 36})
+    result = ToolResult(call_id="1", name="loan", status="ok", value=31)
+    turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
+    last = Turn(message=AssistantMessage(text="31 a month"))
+    return Episode(episode_id=f"a{number}", request="A loan, please.", turns=(turn, last))
+
+
+def block(tool, text):
+    """What a model answers: one description."""
+    return f"<description>{json.dumps({'tool': tool, 'summary': text})}</description>"
+
+
+async def test_a_verdict_that_came_later_teaches_the_next_round():
+    """What users said after the answer decides which stream reads an episode."""
+    manager = ToolManager(open_store("memory:"))
+    manager.register([loan()])
+    model = FunctionModel(lambda _: "no change", name="m")
+    streams = [FeedbackStream(model), EvolutionStream(model)]
+    episodes = [answered(number) for number in range(8)]
+
+    await evolve(manager, streams, episodes=episodes)
+    assert model.requests == []  # nobody knows what was right
+
+    thumbs = [
+        judged(one, Verdict(passed=up, score=float(up), verifier="thumb"))
+        for one, up in zip(episodes, [True] * 4 + [False] * 4, strict=True)
+    ]
+    outcome = await evolve(manager, streams, episodes=[*thumbs, *episodes])
+    assert (len(model.requests), outcome.episodes) == (2, 8)
+    feedback, evolution = (request.messages[-1].text for request in model.requests)
+    assert "What was wrong" in feedback
+    assert "What was wrong" not in evolution
+
+
+async def test_both_streams_suggest_in_one_round():
+    """The feedback stream learns from what failed, the evolution stream from what was perfect."""
+    perfect = [
+        replace(answered(number), verdict=Verdict(passed=True, score=1.0)) for number in range(4)
+    ]
+
+    def answer(request):
+        failed = "What was wrong" in request.messages[-1].text
+        words = "in euros" if failed else "for a number of months"
+        return block("loan", f"What a loan costs a month, {words}.")
+
+    manager = ToolManager(open_store("memory:"))
+    manager.register([loan()])
+    model = FunctionModel(answer, name="m")
+    outcome = await evolve(
+        manager,
+        [FeedbackStream(model), EvolutionStream(model)],
+        episodes=[*perfect, refused(1), refused(2), refused(3)],
+    )
+    found = {
+        one.record.stream: one.record.candidate.description.summary for one in outcome.considered
+    }
+    assert found == {
+        "feedback": "What a loan costs a month, in euros.",
+        "evolution": "What a loan costs a month, for a number of months.",
+    }

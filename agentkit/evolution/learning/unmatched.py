@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import is_extra_record
+from agentkit.episodes.late_verdicts import with_late_verdicts
 from agentkit.evolution.learning.private import private_part
 from agentkit.evolution.learning.variety import words_of
 from agentkit.library.library import Library
@@ -61,7 +61,7 @@ def unmatched_words(
     counts: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     requests: dict[str, list[str]] = {}
-    served = (episode for episode in episodes if not is_extra_record(episode.metadata))
+    served = with_late_verdicts(episodes)
     asked = {episode.request: episode for episode in served if episode.request}
     for request, episode in asked.items():
         words = _asking(episode) - known
