@@ -37,14 +37,8 @@ from bench_evidence import Demand
 from hidden_cases import Case, cases, refuses_gold, split
 
 from agentkit import Episode, Library, ToolDefinition, open_store
-from agentkit.evaluation import (
-    Benchmark,
-    EnvironmentFactory,
-    Task,
-    fetch_bfcl,
-    load_bfcl,
-    with_tools,
-)
+from agentkit.evaluation import Benchmark, Task, fetch_bfcl, load_bfcl, with_tools
+from agentkit.evaluation.benchmarks.environments import EnvironmentFactory
 from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evaluation.running.settings import EvaluationSettings
 from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
