@@ -11,6 +11,7 @@ import click
 from agentkit.cli.output import Column, print_table
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.rules import rule_sentence
 
 
 def signature_line(definition: ToolDefinition) -> str:
@@ -92,6 +93,8 @@ def _facts(definition: ToolDefinition) -> Iterator[tuple[str, str]]:
         yield "before", condition
     for condition in definition.specification.post:
         yield "after", condition
+    for rule in definition.specification.rules:
+        yield "learned", f"{rule_sentence(rule)} ({rule.kind})"
     for example in definition.examples:
         result = _compact(example.result) if example.is_whole else "(not kept)"
         yield "example", f"{_compact(example.arguments)} -> {result}"

@@ -262,9 +262,9 @@ def test_names_are_never_cut(invoke, catalogue, monkeypatch, width):
 
 
 def test_show_tells_all_four_levels(invoke, tmp_path):
-    """Nested parameters, enums, alternatives, conditions, examples, tags and origin are there."""
+    """Nested parameters, enums, alternatives, conditions, learned rules, examples, tags and origin."""
     record = {
-        "format": 1,
+        "format": 2,
         "name": "book",
         "signature": {
             "parameters": {
@@ -287,7 +287,11 @@ def test_show_tells_all_four_levels(invoke, tmp_path):
             "tags": ["food"],
             "parameters": {"table": "Which one.", "table.seats": "How many people."},
         },
-        "specification": {"pre": ["len(notes) < 9"], "post": ["result != ''"]},
+        "specification": {
+            "pre": ["len(notes) < 9"],
+            "post": ["result != ''"],
+            "rules": [{"kind": "one_of", "parameter": "code", "values": ["A1", "B2"]}],
+        },
         "examples": [{"arguments": {"day": "sat"}, "result": "ok"}],
         "origin": {"kind": "json_schema", "original_name": "bookTable", "licence": "MIT"},
     }
@@ -304,6 +308,7 @@ def test_show_tells_all_four_levels(invoke, tmp_path):
         "tags     food",
         "before   len(notes) < 9",
         "after    result != ''",
+        'learned  code must be one of "A1", "B2". (one_of)',
         'example  {"day": "sat"} -> "ok"',
         "named    bookTable at its origin",
         "returns  string",
