@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from agentkit import evolution
-from agentkit.cli.loading import load_tools
+from agentkit.cli.lazy import LazyCommands
+from agentkit.cli.managing import managed, targets_option
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import print_json, say
 from agentkit.cli.proposal_view import (
@@ -19,9 +18,8 @@ from agentkit.cli.proposal_view import (
     print_proposals,
     print_record,
 )
-from agentkit.cli.stores import opened_to_read, person
+from agentkit.cli.stores import person
 from agentkit.errors import UsageError
-from agentkit.evolution.lifecycle.assessing import EpisodeGates
 from agentkit.evolution.lifecycle.consenting import record_of
 from agentkit.evolution.lifecycle.differences import Difference, differences
 from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY
@@ -30,40 +28,23 @@ from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.lifecycle.standing import Standing
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposals.proposal import NEXT
-from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
-from agentkit.library import Author
-from agentkit.models.resolve import resolve_model
 
 reason_option = click.option("--reason", default="", help="Why, for the chain of events.")
 proposal_argument = click.argument("proposal_id", metavar="PROPOSAL")
 
 
-@click.group()
+@click.group(
+    cls=LazyCommands,
+    places={
+        "revalidate": "agentkit.cli.revalidating:revalidate",
+    },
+)
 def proposals() -> None:
     """Look at suggested changes of tools, decide on them, and take them back.
 
     PROPOSAL is an id from 'proposals list', or the beginning of one. Every decision is an event
     with your name; see 'agentkit audit'.
     """
-
-
-@contextmanager
-def _managed(
-    store_url: str,
-    targets: Sequence[str] = (),
-    policy: LifecyclePolicy | None = None,
-    judge: str = "",
-) -> Iterator[ToolManager]:
-    asked = ModelSemanticJudge(resolve_model(judge)) if judge else None
-    with opened_to_read(store_url) as store:
-        yield evolution.ToolManager(
-            store,
-            tools=load_tools(targets),
-            author=Author(kind="program", name="agentkit"),
-            lifecycle=policy or LifecyclePolicy(),
-            change_judge=asked,
-            gates=EpisodeGates(episodes=store),
-        )
 
 
 @proposals.command(
@@ -85,7 +66,7 @@ def list_(
     states: Sequence[str], *, only_open: bool, tool_name: str, store_url: str, as_json: bool
 ) -> None:
     """List proposals, oldest first."""
-    with _managed(store_url) as manager:
+    with managed(store_url) as manager:
         ledger = manager.ledger
     found = [
         record
@@ -106,7 +87,7 @@ def list_(
     for name, version in ledger.pins.items():
         say(f"{name or 'the whole library'} is pinned to version {version}")
     for name, why in ledger.marked.items():
-        say(f"{name} waits for re-validation: {why}")
+        say(f"{name} waits for re-validation ('agentkit proposals revalidate'): {why}")
 
 
 def _brief(record: ProposalRecord, stands: Standing) -> dict[str, Any]:
@@ -135,7 +116,7 @@ Example:
 @json_option
 def show(proposal_id: str, store_url: str, as_json: bool) -> None:
     """Show all about PROPOSAL: what it changes, what is wrong with it, what happened to it."""
-    with _managed(store_url) as manager:
+    with managed(store_url) as manager:
         record = record_of(manager.ledger, proposal_id)
         stands = manager.standing(record.proposal_id)
         changes = _changes(manager, record)
@@ -161,7 +142,7 @@ def diff(proposal_id: str, store_url: str, as_json: bool) -> None:
     On a terminal what goes is red and struck through, and what comes is green; elsewhere they
     stand as [-gone-] and {+new+}. Characters that nobody sees are written out.
     """
-    with _managed(store_url) as manager:
+    with managed(store_url) as manager:
         record = record_of(manager.ledger, proposal_id)
         changes = _changes(manager, record)
         newest = manager.library.get(record.tool_name)
@@ -203,7 +184,7 @@ Example:
 @json_option
 def approve(proposal_id: str, reason: str, store_url: str, as_json: bool) -> None:
     """Agree to PROPOSAL, as a person. 'proposals advance' then brings it on."""
-    with _managed(store_url) as manager:
+    with managed(store_url) as manager:
         record = manager.approve(proposal_id, person=person(), reason=reason)
         stands = manager.standing(proposal_id)
     _tell(record, stands, as_json=as_json)
@@ -220,7 +201,7 @@ Example:
 @json_option
 def reject(proposal_id: str, reason: str, store_url: str, as_json: bool) -> None:
     """Say no to PROPOSAL, as a person. What is active is taken back with 'agentkit rollback'."""
-    with _managed(store_url) as manager:
+    with managed(store_url) as manager:
         record = manager.reject(proposal_id, person=person(), reason=reason)
         stands = manager.standing(proposal_id)
     _tell(record, stands, as_json=as_json)
@@ -249,13 +230,7 @@ Examples:
     metavar="MODEL",
     help="Let this model read the changes that need a judge; without one they wait.",
 )
-@click.option(
-    "--tools",
-    "targets",
-    multiple=True,
-    metavar="MODULE:NAME|FILE.py[:NAME]",
-    help="Python code of pure tools, to try composites that are made of a changed tool.",
-)
+@targets_option
 @store_option
 @json_option
 def advance(
@@ -274,7 +249,7 @@ def advance(
     waits for the numbers of an offline comparison or for 'proposals approve'.
     """
     policy = LifecyclePolicy(shadow=shadow, canary=canary)
-    with _managed(store_url, targets, policy, judge) as manager:
+    with managed(store_url, targets, lifecycle=policy, judge=judge) as manager:
         wanted: Sequence[str | None] = proposal_ids or (None,)
         outcomes = [outcome for one in wanted for outcome in manager.advance(one)]
         version = manager.library.version
@@ -304,7 +279,7 @@ def rollback(which: str, reason: str, store_url: str, as_json: bool) -> None:
     For a TOOL it is its canary, or else the last proposal that became active. For a PROPOSAL, what
     became active on the same tool after it is taken back too. Nothing is deleted.
     """
-    with _managed(store_url) as manager:
+    with managed(store_url) as manager:
         taken = manager.roll_back(which, reason=reason, author=person())
         version = manager.library.version
     if as_json:
@@ -328,7 +303,7 @@ Example:
 @json_option
 def release(proposer: str, reason: str, store_url: str, as_json: bool) -> None:
     """Take from PROPOSER again, which was rejected too often in a row."""
-    with _managed(store_url) as manager:
+    with managed(store_url) as manager:
         record = manager.release(proposer, person=person(), reason=reason)
     if as_json:
         print_json({"proposer": record.name, "is_quarantined": record.is_quarantined})
@@ -357,7 +332,7 @@ def pin(version: int, tool_name: str, reason: str, store_url: str, as_json: bool
 
     The library itself stays as it is, and nothing that is pinned is brought on meanwhile.
     """
-    with _managed(store_url) as manager:
+    with managed(store_url) as manager:
         manager.pin(version, tool_name, reason=reason, author=person())
         pins = dict(manager.ledger.pins)
     _tell_pins(pins, as_json=as_json)
@@ -375,7 +350,7 @@ Examples:
 @json_option
 def unpin(tool_name: str, reason: str, store_url: str, as_json: bool) -> None:
     """Let runs use the newest version again."""
-    with _managed(store_url) as manager:
+    with managed(store_url) as manager:
         if tool_name not in manager.ledger.pins:
             what = repr(tool_name) if tool_name else "the whole library"
             raise UsageError(f"{what} is not pinned")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from agentkit.evolution.lifecycle.ancestors import Tried, try_composite
 from agentkit.evolution.lifecycle.step import Position, Step
@@ -26,6 +27,14 @@ class Revalidation:
     holds: tuple[str, ...] = ()
     broken: Mapping[str, str] = field(default_factory=dict)
     unknown: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """What was found as a JSON object."""
+        return {
+            "holds": list(self.holds),
+            "broken": dict(self.broken),
+            "unknown": dict(self.unknown),
+        }
 
 
 async def look_again(

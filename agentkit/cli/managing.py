@@ -1,0 +1,62 @@
+"""The Tool Manager of the store that a command was given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+
+from agentkit import evolution
+from agentkit.cli.loading import load_tools
+from agentkit.cli.stores import opened_to_read
+from agentkit.evolution.lifecycle.assessing import EpisodeGates
+from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.manager import ToolManager
+from agentkit.evolution.policy import InsertPolicy
+from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
+from agentkit.library import Author
+from agentkit.models.resolve import resolve_model
+
+targets_option = click.option(
+    "--tools",
+    "targets",
+    multiple=True,
+    metavar="MODULE:NAME|FILE.py[:NAME]",
+    help="Python code of pure tools, to try composites that are made of a changed tool.",
+)
+
+
+@contextmanager
+def managed(
+    store_url: str,
+    targets: Sequence[str] = (),
+    *,
+    lifecycle: LifecyclePolicy = LifecyclePolicy(),  # noqa: B008 - frozen
+    trying: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
+    judge: str = "",
+) -> Iterator[ToolManager]:
+    """The manager of a store that exists already; the store is closed afterwards.
+
+    Args:
+        store_url: Where the library is.
+        targets: Python code of tools; see ``load_tools``.
+        lifecycle: What proposals have to go through.
+        trying: Which tools may run when composites are tried.
+        judge: A model that reads changes that need a judge; empty for none.
+
+    Raises:
+        StoreError: There is no store yet.
+        UsageError: A target can not be imported, or there is no such model.
+    """
+    asked = ModelSemanticJudge(resolve_model(judge)) if judge else None
+    with opened_to_read(store_url) as store:
+        yield evolution.ToolManager(
+            store,
+            tools=load_tools(targets),
+            policy=trying,
+            author=Author(kind="program", name="agentkit"),
+            lifecycle=lifecycle,
+            change_judge=asked,
+            gates=EpisodeGates(episodes=store),
+        )

@@ -1,0 +1,88 @@
+"""``agentkit proposals revalidate`` tries the composites that a change of a child marked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentkit import open_store
+from agentkit.evolution import ToolManager
+from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.validation.report import ValidationReport
+from agentkit.library import Author, LibraryChange
+from agentkit.testing import primitive_library
+from agentkit.tools.definition import Specification
+
+TOTAL = '''
+@composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])
+def order_total(price: float, count: int, fee: float) -> float:
+    """What an order costs with its fee."""
+    return add(mul(price, count), fee)
+'''
+
+
+def change(store_url, *pre):
+    """Give ``mul`` preconditions where its code is not at hand, so that nothing can be tried."""
+    store = open_store(store_url)
+    manager = ToolManager(
+        store,
+        lifecycle=LifecyclePolicy(evidence="none"),
+        validate=lambda _change: ValidationReport(),
+    )
+    base = manager.library["mul"].definition
+    candidate = replace(base, specification=Specification(pre=pre))
+    author = Author(kind="program", name="evidence")
+    manager.submit(Proposal.of(base, candidate, stream="evidence", author=author))
+    assert [one.after for one in manager.advance()] == ["active"]
+    store.close()
+
+
+@pytest.fixture
+def library(store_url, tmp_path):
+    """A composite over primitives, and a file that leads to their code."""
+    store = open_store(store_url)
+    manager = ToolManager(store, tools=primitive_library())
+    manager.register(primitive_library())
+    assert manager.insert(TOTAL).to_json()["outcome"] == "added"
+    store.close()
+    code = "from agentkit.testing import primitive_library\ntools = list(primitive_library())\n"
+    (tmp_path / "code.py").write_text(code)
+    return store_url
+
+
+def test_nothing_waits(invoke, library):
+    """Without a mark there is nothing to do."""
+    done = invoke("proposals", "revalidate")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "no composite waits for re-validation" in done.stderr
+
+
+def test_a_composite_that_holds_waits_no_more(invoke, as_json, library):
+    """Without code nobody knows; with it the mark goes, and both are told in the list."""
+    change(library, "a < 100")
+    assert "order_total waits for re-validation" in invoke("proposals", "list").stderr
+    unknown = invoke("proposals", "revalidate")
+    assert unknown.exit_code == 0
+    assert "unknown" in unknown.stdout
+    assert "--tools" in unknown.stderr
+    held = as_json("proposals", "revalidate", "--tools", "code.py:tools")
+    assert held == {"holds": ["order_total"], "broken": {}, "unknown": {}}
+    assert "re-validation" not in invoke("proposals", "list").stderr
+
+
+def test_a_composite_that_breaks_stays_marked(invoke, library):
+    """What breaks is told with how, stays marked, and ends with exit status 1."""
+    change(library, "a < 100")
+    store = open_store(library)
+    total = store.load()["order_total"].definition
+    wrong = replace(total, examples=(replace(total.examples[0], result=99),))
+    wrongly = LibraryChange(proposal_id="wrong", upserts=(wrong,))
+    store.commit(wrongly, expected_version=store.load().version)
+    store.close()
+    done = invoke("proposals", "revalidate", "--tools", "code.py:tools")
+    assert done.exit_code == 1
+    assert "broken" in done.stdout
+    assert "gave 14, not 99" in " ".join(done.stdout.split())
+    assert "order_total waits for re-validation" in invoke("proposals", "list").stderr
