@@ -12,6 +12,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import fsum
 from typing import Any
@@ -21,6 +22,7 @@ from agentkit.diagnosis.rates import FailureRate, PositionLabels
 from agentkit.diagnosis.shard import Cell, CellKey, Shard, newest
 from agentkit.episodes import Attribution, Diagnosis, Episode, FailureLabel, TurnDiagnosis
 from agentkit.episodes.labels import is_extra_record
+from agentkit.episodes.naming import in_library_names
 from agentkit.errors import StoreFormatError, UsageError
 
 FORMAT_VERSION = 1
@@ -114,7 +116,10 @@ class FailureProfile:
             Whether it was counted. One without a diagnosis is not, nor is one whose reference or
             checker is broken, nor one that no user saw (``is_extra_record``).
         """
-        found = episode.diagnosis if diagnosis is None else diagnosis
+        if diagnosis is not None:
+            episode = replace(episode, diagnosis=diagnosis)
+        episode = in_library_names(episode)
+        found = episode.diagnosis
         if found is None or found.is_excluded or is_extra_record(episode.metadata):
             return False
         self._own().observe(

@@ -22,8 +22,9 @@ from agentkit.messages import (
     message_to_json,
 )
 
-FORMAT_VERSION = 1
-"""Version of the JSON form of an episode. Older ones stay readable."""
+FORMAT_VERSION = 2
+"""Newest version of the JSON form of an episode. Older ones stay readable, and each is written in
+the oldest version that holds all of it: 2 has the library's names of tools."""
 
 StopReason = Literal[
     "finished",  # the model answered
@@ -174,6 +175,9 @@ class Episode:
         verdict: Judgement of a verifier, if there is one.
         diagnosis: Why it failed, if that was diagnosed.
         metadata: The caller's own labels.
+        library_names: What the library calls the tools that were offered under another name, by
+            that name. Empty when all were offered as the library calls them; for older episodes,
+            which do not record it, as well. ``agentkit.episodes.naming`` reads it.
         format: Version of this record's form.
     """
 
@@ -195,7 +199,12 @@ class Episode:
     verdict: Verdict | None = None
     diagnosis: Diagnosis | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
-    format: int = FORMAT_VERSION
+    library_names: Mapping[str, str] = field(default_factory=dict)
+    format: int = 1
+
+    def __post_init__(self) -> None:
+        if self.library_names:
+            object.__setattr__(self, "format", max(self.format, 2))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -222,6 +231,7 @@ class Episode:
 
     def to_json(self) -> dict[str, Any]:
         """The episode as one JSON object."""
+        renamed = {"library_names": dict(self.library_names)} if self.library_names else {}
         return {
             "format": self.format,
             "episode_id": self.episode_id,
@@ -241,6 +251,7 @@ class Episode:
             "verdict": None if self.verdict is None else self.verdict.to_json(),
             "diagnosis": None if self.diagnosis is None else self.diagnosis.to_json(),
             "metadata": dict(self.metadata),
+            **renamed,
             "turns": [_turn_to_json(turn) for turn in self.turns],
         }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import is_extra_record
+from agentkit.episodes.naming import in_library_names
 from agentkit.messages import ToolResult
 
 
@@ -42,7 +43,7 @@ def usage_of(episodes: Iterable[Episode]) -> Usage:
     failures: dict[str, Counter[str]] = {}
     requests: dict[str, set[str]] = {}
     number = 0
-    for episode in episodes:
+    for episode in map(in_library_names, episodes):
         if is_extra_record(episode.metadata):
             continue
         number += 1

@@ -246,6 +246,7 @@ class _Conversation:
                 verdict=verdict,
                 diagnosis=diagnosis,
                 metadata=self._with.metadata(self._attempt, number, is_last=is_last),
+                library_names=stage.library_names,
             )
         )
 

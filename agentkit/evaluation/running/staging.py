@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from agentkit.evaluation.expectations import (
     AllowedCalls,
@@ -15,6 +15,7 @@ from agentkit.evaluation.expectations import (
 from agentkit.evaluation.task import Benchmark, Environment
 from agentkit.library import Library
 from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.rules import CallBefore, Rule
 from agentkit.tools.tool import Tool
 
 
@@ -26,11 +27,14 @@ class Stage:
         library: The tools that may be offered.
         definitions: The tools that calls are judged by, under the names that they are called by.
         expects: What is right, in those names.
+        library_names: The catalogue's names of the tools that are offered under another one, by
+            that name (``Episode.library_names``).
     """
 
     library: Library
     definitions: tuple[ToolDefinition, ...]
     expects: tuple[Expectation, ...]
+    library_names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,13 +90,14 @@ class Staging:
         tools = {name: self._tool(name, bound) for name in dict.fromkeys(offered)}
         names = self._upstream_names(tools)
         library = Library(
-            [_renamed_tool(tool, names[name]) for name, tool in tools.items()],
+            [_renamed_tool(tool, names) for tool in tools.values()],
             version=self.library.version,
         )
         return Stage(
             library=library,
             definitions=library.definitions,
             expects=tuple(_renamed(expectation, names) for expectation in expects),
+            library_names={own: name for name, own in names.items() if own != name},
         )
 
     def _tool(self, name: str, bound: Mapping[str, Tool]) -> Tool:
@@ -119,8 +124,22 @@ def _adapted(benchmark: Benchmark, library: Library, *, everything: bool) -> Lib
     return library.with_tools(tool.with_definition(adapt(tool.definition)) for tool in tools)
 
 
-def _renamed_tool(tool: Tool, name: str) -> Tool:
-    return tool if tool.name == name else tool.with_definition(replace(tool.definition, name=name))
+def _renamed_tool(tool: Tool, names: Mapping[str, str]) -> Tool:
+    """The tool with its upstream name, and with those of the tools that its rules speak of."""
+    definition = tool.definition
+    rules = tuple(_renamed_rule(rule, names) for rule in definition.specification.rules)
+    renamed = replace(
+        definition,
+        name=names[tool.name],
+        specification=replace(definition.specification, rules=rules),
+    )
+    return tool if renamed == definition else tool.with_definition(renamed)
+
+
+def _renamed_rule(rule: Rule, names: Mapping[str, str]) -> Rule:
+    if not isinstance(rule, CallBefore):
+        return rule
+    return replace(rule, tool=names.get(rule.tool, rule.tool))
 
 
 def _renamed(expectation: Expectation, names: Mapping[str, str]) -> Expectation:

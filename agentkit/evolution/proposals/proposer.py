@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
+from agentkit.episodes.naming import in_library_names
 from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
 from agentkit.library.library import Library
 
@@ -20,7 +21,8 @@ class Observations:
 
     Attributes:
         library: The tools as they are.
-        episodes: What happened, with verdicts and diagnoses where there are some.
+        episodes: What happened, with verdicts and diagnoses where there are some; in the names of
+            the library, also where tools were offered under others (``in_library_names``).
         profile: The failures of these episodes and of earlier ones, counted.
         tools: Names of the tools to look at, the worst first; empty for all.
     """
@@ -29,6 +31,9 @@ class Observations:
     episodes: tuple[Episode, ...] = ()
     profile: FailureProfile = field(default_factory=FailureProfile)
     tools: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "episodes", tuple(map(in_library_names, self.episodes)))
 
 
 class Proposer(Protocol):
