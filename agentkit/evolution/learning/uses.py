@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 from agentkit.agent.search import SEARCH_TOOL
 from agentkit.episodes import Episode, RetrievalTrace
-from agentkit.episodes.labels import is_extra_record
+from agentkit.episodes.late_verdicts import with_late_verdicts
+from agentkit.episodes.naming import in_library_names
 from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms
 
@@ -50,7 +51,8 @@ def uses_of(episodes: Iterable[Episode], *, passed: Passed = has_passed) -> tupl
 
     Args:
         episodes: What happened. One that answers the waiting calls of another takes over its
-            request, when that is among them. Records of shadow runs and views are left out.
+            request, when that is among them. A verdict that came later counts in place of the
+            episode's own (``with_late_verdicts``). Records of shadow runs and views are left out.
         passed: Which of them went well.
 
     Example:
@@ -66,8 +68,8 @@ def uses_of(episodes: Iterable[Episode], *, passed: Passed = has_passed) -> tupl
         >>> [(use.tool, use.query) for use in uses_of([episode])]
         [('weather', 'Umbrella in Rome?')]
     """
-    served = (episode for episode in episodes if not is_extra_record(episode.metadata))
-    known = {episode.episode_id: episode for episode in served}
+    judged = with_late_verdicts(episodes)
+    known = {episode.episode_id: episode for episode in map(in_library_names, judged)}
     ordered = sorted(known.values(), key=lambda episode: (episode.started_at, episode.episode_id))
     return tuple(use for episode in ordered if passed(episode) for use in _uses(episode, known))
 

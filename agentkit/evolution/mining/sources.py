@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import is_extra_record
+from agentkit.episodes.late_verdicts import with_late_verdicts
+from agentkit.episodes.naming import in_library_names
 from agentkit.evolution.mining.dataflow import (
     Dataflow,
     FlowRules,
@@ -41,11 +42,11 @@ def trajectories_of(
     other call, and records of shadow runs and views, which tell of nothing that a user saw.
 
     Args:
-        episodes: What happened.
+        episodes: What happened; a verdict that came later counts in place of the episode's own.
         flows: When equal values count as a flow of data.
         failed_too: Take episodes that did not go well, too.
     """
-    served = (episode for episode in episodes if not is_extra_record(episode.metadata))
+    served = map(in_library_names, with_late_verdicts(episodes))
     taken = (episode for episode in served if failed_too or is_success(episode))
     found = [trajectory for trajectory in map(_trajectory, taken) if trajectory.steps]
     return find_flows(found, flows)
