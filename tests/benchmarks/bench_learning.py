@@ -89,7 +89,7 @@ def measured(name: str, folder: Path, *, by_name: bool) -> Iterator[Row]:
         by="name" if by_name else "id",
     )
     asked = corpus.of_split("test")
-    lived = list(episodes_of(corpus, folder))
+    lived = list(episodes_of(corpus.of_split("dev"), folder))
     for share in SHARES:
         count = round(share * len(lived))
         taken = [lived[at * len(lived) // count] for at in range(count)]  # evenly over the file
@@ -153,12 +153,12 @@ async def rankings(
 
 
 def episodes_of(corpus: RetrievalCorpus, folder: Path) -> Iterator[Episode]:
-    """The dev questions as episodes in which the gold calls were made."""
+    """The questions as episodes in which the gold calls were made; those without any are left out."""
     names = {key: name for name, key in ids_of(corpus, folder).items()}
     calls = {
         str(line.record["id"]): line.record for line in read_lines(folder / "queries.jsonl.gz")
     }
-    for query in corpus.of_split("dev").queries:
+    for query in corpus.queries:
         gold = calls.get(query.query_id, {}).get("gold") or []
         flat = [call for entry in gold for call in (entry if isinstance(entry, list) else [entry])]
         made = [
