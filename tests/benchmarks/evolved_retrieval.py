@@ -28,10 +28,9 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from bench_learning import episodes_of, rankings
 
@@ -135,12 +134,14 @@ class Row:
         question: Its id.
         gold: Keys of the right tools.
         taught: Those of them that learned something.
+        is_new: Whether no question that was lived needs just these tools.
         found: By arm the first ten keys.
     """
 
     question: str
     gold: frozenset[str]
     taught: frozenset[str]
+    is_new: bool
     found: Mapping[str, tuple[str, ...]]
 
     def gain(self, arm: str, measure: str) -> float:
@@ -151,12 +152,12 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Seed:
-    """All that one seed gave."""
+    """All that one seed gave; ``Figures`` says what each number means."""
 
     lived: int
     taught: int
     counts: Mapping[str, int]
-    astray: int
+    together: int
     rows: tuple[Row, ...]
 
 
@@ -462,21 +463,22 @@ async def lived_and_asked(corpus: Corpus, method: str, seed: int, asking: Asking
     }
     found = {arm: await corpus.found(to_ask, lessons) for arm, lessons in laid.items()}
     taught = {corpus.questions.keys[name] for name in evolution.lessons}
+    known = {query.gold for query in to_live}
     rows = tuple(
         Row(
             question=query.query_id,
             gold=query.gold,
             taught=query.gold & taught,
+            is_new=query.gold not in known,
             found={arm: found[arm][at] for arm in ARMS},
         )
         for at, query in enumerate(to_ask)
     )
-    astray = sum(together(giver, taker) for giver, taker in takers.items())
     return Seed(
         lived=len(episodes),
         taught=len(evolution.lessons),
         counts=evolution.counts,
-        astray=astray,
+        together=sum(together(giver, taker) for giver, taker in takers.items()),
         rows=rows,
     )
 
@@ -529,32 +531,72 @@ def gate(rows: Iterable[Row], arm: str) -> GateReport:
     return bystander_gate(selections, tool="", once=True)
 
 
-def report(corpus: str, method: str, seeds: Sequence[Seed]) -> dict[str, Any]:
-    """The figures of one method on one corpus."""
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """One method on one corpus.
+
+    Attributes:
+        corpus: Its name.
+        method: What definitions evolved by.
+        seeds: How many splits.
+        lived: Episodes learned from, mean over seeds.
+        taught: Tools that learned something, mean over seeds.
+        asked: Different questions asked.
+        known: Share of the tools asked for that were taught.
+        together: Lessons that the shuffle could not keep from a tool used with their own.
+        counts: What became of suggestions, all seeds.
+        recall: Means over questions, by arm and measure.
+        gains: Paired differences to the fixed definitions, by what is compared and arm.
+        gates: What the bystander gate says, by arm, one a seed.
+    """
+
+    corpus: str
+    method: str
+    seeds: int
+    lived: float
+    taught: float
+    asked: int
+    known: float
+    together: int
+    counts: Mapping[str, int]
+    recall: Mapping[str, Mapping[str, float]]
+    gains: Mapping[str, Mapping[str, Interval | None]]
+    gates: Mapping[str, Sequence[GateReport]]
+
+
+def figures_of(corpus: str, method: str, seeds: Sequence[Seed]) -> Figures:
+    """The figures of all seeds together."""
     rows = [row for one in seeds for row in one.rows]
-    beside = bystanders(rows)
-    about = [row for row in rows if row.taught]
-    return {
-        "corpus": corpus,
-        "method": method,
-        "seeds": len(seeds),
-        "lived": fmean(one.lived for one in seeds),
-        "taught": fmean(one.taught for one in seeds),
-        "together": sum(one.astray for one in seeds),
-        "counts": dict(sum((Counter(one.counts) for one in seeds), Counter())),
-        "asked": len({row.question for row in rows}),
-        "recall": {arm: {name: mean(rows, arm, name) for name in MEASURES} for arm in ARMS},
-        "gain": {arm: {name: gain(rows, arm, name) for name in MEASURES} for arm in ARMS[1:]},
-        "taught questions": {arm: gain(about, arm, "@5") for arm in ARMS[1:]},
-        "bystanders": {arm: gain(beside, arm, "@5") for arm in ARMS[1:]},
-        "taught tools": {arm: gain_of_tools(rows, arm, taught=True) for arm in ARMS[1:]},
-        "other tools": {arm: gain_of_tools(rows, arm, taught=False) for arm in ARMS[1:]},
-        "share taught": fmean(len(row.taught) / len(row.gold) for row in rows),
-        "gate": {
-            arm: [(one.decision, one.reason) for one in (gate(s.rows, arm) for s in seeds)]
-            for arm in ARMS[1:]
-        },
+    return Figures(
+        corpus=corpus,
+        method=method,
+        seeds=len(seeds),
+        lived=fmean(one.lived for one in seeds),
+        taught=fmean(one.taught for one in seeds),
+        asked=len({row.question for row in rows}),
+        known=fmean(len(row.taught) / len(row.gold) if row.gold else 0.0 for row in rows),
+        together=sum(one.together for one in seeds),
+        counts=dict(sum((Counter(one.counts) for one in seeds), Counter[str]())),
+        recall={arm: {name: mean(rows, arm, name) for name in MEASURES} for arm in ARMS},
+        gains=gains_of(rows),
+        gates={arm: [gate(one.rows, arm) for one in seeds] for arm in ARMS[1:]},
+    )
+
+
+def gains_of(rows: Sequence[Row]) -> dict[str, dict[str, Interval | None]]:
+    """Paired differences of all questions by measure, and of parts of them in recall@5."""
+    parts = {
+        "taught questions": [row for row in rows if row.taught],
+        "new combinations": [row for row in rows if row.taught and row.is_new],
+        "bystanders": bystanders(rows),
     }
+    found = {name: {arm: gain(rows, arm, name) for arm in ARMS[1:]} for name in MEASURES}
+    found |= {
+        name: {arm: gain(some, arm, "@5") for arm in ARMS[1:]} for name, some in parts.items()
+    }
+    for name, taught in (("taught tools", True), ("other tools", False)):
+        found[name] = {arm: gain_of_tools(rows, arm, taught=taught) for arm in ARMS[1:]}
+    return found
 
 
 def mean(rows: Sequence[Row], arm: str, measure: str) -> float:
@@ -565,27 +607,23 @@ def mean(rows: Sequence[Row], arm: str, measure: str) -> float:
     return fmean(fmean(several) for several in values.values())
 
 
-def lines(figures: Mapping[str, Any]) -> Iterator[str]:
+def lines(figures: Figures) -> Iterator[str]:
     """The figures for people."""
-    recall = figures["recall"]
     yield (
-        f"{figures['corpus']}, {figures['method']}: {figures['lived']:.0f} episodes lived, "
-        f"{figures['taught']:.0f} tools taught, {figures['asked']} questions, "
-        f"{figures['share taught']:.0%} of the tools asked for were taught"
+        f"{figures.corpus}, {figures.method}: {figures.lived:.0f} episodes lived, "
+        f"{figures.taught:.0f} tools taught, {figures.asked} questions, "
+        f"{figures.known:.0%} of the tools asked for were taught"
     )
-    yield f"  suggestions: {figures['counts']}; shuffled among tools used together: {figures['together']}"
+    yield f"  suggestions {figures.counts}; shuffled among tools used together {figures.together}"
     for arm in ARMS:
-        shown = "  ".join(f"{name} {recall[arm][name]:.3f}" for name in MEASURES)
-        if arm != "fixed":
-            shown += "  less fixed: " + "  ".join(
-                f"{name} {in_points(one)}" for name, one in figures["gain"][arm].items()
-            )
-        yield f"  {arm:9} {shown}"
-    for what in ("taught questions", "bystanders", "taught tools", "other tools"):
-        both = "  ".join(f"{arm} {in_points(one)}" for arm, one in figures[what].items())
-        yield f"  {what:17} @5 less fixed: {both}"
-    for arm, decisions in figures["gate"].items():
-        yield f"  gate, {arm}: {dict(Counter(one for one, _ in decisions))}; {decisions[0][1]}"
+        shown = "  ".join(f"{name} {figures.recall[arm][name]:.3f}" for name in MEASURES)
+        yield f"  {arm:18} {shown}"
+    for what, by_arm in figures.gains.items():
+        shown = "  ".join(f"{arm} {in_points(one):24}" for arm, one in by_arm.items())
+        yield f"  {what:18} {shown.rstrip()}"
+    for arm, reports in figures.gates.items():
+        decisions = dict(Counter(one.decision for one in reports))
+        yield f"  gate, {arm:12} {decisions}; {reports[0].reason}"
 
 
 def in_points(one: Interval | None) -> str:
@@ -597,12 +635,12 @@ def in_points(one: Interval | None) -> str:
 
 async def experiment(
     corpus: Corpus, methods: Sequence[str], seeds: int, asking: Asking | None
-) -> list[dict[str, Any]]:
+) -> list[Figures]:
     """All methods on one corpus."""
     figures = []
     for method in methods:
         done = [await lived_and_asked(corpus, method, seed, asking) for seed in range(seeds)]
-        figures.append(report(corpus.name, method, done))
+        figures.append(figures_of(corpus.name, method, done))
         print(*lines(figures[-1]), sep="\n", flush=True)
     return figures
 
@@ -635,7 +673,7 @@ def main() -> None:
         corpus = Corpus(name, Path(folder), by_name=name in options.by_name, most=options.questions)
         figures += asyncio.run(experiment(corpus, methods, options.seeds, asking))
     if options.json:
-        text = json.dumps(figures, indent=1, default=Interval.to_json)
+        text = json.dumps([asdict(one) for one in figures], indent=1)
         options.json.write_text(text + "\n", encoding="utf-8")
 
 
