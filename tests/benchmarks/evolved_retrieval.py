@@ -117,7 +117,8 @@ class Evolution:
 
     Attributes:
         lessons: By name of the tool in the library.
-        counts: What became of suggestions: ``proposed``, ``valid``, codes of failed checks.
+        counts: What became of suggestions: ``asked``, ``readable``, ``proposed`` to the checks,
+            ``valid``, and the codes of what was wrong.
         about: Names of the tools that could learn, where these were drawn.
     """
 
@@ -388,6 +389,7 @@ class Asking:
             if isinstance(one, UnreadableProposal):
                 counts.update(f"unreadable: {failed.code}" for failed in one.failed)
             else:
+                counts["readable"] += 1
                 return Lesson(texts=one.candidate.description)
         return None
 
