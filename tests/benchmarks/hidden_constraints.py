@@ -58,7 +58,7 @@ from agentkit.tools.rules import Between, Form, OneOf, rule_sentence
 
 CONDITIONS = ("hidden", "words", "rule", "second", "shuffled", "original")
 KNOBS = EvidenceRules(least_failures=1, least_episodes=1)
-SHORT = ModelSettings(temperature=0.0, max_tokens=300)
+SHORT = ModelSettings(temperature=0.0, max_tokens=200)
 
 
 class Asking:
@@ -143,7 +143,9 @@ class Learning:
         """What the feedback model makes of the definition; as it was where that is nothing."""
         if self.feedback is None:
             return base
-        return await self.evolved(base, episodes, [FeedbackStream(self.feedback, settings=SHORT)])
+        return await self.evolved(
+            base, episodes, [FeedbackStream(self.feedback, settings=SHORT, structured=True)]
+        )
 
     async def evolved(
         self, base: ToolDefinition, episodes: Sequence[Episode], proposers: Sequence[Proposer]

@@ -143,8 +143,8 @@ def main() -> None:
     critic, learning = ReplayModel(options.feedback, model, "auto"), Learning()
     proposers: list[Proposer] = [
         EvidenceProposer(KNOBS),
-        FeedbackStream(critic, settings=SHORT),
-        EvolutionStream(critic, least_episodes=1, settings=SHORT),
+        FeedbackStream(critic, settings=SHORT, structured=True),
+        EvolutionStream(critic, least_episodes=1, settings=SHORT, structured=True),
     ]
     rows = asyncio.run(experiment(chosen, asking, learning, proposers, options.seeds))
     told(rows, "all tools")

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from agentkit.diagnosis.findings import steps_of
 from agentkit.episodes import Episode
+from agentkit.evolution.proposals.block_schema import block_schema
+from agentkit.evolution.proposals.blocks import CLOSING, OPENING
 from agentkit.evolution.proposals.generalising import generalises, instance_values
 from agentkit.evolution.proposals.prompting import Prompt
 from agentkit.evolution.proposals.proposal import Proposal, Stream, UnreadableProposal
@@ -28,12 +30,14 @@ class Asked:
         stream: Where the answer will come from.
         episodes: What it is shown.
         reason: Why it is asked.
+        structured: Whether the answer is held to the schema of a block.
     """
 
     tool: str
     stream: Stream
     episodes: tuple[Episode, ...]
     reason: str
+    structured: bool = False
 
 
 async def ask(
@@ -54,7 +58,12 @@ async def ask(
         ModelError: The model could not answer.
     """
     definition = library[asked.tool].definition
-    response = await model.complete(prompt.request(definition, shown, settings=settings))
+    schema = block_schema(definition) if asked.structured else None
+    request = prompt.request(definition, shown, settings=settings, output_schema=schema)
+    response = await model.complete(request)
+    text = response.message.text
+    if asked.structured and OPENING not in text:
+        text = f"{OPENING}{text}{CLOSING}"
     question = Question(
         library=library,
         stream=asked.stream,
@@ -63,8 +72,14 @@ async def ask(
         reason=asked.reason,
         evidence=tuple(episode.episode_id for episode in asked.episodes),
     )
-    found = read_answer(response.message.text, question)
-    return held_against(found, asked.episodes, library, text=response.message.text)
+    found = read_answer(text, question)
+    if asked.structured:  # whoever has to answer with a block says NOTHING by changing nothing
+        found = tuple(one for one in found if not _says_nothing(one, definition))
+    return held_against(found, asked.episodes, library, text=text)
+
+
+def _says_nothing(suggestion: Suggestion, definition: ToolDefinition) -> bool:
+    return isinstance(suggestion, Proposal) and suggestion.candidate == definition
 
 
 def held_against(

@@ -35,6 +35,7 @@ class EvolutionStream:
         least_episodes: Perfect episodes that a tool needs before a model is asked about it.
         most_tools: Tools that it is asked about in one round.
         settings: How it generates.
+        structured: As for ``FeedbackStream``.
 
     Example:
         >>> import asyncio
@@ -60,6 +61,7 @@ class EvolutionStream:
         least_episodes: int = 2,
         most_tools: int = 20,
         settings: ModelSettings = PROPOSER_SETTINGS,
+        structured: bool = False,
     ) -> None:
         self._model = model
         self._prompt = prompt or Prompt.shipped("evolution_v1")
@@ -67,6 +69,7 @@ class EvolutionStream:
         self._least_episodes = least_episodes
         self._most_tools = most_tools
         self._settings = settings
+        self._structured = structured
 
     @property
     def name(self) -> str:
@@ -86,6 +89,7 @@ class EvolutionStream:
                 stream="evolution",
                 episodes=tuple(shown_episodes[-self._most_episodes :]),
                 reason=f"{len(shown_episodes)} episodes with {tool} were perfect",
+                structured=self._structured,
             )
             found += await ask(
                 asked,

@@ -36,6 +36,9 @@ class FeedbackStream:
         least_episodes: Failed episodes that a tool needs before it is asked about.
         most_tools: Tools that it is asked about in one round.
         settings: How it generates.
+        structured: Ask for JSON of a schema (``ModelRequest.output_schema``) in place of a block
+            between tags. For models that can be held to one; small local ones answer with nothing
+            readable otherwise.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class FeedbackStream:
         least_episodes: int = 1,
         most_tools: int = 20,
         settings: ModelSettings = PROPOSER_SETTINGS,
+        structured: bool = False,
     ) -> None:
         self._model = model
         self._prompt = prompt or Prompt.shipped("feedback_v1")
@@ -54,6 +58,7 @@ class FeedbackStream:
         self._least_episodes = least_episodes
         self._most_tools = most_tools
         self._settings = settings
+        self._structured = structured
 
     @property
     def name(self) -> str:
@@ -70,6 +75,7 @@ class FeedbackStream:
                 stream="feedback",
                 episodes=tuple(failed[tool][-self._most_episodes :]),
                 reason=f"{len(failed[tool])} episodes went wrong with {tool}",
+                structured=self._structured,
             )
             found += await ask(
                 asked,

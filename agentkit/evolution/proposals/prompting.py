@@ -11,7 +11,7 @@ from string import Template
 from typing import Any
 
 from agentkit.library.events import Author
-from agentkit.messages import SystemMessage, UserMessage
+from agentkit.messages import JsonObject, SystemMessage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_to_json
@@ -53,7 +53,12 @@ class Prompt:
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def request(
-        self, definition: ToolDefinition, episodes: str, *, settings: ModelSettings
+        self,
+        definition: ToolDefinition,
+        episodes: str,
+        *,
+        settings: ModelSettings,
+        output_schema: JsonObject | None = None,
     ) -> ModelRequest:
         """The question about one tool.
 
@@ -61,6 +66,7 @@ class Prompt:
             definition: The tool as it is.
             episodes: What happened, in words.
             settings: How to generate.
+            output_schema: What the answer is held to; None for a block between tags.
         """
         text = Template(self.text).substitute(
             tool=shown(described(definition), most=_LONGEST_TEXT * 5),
@@ -69,7 +75,7 @@ class Prompt:
             name=json.dumps(definition.name, ensure_ascii=False),
         )
         messages = (SystemMessage(text=_SYSTEM), UserMessage(text=text))
-        return ModelRequest(messages=messages, settings=settings)
+        return ModelRequest(messages=messages, settings=settings, output_schema=output_schema)
 
     def author(self, model: ChatModel) -> Author:
         """The model, asked with this prompt."""
