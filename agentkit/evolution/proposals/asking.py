@@ -17,6 +17,7 @@ from agentkit.evolution.proposals.stated import stated_values
 from agentkit.evolution.validation.report import Check, ProposedChange
 from agentkit.library.library import Library
 from agentkit.models.base import ChatModel, ModelSettings
+from agentkit.tools.definition import ToolDefinition
 
 _LONGEST_KEPT = 4_000
 

@@ -23,7 +23,7 @@ def block_schema(definition: ToolDefinition) -> JsonObject:
         {'const': 'loan'}
     """
     names = sorted(definition.signature.properties)
-    properties: JsonObject = {
+    properties: dict[str, JsonObject] = {
         "tool": {"const": definition.name},
         "summary": _text(_LONGEST_TEXT),
         "usage_rules": _list(_text(_LONGEST_RULE), _MOST_RULES),

@@ -7,7 +7,7 @@ import json
 import jsonschema
 import pytest
 
-from agentkit import Library, ToolDefinition
+from agentkit import ToolDefinition
 from agentkit.episodes import Evidence, Verdict
 from agentkit.evolution.proposals.block_schema import block_schema
 from agentkit.evolution.proposals.evolution_stream import EvolutionStream
@@ -63,7 +63,7 @@ async def test_a_block_that_changes_nothing_is_nothing(library, make_episode):
 
 async def test_half_an_object_is_refused_with_a_reason(library, make_episode):
     """An answer that was cut off is a value with its reason."""
-    model = FunctionModel(lambda request: '{"tool": "calculate_loan", "summ', name="critic")
+    model = FunctionModel(lambda _: '{"tool": "calculate_loan", "summ', name="critic")
     seen = Observations(library=library, episodes=(make_episode("e", CALL, verdict=WRONG),))
     [found] = await FeedbackStream(model, structured=True).propose(seen)
     assert [check.code for check in found.failed] == ["invalid_json"]
