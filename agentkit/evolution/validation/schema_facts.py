@@ -106,9 +106,11 @@ def _facts(path: str, part: Mapping[str, Any], *, required: bool, rules: Any) ->
     highs = [one.get(word) for one in branches for word in ("maximum", "exclusiveMaximum")]
     for rule in rules:
         values.extend(sequence(getattr(rule, "values", ())))
-        limits += [getattr(rule, word, None) for word in ("minimum", "maximum", "multiple_of")]
-        lows.append(getattr(rule, "minimum", None))
-        highs.append(getattr(rule, "maximum", None))
+        lowest = [getattr(rule, word, None) for word in ("minimum", "exclusive_minimum")]
+        highest = [getattr(rule, word, None) for word in ("maximum", "exclusive_maximum")]
+        limits += [*lowest, *highest, getattr(rule, "multiple_of", None)]
+        lows += lowest
+        highs += highest
     return ParameterFacts(
         path=path,
         types=frozenset(types),

@@ -105,6 +105,8 @@ _KINDS: Mapping[str, tuple[Callable[..., Rule], Mapping[str, _Read]]] = MappingP
                 "parameter": _text,
                 "minimum": _number,
                 "maximum": _number,
+                "exclusive_minimum": _number,
+                "exclusive_maximum": _number,
                 "multiple_of": _number,
                 "unit": _text,
             },

@@ -178,21 +178,31 @@ def _interval(rules: Sequence[OneOf | Between | Form], part: Any, root: JsonObje
             minimum=one.get("minimum"),
             maximum=one.get("maximum"),
             step=one.get("multipleOf"),
+            over=one.get("exclusiveMinimum"),
+            under=one.get("exclusiveMaximum"),
         )
-        if (limit := _exact(one.get("exclusiveMinimum"))) is not None:
-            interval = interval.above(limit, is_outside=True)
-        if (limit := _exact(one.get("exclusiveMaximum"))) is not None:
-            interval = interval.below(limit, is_outside=True)
     for rule in rules:
         if isinstance(rule, Between):
             interval = _within(
-                interval, minimum=rule.minimum, maximum=rule.maximum, step=rule.multiple_of
+                interval,
+                minimum=rule.minimum,
+                maximum=rule.maximum,
+                step=rule.multiple_of,
+                over=rule.exclusive_minimum,
+                under=rule.exclusive_maximum,
             )
     return interval
 
 
-def _within(interval: _Interval, *, minimum: Any, maximum: Any, step: Any) -> _Interval:
+def _within(
+    interval: _Interval, *, minimum: Any, maximum: Any, step: Any, over: Any, under: Any
+) -> _Interval:
     low, high, every = map(_exact, (minimum, maximum, step))
+    above, below = map(_exact, (over, under))
+    if above is not None:
+        interval = interval.above(above, is_outside=True)
+    if below is not None:
+        interval = interval.below(below, is_outside=True)
     if low is not None:
         interval = interval.above(low)
     if high is not None:

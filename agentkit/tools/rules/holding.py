@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from agentkit.tools.fit import same_json
@@ -37,7 +38,15 @@ def holds(rule: OneOf | Between | Form, value: Any) -> bool:
 def _in(rule: Between, value: float) -> bool:
     low = rule.minimum is None or value >= rule.minimum
     high = rule.maximum is None or value <= rule.maximum
-    return low and high and (rule.multiple_of is None or _is_multiple(value, rule.multiple_of))
+    above = rule.exclusive_minimum is None or value > rule.exclusive_minimum
+    below = rule.exclusive_maximum is None or value < rule.exclusive_maximum
+    return (
+        low
+        and high
+        and above
+        and below
+        and (rule.multiple_of is None or _is_multiple(value, rule.multiple_of))
+    )
 
 
 def _is_multiple(value: float, step: float) -> bool:
@@ -70,6 +79,8 @@ def nearest_allowed(rule: OneOf | Between | Form, value: Any) -> tuple[str, ...]
         ('36', '48', '60')
         >>> nearest_allowed(Between(parameter="n", minimum=1, maximum=9), 12)
         ('9',)
+        >>> nearest_allowed(Between(parameter="n", exclusive_minimum=0), -2.5)
+        ('1',)
     """
     match rule:
         case OneOf():
@@ -97,20 +108,31 @@ def _is_number(value: Any) -> bool:
 
 
 def _nearest_numbers(rule: Between, value: Any) -> list[Any]:
-    """The bound that was overstepped, or the multiples on both sides."""
-    if not _is_number(value):
+    """The bound that was overstepped, or the multiples on both sides.
+
+    Next to a bound that is itself not allowed no number is the nearest; the next whole one serves.
+    """
+    lows = [n for n in (rule.minimum, rule.exclusive_minimum) if n is not None]
+    highs = [n for n in (rule.maximum, rule.exclusive_maximum) if n is not None]
+    limits = [*lows, *highs]
+    if not all(map(_is_number, [value, *limits])):
         return []
-    inside = value
-    if rule.minimum is not None:
-        inside = max(inside, rule.minimum)
-    if rule.maximum is not None:
-        inside = min(inside, rule.maximum)
-    step = rule.multiple_of
-    if step is None or not (math.isfinite(step) and step > 0):
+    inside = min([max([value, *lows]), *highs])
+    step, is_open = rule.multiple_of, not _in(replace(rule, multiple_of=None), inside)
+    if step is not None and math.isfinite(step) and step > 0:
+        return _multiples(rule, inside, step)
+    if not is_open:
         return [inside]
+    whole = math.floor(inside)
+    return [n for n in (whole - 1, whole, whole + 1) if _in(rule, n)][-1:]
+
+
+def _multiples(rule: Between, inside: float, step: float) -> list[Any]:
+    """The allowed multiples on both sides; below a bound that is not allowed, the one before it."""
     below = _exact(inside) // _exact(step) * _exact(step)
-    around = [_plain(below), _plain(below + _exact(step))]
-    return [number for number in around if _in(rule, number)]
+    around = [_plain(below + times * _exact(step)) for times in (0, 1, -1)]
+    allowed = [number for number in around if _in(rule, number)]
+    return [number for number in allowed if number != around[2]] or allowed
 
 
 def _plain(number: Any) -> Any:

@@ -193,6 +193,8 @@ def _stated(
         case Between():
             part = _tighter(part, "minimum", rule.minimum, max)
             part = _tighter(part, "maximum", rule.maximum, min)
+            part = _tighter(part, "exclusiveMinimum", rule.exclusive_minimum, max)
+            part = _tighter(part, "exclusiveMaximum", rule.exclusive_maximum, min)
             step = rule.multiple_of
             return _with(part, "multipleOf", step if step is not None and step > 0 else None)
         case Form():
@@ -234,4 +236,4 @@ def _with(part: JsonObject, keyword: str, value: Any) -> JsonObject:
         return part
     if keyword not in part:
         return {**part, keyword: value}
-    return part if part[keyword] == value else _both(part, {keyword: value})
+    return part if same_json(part[keyword], value) else _both(part, {keyword: value})

@@ -147,16 +147,18 @@ def _values(rule: OneOf) -> Iterator[RuleProblem]:
 
 
 def _range(rule: Between) -> Iterator[RuleProblem]:
-    limits = [n for n in (rule.minimum, rule.maximum, rule.multiple_of) if n is not None]
+    lows = [n for n in (rule.minimum, rule.exclusive_minimum) if n is not None]
+    highs = [n for n in (rule.maximum, rule.exclusive_maximum) if n is not None]
+    limits = [*lows, *highs, *([] if rule.multiple_of is None else [rule.multiple_of])]
     if not limits and not rule.unit:
         yield _empty("it has no bound, no step and no unit")
     yield from _not_finite(limits)
     if rule.multiple_of is not None and rule.multiple_of <= 0:
         yield _unusable(rule.multiple_of, "as a step; give one above 0")
-    if rule.minimum is not None and rule.maximum is not None and rule.minimum > rule.maximum:
+    if lows and highs and max(lows) > min(highs):
         yield RuleProblem(
             code="reversed_bounds",
-            message=f"the minimum {rule.minimum} is above the maximum {rule.maximum}",
+            message=f"the minimum {max(lows)} is above the maximum {min(highs)}",
             advice="Exchange them.",
         )
 

@@ -33,6 +33,8 @@ class Between:
         parameter: Dotted path.
         minimum: Smallest value, itself allowed; None for no bound.
         maximum: Largest value, itself allowed; None for no bound.
+        exclusive_minimum: The value is above this, which is itself not allowed; None for no bound.
+        exclusive_maximum: The value is below this, which is itself not allowed; None for no bound.
         multiple_of: The value is a multiple of this; None for any.
         unit: What the number counts, in words (``months``); empty when not known.
     """
@@ -40,6 +42,8 @@ class Between:
     parameter: str
     minimum: float | None = None
     maximum: float | None = None
+    exclusive_minimum: float | None = None
+    exclusive_maximum: float | None = None
     multiple_of: float | None = None
     unit: str = ""
     kind: Literal["between"] = "between"

@@ -37,6 +37,8 @@ def rule_sentence(rule: Rule) -> str:
         'periods must be one of 36, 48, 60.'
         >>> rule_sentence(Between(parameter="amount", minimum=500, multiple_of=100, unit="euros"))
         'amount must be at least 500 and a multiple of 100, in euros.'
+        >>> rule_sentence(Between(parameter="rate", exclusive_minimum=0, maximum=1))
+        'rate must be more than 0 and at most 1.'
         >>> rule_sentence(CallBefore(tool="find_customer", parameter="customer_id"))
         'Call find_customer first; customer_id comes from its result.'
     """
@@ -86,13 +88,16 @@ def _range(rule: Between) -> str:
 
 
 def _bounds(rule: Between) -> str:
-    if rule.minimum is None and rule.maximum is None:
-        return ""
-    if rule.minimum is None:
-        return f"at most {scalar_text(rule.maximum)}"
-    if rule.maximum is None:
-        return f"at least {scalar_text(rule.minimum)}"
-    return f"from {scalar_text(rule.minimum)} to {scalar_text(rule.maximum)}"
+    is_closed = rule.exclusive_minimum is None and rule.exclusive_maximum is None
+    if is_closed and rule.minimum is not None and rule.maximum is not None:
+        return f"from {scalar_text(rule.minimum)} to {scalar_text(rule.maximum)}"
+    said = (
+        ("at least", rule.minimum),
+        ("more than", rule.exclusive_minimum),
+        ("at most", rule.maximum),
+        ("less than", rule.exclusive_maximum),
+    )
+    return " and ".join(f"{words} {scalar_text(n)}" for words, n in said if n is not None)
 
 
 def _form(rule: Form) -> str:

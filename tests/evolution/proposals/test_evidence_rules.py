@@ -69,6 +69,27 @@ async def test_what_the_tool_states_becomes_a_rule(library, refused, text, rule)
     assert await learned(library, *refused(text, text)) == [rule]
 
 
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [
+        ("total_price must be greater than 0", {"exclusive_minimum": 0}),
+        ("total_price must be positive, got 0", {"exclusive_minimum": 0}),
+        ("total_price must be at least 0.5", {"minimum": 0.5}),
+        ("0 < total_price <= 100", {"exclusive_minimum": 0, "maximum": 100}),
+    ],
+)
+async def test_a_bound_that_is_not_allowed_itself_is_kept(library, refused, text, bounds):
+    """A price of nothing is refused, and the rule refuses it as well, and nothing above it."""
+    episodes = refused(f"!{text}", f"!{text}", total_price=0.0)
+    assert await learned(library, *episodes) == [Between(parameter="total_price", **bounds)]
+
+
+async def test_bounds_in_other_words_are_one_bound(library, refused):
+    """Whether the bound itself is allowed is disputed, so there is no bound, and not two."""
+    texts = ["!total_price must be at least 1", "!total_price must be more than 0"] * 2
+    assert await learned(library, *refused(*texts, total_price=-1.0)) == []
+
+
 async def test_what_must_be_given_together(library, make_episode):
     """A parameter that needs another one is a rule about both."""
     text = "!note is required when periods is given"

@@ -131,6 +131,8 @@ RULES = st.one_of(
         parameter=PARAMETERS,
         minimum=st.none() | NUMBERS,
         maximum=st.none() | NUMBERS,
+        exclusive_minimum=st.none() | NUMBERS,
+        exclusive_maximum=st.none() | NUMBERS,
         multiple_of=st.sampled_from([None, 2, 3, -1, 0]),
     ),
     st.builds(

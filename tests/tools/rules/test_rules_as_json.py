@@ -37,6 +37,8 @@ RULES = st.one_of(
         parameter=TEXT,
         minimum=st.none() | NUMBER,
         maximum=st.none() | NUMBER,
+        exclusive_minimum=st.none() | NUMBER,
+        exclusive_maximum=st.none() | NUMBER,
         multiple_of=st.none() | NUMBER,
         unit=TEXT,
     ),

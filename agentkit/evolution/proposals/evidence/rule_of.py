@@ -114,15 +114,18 @@ def values_of(path: str, arguments: JsonObject, definition: ToolDefinition) -> l
 def rule_of(statement: Statement, path: str, definition: ToolDefinition) -> Rule | None:
     """The rule that a statement makes for a parameter; None when it makes none.
 
-    A bound that is itself not allowed has no place in ``Between``. For a whole number the next one
-    is the bound; for any other number the rule takes the bound in, and is wider than the tool by
-    that one value rather than narrower.
+    A bound that is itself not allowed ("greater than 0") stays one. For a whole number the next
+    one is the bound, which says the same in the words that models follow best.
 
     Example:
         >>> wait = ToolDefinition.from_schema("wait", "", {
         ...     "properties": {"days": {"type": "integer"}}})
         >>> rule_of(StatedRange(minimum=0, above=True), "days", wait).minimum
         1
+        >>> cost = ToolDefinition.from_schema("cost", "", {
+        ...     "properties": {"rate": {"type": "number"}}})
+        >>> rule_of(StatedRange(minimum=0, above=True), "rate", cost).exclusive_minimum
+        0
         >>> rule_of(StatedSet(values=("7", "14")), "days", wait)
         OneOf(parameter='days', values=(7, 14), kind='one_of')
     """
@@ -172,14 +175,17 @@ def _between(stated: StatedRange, path: str, is_whole: bool) -> Between | None: 
     if is_whole:
         low = None if low is None else _next_whole(low, above=stated.above)
         high = None if high is None else -_next_whole(-high, above=stated.below)
-    numbers = [None if n is None else _shortest(n) for n in (low, high, step)]
-    if numbers == [None, None, None] and not stated.unit:
+    low, high, step = (None if n is None else _shortest(n) for n in (low, high, step))
+    if low is None and high is None and step is None and not stated.unit:
         return None
+    is_above, is_below = (one and not is_whole for one in (stated.above, stated.below))
     return Between(
         parameter=path,
-        minimum=numbers[0],
-        maximum=numbers[1],
-        multiple_of=numbers[2],
+        minimum=None if is_above else low,
+        maximum=None if is_below else high,
+        exclusive_minimum=low if is_above else None,
+        exclusive_maximum=high if is_below else None,
+        multiple_of=step,
         unit=stated.unit,
     )
 

@@ -42,7 +42,13 @@ from agentkit.tools.rules import Between, OneOf, Rule, rule_to_json
 from agentkit.tools.validation import validate_arguments
 
 _INDEX = re.compile(r"\[\d+\]")
-_PARTS = ("minimum", "maximum", "multiple_of", "unit")
+_PARTS = (
+    ("minimum", "exclusive_minimum"),
+    ("maximum", "exclusive_maximum"),
+    ("multiple_of",),
+    ("unit",),
+)
+"""What a range says, part by part: a bound is one part, whether it is itself allowed or not."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,20 +178,26 @@ def _together(claims: list[_Claim], seen: Seen) -> tuple[Rule, list[ObservedCall
     calls: dict[int, ObservedCall] = {}
     against = 0
     for part in _PARTS:
-        stating = [claim for claim in claims if getattr(claim.rule, part) not in (None, "")]
         bare = [
-            replace(claim, rule=Between(parameter=part, **{part: getattr(claim.rule, part)}))
-            for claim in stating
+            replace(claim, rule=Between(parameter=_parameter(claim.rule), **said))
+            for claim in claims
+            if (said := _said(claim.rule, part))
         ]
         made = _majority(bare, seen) if bare else None
         if made is not None:
-            parts[part] = getattr(made[0], part)
+            parts |= _said(made[0], part)
             calls |= {id(call): call for call in made[1]}
             against = max(against, made[2])
     if not set(parts) - {"unit"}:
         return None
     rule = Between(parameter=_parameter(claims[0].rule), **parts)
     return (rule, list(calls.values()), against) if _is_fit(rule, seen) else None
+
+
+def _said(rule: Rule, names: Iterable[str]) -> dict[str, Any]:
+    """The fields of these names that say something."""
+    given = {name: getattr(rule, name) for name in names}
+    return {name: value for name, value in given.items() if value not in (None, "")}
 
 
 def _is_fit(rule: Rule, seen: Seen) -> bool:

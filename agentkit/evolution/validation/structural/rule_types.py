@@ -18,10 +18,11 @@ from agentkit.tools.rules.records import (
 _TEXT = frozenset(
     {"parameter", "unit", "pattern", "format", "words", "example", "expression", "tool"}
 )
-_NUMBER = frozenset({"minimum", "maximum", "multiple_of"})
+_BOUNDS = ("minimum", "maximum", "exclusive_minimum", "exclusive_maximum", "multiple_of")
+_NUMBER = frozenset(_BOUNDS)
 _PARTS: Mapping[type, tuple[str, ...]] = {
     OneOf: ("parameter", "values"),
-    Between: ("parameter", "minimum", "maximum", "multiple_of", "unit"),
+    Between: ("parameter", *_BOUNDS, "unit"),
     Form: ("parameter", "pattern", "format", "words", "example"),
     Requires: ("parameter", "others"),
     Condition: ("expression", "words"),
