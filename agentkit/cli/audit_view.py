@@ -27,6 +27,7 @@ _STYLES = {
     "validated": "green",
     "shadow": "cyan",
     "canary": "cyan",
+    "overruled": "yellow",
     "marked": "yellow",
     "pinned": "yellow",
     "rejected": "red",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentkit.cli.audit_view import who
-from agentkit.cli.output import Column, one_line, plural, print_table, stdout
+from agentkit.cli.output import Column, one_line, plural, print_json, print_table, stdout
 from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evaluation.results.wording import label_name
 from agentkit.evolution.lifecycle.differences import Difference, Part
+from agentkit.evolution.lifecycle.moves import command
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.lifecycle.standing import Standing
 from agentkit.evolution.proposals.proposal import ProposalState
@@ -61,6 +62,31 @@ def print_proposals(records: Sequence[tuple[ProposalRecord, Standing]]) -> None:
     print_table(columns, rows)
 
 
+def brief(record: ProposalRecord, stands: Standing) -> dict[str, Any]:
+    """One proposal in short, as a JSON object."""
+    return {
+        "proposal_id": record.proposal_id,
+        "tool": record.tool_name,
+        "state": record.state,
+        "stream": record.stream,
+        "author": record.author.name,
+        "reason": record.reason,
+        "last_word": record.last_word,
+        "awaits": list(record.awaits),
+        "why": stands.why,
+        "next": list(stands.commands),
+        "created_at": record.events[0].at,
+    }
+
+
+def print_decided(record: ProposalRecord, stands: Standing, *, as_json: bool) -> None:
+    """Where a proposal stands after a decision."""
+    if as_json:
+        print_json(brief(record, stands))
+    else:
+        print_heading(record, stands)
+
+
 def print_record(
     record: ProposalRecord, stands: Standing, differences: Sequence[Difference]
 ) -> None:
@@ -77,6 +103,11 @@ def print_record(
             where = f" in {shown(check.field)}" if check.field else ""
             _print_wrapped(f"[{check.code}]{where}: {check.message}", style="red")
             _print_wrapped(check.advice, indent=f"{_INDENT}{_INDENT}", style="dim")
+    if record.overrulable:
+        codes = [word for code in record.overrulable for word in ("--code", code)]
+        line = command("overrule", record.proposal_id, *codes, "--reason", "WHY")
+        console.print("\nwhere the checks are wrong about the words", style="bold")
+        console.print(f"{_INDENT}{shown(line, _LONGEST)}", style="dim", soft_wrap=True)
     if differences:
         console.print("\nwhat it changes", style="bold")
         print_differences(differences)
@@ -105,9 +136,9 @@ def print_heading(record: ProposalRecord, stands: Standing) -> None:
     _print_wrapped(f"{shown(record.stream)} of {who(record.author)}{seen}{why}", indent="")
     if record.is_open:
         _print_wrapped(shown(stands.why, _LONGEST), indent="", style="yellow")
-    for number, command in enumerate(stands.commands):
+    for number, typed in enumerate(stands.commands):
         title = "" if number else "next"
-        console.print(f"  {title:<6}{shown(command, _LONGEST)}", style="dim", soft_wrap=True)
+        console.print(f"  {title:<6}{shown(typed, _LONGEST)}", style="dim", soft_wrap=True)
 
 
 def print_differences(differences: Sequence[Difference]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -12,7 +11,9 @@ from agentkit.cli.managing import managed, targets_option
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import print_json, say
 from agentkit.cli.proposal_view import (
+    brief,
     print_counts,
+    print_decided,
     print_differences,
     print_heading,
     print_proposals,
@@ -25,7 +26,6 @@ from agentkit.evolution.lifecycle.differences import Difference, differences
 from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.record import ProposalRecord
-from agentkit.evolution.lifecycle.standing import Standing
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposals.proposal import NEXT
 
@@ -36,6 +36,7 @@ proposal_argument = click.argument("proposal_id", metavar="PROPOSAL")
 @click.group(
     cls=LazyCommands,
     places={
+        "overrule": "agentkit.cli.overruling:overrule",
         "revalidate": "agentkit.cli.revalidating:revalidate",
     },
 )
@@ -77,7 +78,7 @@ def list_(
     ]
     told = [(record, manager.standing(record.proposal_id)) for record in found]
     if as_json:
-        print_json([_brief(record, stands) for record, stands in told])
+        print_json([brief(record, stands) for record, stands in told])
         return
     print_proposals(told)
     print_counts(ledger.counts())
@@ -88,22 +89,6 @@ def list_(
         say(f"{name or 'the whole library'} is pinned to version {version}")
     for name, why in ledger.marked.items():
         say(f"{name} waits for re-validation ('agentkit proposals revalidate'): {why}")
-
-
-def _brief(record: ProposalRecord, stands: Standing) -> dict[str, Any]:
-    return {
-        "proposal_id": record.proposal_id,
-        "tool": record.tool_name,
-        "state": record.state,
-        "stream": record.stream,
-        "author": record.author.name,
-        "reason": record.reason,
-        "last_word": record.last_word,
-        "awaits": list(record.awaits),
-        "why": stands.why,
-        "next": list(stands.commands),
-        "created_at": record.events[0].at,
-    }
 
 
 @proposals.command(
@@ -187,7 +172,7 @@ def approve(proposal_id: str, reason: str, store_url: str, as_json: bool) -> Non
     with managed(store_url) as manager:
         record = manager.approve(proposal_id, person=person(), reason=reason)
         stands = manager.standing(proposal_id)
-    _tell(record, stands, as_json=as_json)
+    print_decided(record, stands, as_json=as_json)
 
 
 @proposals.command(
@@ -204,14 +189,7 @@ def reject(proposal_id: str, reason: str, store_url: str, as_json: bool) -> None
     with managed(store_url) as manager:
         record = manager.reject(proposal_id, person=person(), reason=reason)
         stands = manager.standing(proposal_id)
-    _tell(record, stands, as_json=as_json)
-
-
-def _tell(record: ProposalRecord, stands: Standing, *, as_json: bool) -> None:
-    if as_json:
-        print_json(_brief(record, stands))
-    else:
-        print_heading(record, stands)
+    print_decided(record, stands, as_json=as_json)
 
 
 @proposals.command(

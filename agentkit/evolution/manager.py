@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from agentkit.episodes import Episode
@@ -466,6 +466,29 @@ class ToolManager:
             StoreError: The store failed, or other writers were faster every time.
         """
         return self._lifecycle.reject(proposal_id, person, reason)
+
+    def overrule(
+        self, proposal_id: str, *, codes: Collection[str], person: Author, reason: str
+    ) -> ProposalRecord:
+        """A person says that the checks were wrong about the words of a rejected proposal.
+
+        It goes on as if they had passed: whoever must agree to it is asked, and the gates decide.
+        Overruling is no approval. Which codes may be overruled, and why no others, is told by
+        ``agentkit.evolution.validation.overruling.OVERRULABLE``.
+
+        Args:
+            proposal_id: Which.
+            codes: All codes for which it is rejected, named one by one.
+            person: Who overrules them, and answers for it.
+            reason: Why the checks are wrong.
+
+        Raises:
+            UsageError: There is no such proposal, or it is not rejected; codes are missing, or may
+                not be overruled; its proposer is in quarantine; ``person`` is none; the reason is
+                empty; or called where an event loop runs.
+            StoreError: The store failed, or other writers were faster every time.
+        """
+        return from_sync(lambda: self._lifecycle.overrule(proposal_id, codes, person, reason))
 
     def judge(self, proposal_id: str, judgement: Judgement) -> ProposalRecord:
         """Record what a judge says of an open proposal; one that says no rejects it.

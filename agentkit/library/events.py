@@ -33,6 +33,7 @@ EventKind = Literal[
     # something about a proposal, whose state stays
     "judged",  # a judge of another model gave its opinion
     "approved",  # a person agreed
+    "overruled",  # a person said that checks were wrong about its words
     "assessed",  # a gate looked at the numbers
     "rebased",  # its candidate was moved to a newer revision of its tool
     # something about a tool, a proposer or the library

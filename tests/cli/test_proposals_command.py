@@ -164,6 +164,33 @@ def test_it_is_told_what_a_proposal_waits_for(as_json, invoke, proposal_id):
     assert listed["why"] == "serves a share of the sessions until its numbers decide"
 
 
+def test_a_person_overrules_a_check(as_json, invoke, manager):
+    """Show gives the command; overrule names every code, and the proposal waits as any other."""
+    base = manager.library["loan_offer"].definition
+    words = replace(base.description, summary=f"{base.description.summary} It is harmless.")
+    record = manager.submit(
+        Proposal.of(base, replace(base, description=words), stream="feedback", author=MODEL)
+    )
+    name = record.proposal_id
+    line = f"agentkit proposals overrule {name} --code false_claim --reason WHY"
+    assert line in invoke("proposals", "show", name).stdout
+    unnamed = invoke("proposals", "overrule", name, "--reason", "so it is")
+    assert (unnamed.exit_code, "--code" in unnamed.stderr) == (2, True)
+    never = invoke("proposals", "overrule", name, "--code", "directive", "--reason", "so")
+    assert never.exit_code == 2
+    wrong = invoke("proposals", "overrule", name, "--code", "near_copy", "--reason", "so it is")
+    assert "rejected for false_claim" in wrong.stderr
+    done = as_json("proposals", "overrule", name, "--code", "false_claim", "--reason", "so it is")
+    assert (done["state"], done["awaits"]) == ("validated", [])
+    events = as_json("proposals", "show", name)["events"]
+    assert [event["kind"] for event in events[2:]] == ["overruled", "proposed", "validated"]
+
+
+def test_what_stands_is_not_offered_for_overruling(invoke, rejected_id):
+    """With a code that nobody may overrule, no command is shown."""
+    assert "overrule" not in invoke("proposals", "show", rejected_id).stdout
+
+
 def test_the_list_is_filtered(as_json, invoke, proposal_id, rejected_id):
     """By state, by tool, or only what is open; counts go to stderr."""
     assert [one["proposal_id"] for one in as_json("proposals", "list", "--open")] == [proposal_id]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from agentkit.evolution.lifecycle.drafts import Scribe
 from agentkit.evolution.lifecycle.journal import Journal
 from agentkit.evolution.lifecycle.judging import ChangeJudge, Judgement
 from agentkit.evolution.lifecycle.moves import Wait, consent_awaited, recorded_reports
+from agentkit.evolution.lifecycle.overruling import overruling_step
 from agentkit.evolution.lifecycle.pinning import pin_step, unpin_step
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.promoting import Promotion
@@ -188,6 +189,26 @@ class Lifecycle:
         """A person says no."""
         policy = self._policy
         on = self._write(lambda on: refusal(on, proposal_id, person, reason, policy=policy))
+        return record_of(on.ledger, proposal_id)
+
+    async def overrule(
+        self, proposal_id: str, codes: Collection[str], person: Author, reason: str
+    ) -> ProposalRecord:
+        """A person says that checks were wrong about its words."""
+
+        async def decide(on: Position) -> Step | None:
+            return await overruling_step(
+                on,
+                proposal_id,
+                codes,
+                person,
+                reason,
+                screen=self._screen,
+                author=self._journal.author,
+                sources=self._sources(record_of(on.ledger, proposal_id)),
+            )
+
+        on = await self._journal.write_async(decide, attempts=self._policy.attempts)
         return record_of(on.ledger, proposal_id)
 
     def record_reports(self, proposal_id: str, reports: Sequence[GateReport]) -> ProposalRecord:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from agentkit.errors import StoreFormatError
 from agentkit.evolution.lifecycle.record import ProposalRecord, ProposerRecord, TestPlace
 from agentkit.evolution.proposals.proposal import NEXT, ProposalState
+from agentkit.evolution.validation.overruling import is_overruled
 from agentkit.library.events import LibraryEvent
 
 K = TypeVar("K")
@@ -196,6 +197,8 @@ class _Fold:
         else:
             if state not in NEXT[known.state]:
                 raise _out_of_order(event, f"is {known.state}")
+            if known.state == "rejected" and not _is_overruled(known):
+                raise _out_of_order(event, "is rejected, and nobody overruled that")
             record = _entered(known, state, event)
         self._follow_experiment(record, event)
         self._follow_promotions(record)
@@ -267,6 +270,17 @@ class _Fold:
             agreed = replace(record, agreed=(*record.agreed, "person"))
             self._proposals[record.proposal_id] = agreed
 
+    def overruled(self, event: LibraryEvent) -> None:
+        """A wrong rejection does not count against the proposer."""
+        record = self._known(event)
+        if record.state != "rejected":
+            raise _out_of_order(event, f"is {record.state}")
+        self._noted(event)
+        proposer = self._proposers[record.proposer]
+        if record.rejection.facts.get("by") in COUNTED and proposer.rejected_in_a_row:
+            count = proposer.rejected_in_a_row - 1
+            self._proposers[record.proposer] = replace(proposer, rejected_in_a_row=count)
+
     def assessed(self, event: LibraryEvent) -> None:
         if self._noted(event).state == "validated":  # an offline comparison
             self._begin_test(event)
@@ -310,6 +324,7 @@ class _Fold:
 _OTHERS: Mapping[str, Callable[[_Fold, LibraryEvent], None]] = {
     "judged": _Fold.judged,
     "approved": _Fold.approved,
+    "overruled": _Fold.overruled,
     "assessed": _Fold.assessed,
     "rebased": _Fold.rebased,
     "written": _Fold.written,
@@ -341,6 +356,12 @@ def _entered(record: ProposalRecord, state: ProposalState, event: LibraryEvent) 
     if state == "proposed":  # taken up again: who agreed before is asked anew
         changes |= {"needs": tuple(event.facts.get("needs", ())), "agreed": ()}
     return replace(record, **changes)
+
+
+def _is_overruled(record: ProposalRecord) -> bool:
+    """Whether a person overruled all that a rejected proposal was rejected for."""
+    failed = record.failed
+    return bool(failed) and all(is_overruled(one, record.overruled) for one in failed)
 
 
 def _moved(event: LibraryEvent) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class Promotion:
         candidate = record.candidate
         if candidate is None:  # an answer that could not be read is never validated
             return Wait(why="it has no candidate")
-        screened = await self.screen.look(candidate, record.base, on, sources=sources)
+        screened = await self._screened(record, candidate, on, sources)
         missing = [who for who in screened.needs if who not in record.agreed]
         if screened.failed:
             entered: Step | Wait = Step(drafts=self._lost(scribe, record, on, screened))
@@ -98,7 +98,7 @@ class Promotion:
         """
         if record.candidate is None:
             raise AssertionError("what can not be read is never tried")
-        screened = await self.screen.look(record.candidate, record.base, on, sources=sources)
+        screened = await self._screened(record, record.candidate, on, sources)
         if screened.failed or screened.base is None:
             return Step(drafts=self._lost(scribe, record, on, screened))
         facts = screening_facts(screened, record.base)
@@ -106,10 +106,16 @@ class Promotion:
         why = f"{record.tool_name!r} has revision {screened.base.digest[:12]} by now"
         return Step(drafts=(scribe.draft("rebased", why, **facts),))
 
-    async def _above(self, candidate: ToolDefinition, on: Position) -> Above:
-        if candidate.name not in on.library:  # a new tool, which nothing can call yet
-            return Above()
-        return await look_above(candidate, on.library, policy=self.trying, limits=self.limits)
+    async def _screened(
+        self,
+        record: ProposalRecord,
+        candidate: ToolDefinition,
+        on: Position,
+        sources: tuple[str, ...],
+    ) -> Screened:
+        return await self.screen.look(
+            candidate, record.base, on, sources=sources, overruled=record.overruled
+        )
 
     def _stopped(
         self, scribe: Scribe, record: ProposalRecord, on: Position, move: Move

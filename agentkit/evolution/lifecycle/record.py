@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from agentkit.evolution.proposals.proposal import OPEN, Proposal, ProposalState
+from agentkit.evolution.validation.overruling import OVERRULABLE
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.tools.definition import ToolDefinition
@@ -114,11 +116,27 @@ class ProposalRecord:
 
     @property
     def failed(self) -> tuple[FailedCheck, ...]:
-        """Every check that failed when it was rejected; empty when it was not."""
-        for event in reversed(self.events):
-            if event.kind == "rejected":
-                return tuple(map(FailedCheck.from_json, event.facts.get("failed", ())))
-        return ()
+        """Every check that failed when it was rejected; empty when it is not."""
+        if self.state != "rejected":
+            return ()
+        return _checks(self.rejection.facts.get("failed", ()))
+
+    @property
+    def rejection(self) -> LibraryEvent:
+        """The event that rejected it last; for a proposal that is rejected."""
+        return next(event for event in reversed(self.events) if event.kind == "rejected")
+
+    @property
+    def overruled(self) -> tuple[FailedCheck, ...]:
+        """What checks said of its words that a person has overruled."""
+        events = (event for event in self.events if event.kind == "overruled")
+        return tuple(check for event in events for check in _checks(event.facts["overruled"]))
+
+    @property
+    def overrulable(self) -> tuple[str, ...]:
+        """The codes for which it is rejected, where a person may overrule all; else none."""
+        codes = tuple(dict.fromkeys(check.code for check in self.failed))
+        return codes if OVERRULABLE.issuperset(codes) else ()
 
     @property
     def assessments(self) -> tuple[LibraryEvent, ...]:
@@ -156,10 +174,15 @@ class ProposalRecord:
             "needs": list(self.needs),
             "awaits": list(self.awaits),
             "failed": [check.to_json() for check in self.failed],
+            "overruled": [check.to_json() for check in self.overruled],
             "base": self.base,
             "candidate": None if candidate is None else candidate.to_json(),
             "events": [event.to_json() for event in self.events],
         }
+
+
+def _checks(kept: Iterable[Mapping[str, str]]) -> tuple[FailedCheck, ...]:
+    return tuple(map(FailedCheck.from_json, kept))
 
 
 def proposer_name(stream: str, author: Author) -> str:

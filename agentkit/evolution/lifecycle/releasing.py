@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agentkit.errors import UsageError
 from agentkit.evolution.lifecycle.consenting import require_person
 from agentkit.evolution.lifecycle.drafts import (
@@ -11,7 +13,7 @@ from agentkit.evolution.lifecycle.drafts import (
     told,
 )
 from agentkit.evolution.lifecycle.record import ProposalRecord
-from agentkit.evolution.lifecycle.screening import Screen
+from agentkit.evolution.lifecycle.screening import Screen, Screened
 from agentkit.evolution.lifecycle.step import Position, Step
 from agentkit.library.chain import EventDraft
 from agentkit.library.events import Author
@@ -55,13 +57,30 @@ async def _taken_up(
 ) -> tuple[EventDraft, ...]:
     version = on.library.version
     by_person = Scribe.of(record, person, version=version)
-    checked = Scribe.of(record, author, version=version)
     why = f"{record.proposer!r} was released"
     if record.candidate is None:
         first = by_person.draft("rejected", "the answer can not be read as a proposal", by="person")
         return (first,)
-    screened = await screen.look(record.candidate, record.base, on)
+    screened = await screen.look(record.candidate, record.base, on, overruled=record.overruled)
+    return taken_up_again(record, screened, by_person, author, why)
+
+
+def taken_up_again(
+    record: ProposalRecord, screened: Screened, by_person: Scribe, author: Author, why: str
+) -> tuple[EventDraft, ...]:
+    """A proposal that a person lets in again stands where the checks bring it now.
+
+    What they reject does not count against its proposer.
+
+    Args:
+        record: The proposal.
+        screened: What it comes to on the newest library.
+        by_person: Words the events of that person.
+        author: Who writes what comes of the checks.
+        why: What the person did.
+    """
     first = by_person.draft("proposed", why, **screening_facts(screened, record.base))
+    checked = replace(by_person, author=author)
     if screened.failed:
         facts = {"by": "library", "failed": checks_to_json(screened.failed)}
         return first, checked.draft("rejected", told(screened.failed), **facts)

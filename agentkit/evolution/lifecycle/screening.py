@@ -12,6 +12,7 @@ from agentkit.evolution.lifecycle.rebase import Conflict, rebase
 from agentkit.evolution.lifecycle.record import Consent
 from agentkit.evolution.lifecycle.step import Position
 from agentkit.evolution.outcome import Rejected
+from agentkit.evolution.validation.overruling import is_overruled
 from agentkit.evolution.validation.report import (
     FailedCheck,
     ProposedChange,
@@ -71,6 +72,7 @@ class Screen:
         on: Position,
         *,
         sources: tuple[str, ...] = (),
+        overruled: tuple[FailedCheck, ...] = (),
     ) -> Screened:
         """Move a candidate onto the newest revision of its tool, and check it there.
 
@@ -79,9 +81,10 @@ class Screen:
             base: Digest of the revision that it was made from; empty for a tool that is new.
             on: The newest library.
             sources: Texts that it must not copy from.
+            overruled: What a person has overruled of what the checks say.
         """
         if not base and candidate.is_composite:
-            return await self._new(candidate, on, sources)
+            return await self._new(candidate, on, sources, overruled)
         library = on.library
         tool = library.get(candidate.name)
         if tool is None:
@@ -95,10 +98,15 @@ class Screen:
             return Screened(candidate=moved, base=newest, failed=(_no_change(moved),), by=by)
         change = ProposedChange(base=newest, candidate=moved, library=library, sources=sources)
         report = self.validate(change)
-        return Screened(candidate=moved, base=newest, failed=report.failed, needs=report.needs)
+        failed = _standing(report.failed, overruled)
+        return Screened(candidate=moved, base=newest, failed=failed, needs=report.needs)
 
     async def _new(
-        self, candidate: ToolDefinition, on: Position, sources: tuple[str, ...]
+        self,
+        candidate: ToolDefinition,
+        on: Position,
+        sources: tuple[str, ...],
+        overruled: tuple[FailedCheck, ...],
     ) -> Screened:
         """A composite that is new: InsertTool says whether it works, the checks what its words are.
 
@@ -114,7 +122,7 @@ class Screen:
         library = on.library.with_tools([blank])
         change = ProposedChange(base=blank, candidate=candidate, library=library, sources=sources)
         report = self.validate(change)
-        failed = (one for one in report.failed if one.layer == "lexical")
+        failed = (one for one in _standing(report.failed, overruled) if one.layer == "lexical")
         told = tuple(one for one in failed if one.code != "other_tool")
         return Screened(candidate=decision.tool.definition, failed=told, needs=report.needs)
 
@@ -155,6 +163,13 @@ class Screen:
         if rebased.conflicts:
             return _conflict(rebased.conflicts, before, newest)
         return rebased.definition
+
+
+def _standing(
+    failed: tuple[FailedCheck, ...], overruled: tuple[FailedCheck, ...]
+) -> tuple[FailedCheck, ...]:
+    """What is held against a candidate once a person has overruled some of it."""
+    return tuple(one for one in failed if not is_overruled(one, overruled))
 
 
 def _conflict(

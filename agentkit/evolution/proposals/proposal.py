@@ -38,7 +38,7 @@ NEXT: dict[ProposalState, frozenset[ProposalState]] = {
     "canary": frozenset({"active", "rejected", "quarantined", "rolled_back"}),
     "active": frozenset({"superseded", "rolled_back"}),
     "superseded": frozenset({"rolled_back"}),
-    "rejected": frozenset(),
+    "rejected": frozenset({"proposed"}),  # once a person has overruled what the checks said
     "quarantined": frozenset({"proposed", "rejected"}),
     "rolled_back": frozenset(),
 }

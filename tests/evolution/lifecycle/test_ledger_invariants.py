@@ -32,9 +32,13 @@ TOOLS = ("read", "pay")
 BAD = FailedCheck(code="bad", layer="lexical", message="bad", advice="")
 
 
+WORDED = replace(BAD, code="false_claim", layer="semantic", excerpt="wrong")
+
+
 def check(change):
-    """'bad' fails; changes of ``pay`` need everybody."""
-    failed = (BAD,) if change.candidate.description.summary == "bad" else ()
+    """'bad' and 'wrong' fail, the latter for its wording; changes of ``pay`` need everybody."""
+    found = {"bad": (BAD,), "wrong": (WORDED,)}
+    failed = found.get(change.candidate.description.summary, ())
     return ValidationReport(
         failed=failed, needs=("judge", "person") if change.base.name == "pay" else ()
     )
@@ -72,7 +76,7 @@ class LifeCycle(RuleBasedStateMachine):
         which=st.integers(0, 1),
         at=st.integers(0, 20),
         field=st.sampled_from(["summary", "tags"]),
-        word=st.sampled_from(["bad", "one", "two", "three"]),
+        word=st.sampled_from(["bad", "wrong", "one", "two", "three"]),
         author=st.sampled_from(["p", "q"]),
     )
     def submit(self, which, at, field, word, author):
@@ -117,6 +121,15 @@ class LifeCycle(RuleBasedStateMachine):
         elif manager.refresh() and manager.ledger.proposals[found].state != "proposed":
             decision = data.draw(st.sampled_from(["pass", "pass", "wait", "fail"]))
             manager.assess(found, [GateReport(gate="g", decision=decision, reason="so")])
+
+    @rule(which=st.integers(0, 1), data=st.data())
+    def overrule(self, which, data):
+        """A person overrules what the checks say, where a person may."""
+        found = self.one(data, {"rejected"})
+        if found is None:
+            return
+        with contextlib.suppress(UsageError):  # what was said may stand, or be said by others
+            self.manager(which).overrule(found, codes=["false_claim"], person=ADA, reason="so")
 
     @rule(which=st.integers(0, 1))
     def advance(self, which):
@@ -171,6 +184,7 @@ class LifeCycle(RuleBasedStateMachine):
         self.who_serves_was_there_before_or_was_promoted_or_given()
         self.the_active_proposal_is_what_serves()
         self.nobody_passes_who_must_wait()
+        self.nothing_comes_back_that_nobody_overruled()
 
     def the_ledger_is_the_fold_of_the_chain(self):
         """Folded at once or step by step, and by either manager, it is the same ledger."""
@@ -225,6 +239,16 @@ class LifeCycle(RuleBasedStateMachine):
             if record.awaits:
                 assert record.state in {"proposed", "rejected", "quarantined"}
 
+    def nothing_comes_back_that_nobody_overruled(self):
+        """A rejected proposal is open again only behind a person's overruling, and never 'bad'."""
+        for record in self.folded.proposals.values():
+            kinds = [event.kind for event in record.events]
+            for at, kind in enumerate(kinds[1:], start=1):
+                if kind == "proposed" and kinds[at - 1] != "quarantined":
+                    assert kinds[at - 2 : at] == ["rejected", "overruled"]
+                    assert record.events[at - 1].author == ADA
+            assert {check.code for check in record.overruled} <= {"false_claim"}
+
 
 LifeCycle.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
 TestLifeCycle = LifeCycle.TestCase
@@ -256,3 +280,26 @@ def test_a_chain_with_a_gap():
     first = event("pinned", facts={"version": 1})
     with pytest.raises(StoreFormatError, match="audit verify"):
         Ledger().after([first, first])
+
+
+@pytest.mark.parametrize("between", [(), ("approved",)])
+def test_a_rejected_proposal_that_is_open_again_without_a_person(between):
+    """A chain in which a rejected proposal comes back though nobody overruled that is refused."""
+    facts = {"by": "person", "failed": []}
+    kinds = ("proposed", "rejected", *between, "proposed")
+    drafts = [
+        EventDraft(kind=kind, author=ADA, proposal_id="p", tool_name="read", facts=facts)
+        for kind in kinds
+    ]
+    with pytest.raises(StoreFormatError, match="nobody overruled"):
+        Ledger().after(chained(None, drafts, at="2026-11-21T00:00:00+00:00"))
+
+
+def test_overruling_what_is_not_rejected():
+    """A chain in which somebody overrules the checks on an open proposal is refused."""
+    drafts = [
+        EventDraft(kind=kind, author=ADA, proposal_id="p", facts={"overruled": []})
+        for kind in ("proposed", "overruled")
+    ]
+    with pytest.raises(StoreFormatError, match="is proposed"):
+        Ledger().after(chained(None, drafts, at="2026-11-21T00:00:00+00:00"))

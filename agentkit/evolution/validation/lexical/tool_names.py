@@ -107,7 +107,7 @@ def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
     for edit in change.edits:
         if edit.kind == "example":
             continue
-        for word, known in _named(edit.after, names):
+        for word, known in dict.fromkeys(_named(edit.after, names)):
             allowed = allowed or _allowed(change)
             if spoken(word) not in allowed and word.casefold() not in change.known:
                 yield reason(
@@ -120,7 +120,6 @@ def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
                     else f"it says to call {word!r:.80}, which the library does not have",
                     advice="say what this tool does; state an order of tools as a call_before rule",
                 )
-                break
 
 
 def _named(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:

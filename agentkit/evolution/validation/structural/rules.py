@@ -8,7 +8,6 @@ from typing import Any
 
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.evolution.validation.sameness import is_too_deep, same
-from agentkit.evolution.validation.structural.rule_types import type_problem
 from agentkit.evolution.validation.texts import rules_of, sequence
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.rules import rule_problems
@@ -33,14 +32,10 @@ def rules_valid(change: ProposedChange) -> Iterator[FailedCheck]:
     rules, had = rules_of(change.candidate), rules_of(change.base)
     if same(rules, had) and same(_contents(change.candidate), _contents(change.base)):
         return
-    odd = {at: problem for at, rule in enumerate(rules) if (problem := type_problem(rule))}
-    for at, problem in odd.items():
-        yield _invalid(at, problem, "give rules in the form of agentkit.tools.rules")
-    sound = tuple(rule for at, rule in enumerate(rules) if at not in odd)
-    conditions = replace(change.candidate.specification, rules=sound)
+    conditions = replace(change.candidate.specification, rules=tuple(rules))
     held_to = replace(change.base, specification=conditions, examples=_readable(change.candidate))
     for at, rule in enumerate(rules):
-        for found in rule_problems(rule, held_to, change.library) if at not in odd else ():
+        for found in rule_problems(rule, held_to, change.library):
             yield _invalid(at, found.message, found.advice, excerpt=found.code)
 
 
