@@ -11,6 +11,7 @@ definitions evolve from them in one of these ways:
 * examples   worked examples from ``ToolManager.learn``;
 * words      words that users said more than once about one tool, and that its text lacks, as tags;
 * unmatched  of these words only those that no tool's text holds;
+* added      the words again, where all three libraries have the examples already;
 * model      texts by the evolution stream and a language model, for a few drawn tools;
 * form       the same, the model held in the form of a block by a grammar.
 
@@ -58,7 +59,7 @@ from agentkit.testing import ReplayModel
 from agentkit.tools.definition import Description, Example
 
 ARMS = ("fixed", "evolved", "shuffled")
-METHODS = ("examples", "words", "unmatched", "model", "form")
+METHODS = ("examples", "words", "unmatched", "added", "model", "form")
 MEASURES: Mapping[str, Callable[[AbstractSet[str], Sequence[str]], float]] = {
     "@5": lambda gold, found: recall_at(gold, found, 5),
     "@10": lambda gold, found: recall_at(gold, found, 10),
@@ -117,12 +118,14 @@ class Evolution:
 
     Attributes:
         lessons: By name of the tool in the library.
+        before: Lessons that the fixed definitions have too.
         counts: What became of suggestions: ``asked``, ``readable``, ``proposed`` to the checks,
             ``valid``, and the codes of what was wrong.
         about: Names of the tools that could learn, where these were drawn.
     """
 
     lessons: Mapping[str, Lesson]
+    before: Mapping[str, Lesson] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     about: frozenset[str] = frozenset()
 
@@ -218,6 +221,19 @@ def perfect(episodes: Iterable[Episode]) -> list[Episode]:
     """The episodes as the evolution stream asks for them: finished, with a score of 1."""
     verdict = Verdict(passed=True, score=1.0)
     return [replace(episode, stop_reason="finished", verdict=verdict) for episode in episodes]
+
+
+def both(first: Mapping[str, Lesson], second: Mapping[str, Lesson]) -> dict[str, Lesson]:
+    """Two lessons for each tool that has two; texts of the second go first."""
+    none = Lesson()
+    return {
+        name: Lesson(
+            examples=first.get(name, none).examples + second.get(name, none).examples,
+            tags=first.get(name, none).tags + second.get(name, none).tags,
+            texts=second.get(name, none).texts or first.get(name, none).texts,
+        )
+        for name in {**first, **second}
+    }
 
 
 def with_lessons(library: Library, lessons: Mapping[str, Lesson]) -> Library:
@@ -400,6 +416,10 @@ async def evolution_of(
     """What one method makes of the episodes."""
     if method == "examples":
         return await from_examples(library, episodes)
+    if method == "added":
+        before = await from_examples(library, episodes)
+        words = from_words(library, episodes, unmatched=False)
+        return replace(words, before=before.lessons)
     if method in {"words", "unmatched"}:
         return from_words(library, episodes, unmatched=method == "unmatched")
     assert asking is not None, "a model needs --answers"
@@ -452,36 +472,60 @@ class Corpus:
 
 
 async def lived_and_asked(corpus: Corpus, method: str, seed: int, asking: Asking | None) -> Seed:
-    """One seed: evolve from one half, ask the other with the three libraries."""
+    """One seed: definitions evolve from one half, the other is asked with three libraries."""
     to_live, to_ask = halves(corpus.questions.queries, seed)
     episodes = corpus.episodes(to_live)
     evolution = await evolution_of(method, corpus.library, episodes, seed, asking)
     together = in_same_episode(episodes)
     takers = deranged(evolution.about or evolution.lessons, together, seed)
-    laid = {
+    laid: Mapping[str, Mapping[str, Lesson]] = {
         "fixed": {},
         "evolved": evolution.lessons,
         "shuffled": {takers[name]: one for name, one in evolution.lessons.items() if takers},
     }
-    found = {arm: await corpus.found(to_ask, lessons) for arm, lessons in laid.items()}
+    found = {
+        arm: await corpus.found(to_ask, both(evolution.before, lessons))
+        for arm, lessons in laid.items()
+    }
     taught = {corpus.questions.keys[name] for name in evolution.lessons}
-    known = {query.gold for query in to_live}
-    rows = tuple(
-        Row(
-            question=query.query_id,
-            gold=query.gold,
-            taught=query.gold & taught,
-            is_new=query.gold not in known,
-            found={arm: found[arm][at] for arm in ARMS},
-        )
-        for at, query in enumerate(to_ask)
-    )
     return Seed(
         lived=len(episodes),
         taught=len(evolution.lessons),
         counts=evolution.counts,
         together=sum(together(giver, taker) for giver, taker in takers.items()),
-        rows=rows,
+        rows=rows_of(
+            to_ask,
+            found,
+            taught={corpus.questions.keys[name] for name in evolution.lessons},
+            lived={query.gold for query in to_live},
+        ),
+    )
+
+
+def rows_of(
+    queries: Sequence[RetrievalQuery],
+    found: Mapping[str, Sequence[tuple[str, ...]]],
+    *,
+    taught: AbstractSet[str],
+    lived: AbstractSet[frozenset[str]],
+) -> tuple[Row, ...]:
+    """A row for each question that was asked.
+
+    Args:
+        queries: The questions.
+        found: By arm the keys found for each of them.
+        taught: Keys of the tools that learned something.
+        lived: The sets of tools that questions which were lived need.
+    """
+    return tuple(
+        Row(
+            question=query.query_id,
+            gold=query.gold,
+            taught=query.gold & taught,
+            is_new=query.gold not in lived,
+            found={arm: found[arm][at] for arm in ARMS},
+        )
+        for at, query in enumerate(queries)
     )
 
 

@@ -162,6 +162,18 @@ def test_a_lesson_changes_words_and_examples_only(script):
     assert script.Lesson().laid_on(tool) == tool
 
 
+def test_two_lessons_are_laid_together(script):
+    """A tool keeps what it had learned when it learns something else."""
+    example = Example(arguments={}, query="Paddling?")
+    found = script.both(
+        {"a": script.Lesson(examples=(example,)), "b": script.Lesson(examples=(example,))},
+        {"a": script.Lesson(tags=("sea",)), "c": script.Lesson(texts=Description(summary="C."))},
+    )
+    assert found["a"] == script.Lesson(examples=(example,), tags=("sea",))
+    assert found["b"] == script.Lesson(examples=(example,))
+    assert found["c"].texts.summary == "C."
+
+
 def test_words_that_users_share_become_tags(script, corpus):
     """Of the words of several requests those are kept that mean this tool and that it lacks."""
     episodes = corpus.episodes(corpus.questions.queries)
@@ -236,10 +248,12 @@ def test_it_runs_on_a_folder(project_root, folder):
     script = project_root / "tests" / "benchmarks" / "evolved_retrieval.py"
     out = folder / "figures.json"
     command = [sys.executable, str(script), "--corpus", f"sample={folder}", "--seeds", "2"]
-    command += ["--methods", "examples,words", "--json", str(out)]
+    command += ["--methods", "examples,words,added", "--json", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for one in json.loads(out.read_text()):
+    examples, words, added = json.loads(out.read_text())
+    assert added["recall"]["fixed"] == examples["recall"]["evolved"]
+    for one in (examples, words):
         assert one["lived"] == 18
         assert one["recall"]["evolved"]["@5"] > one["recall"]["fixed"]["@5"]
         assert one["recall"]["evolved"]["@5"] > one["recall"]["shuffled"]["@5"]
