@@ -487,7 +487,6 @@ async def lived_and_asked(corpus: Corpus, method: str, seed: int, asking: Asking
         arm: await corpus.found(to_ask, both(evolution.before, lessons))
         for arm, lessons in laid.items()
     }
-    taught = {corpus.questions.keys[name] for name in evolution.lessons}
     return Seed(
         lived=len(episodes),
         taught=len(evolution.lessons),
