@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from agentkit.tools.fit import same_json
 from agentkit.tools.formats import FORMAT_EXAMPLES, FORMATS
+from agentkit.tools.rules.malformed import is_finite
 from agentkit.tools.rules.patterns import matches_whole, why_unsafe
 from agentkit.tools.rules.records import Between, Form, OneOf
 from agentkit.tools.rules.sentences import scalar_text
@@ -51,11 +54,11 @@ def _in(rule: Between, value: float) -> bool:
 
 def _is_multiple(value: float, step: float) -> bool:
     """By the digits as written: 19.99 is a multiple of 0.01, though not as binary fractions."""
-    if not (math.isfinite(step) and step > 0):
+    if not (is_finite(step) and step > 0):
         return True
     if isinstance(step, int) and value % 1 == 0:
         return int(value) % step == 0
-    return math.isfinite(value) and _exact(value) % _exact(step) == 0
+    return is_finite(value) and _exact(value) % _exact(step) == 0
 
 
 def _exact(number: float) -> Any:
@@ -104,7 +107,7 @@ def _nearest_members(rule: OneOf, value: Any) -> tuple[str, ...]:
 
 def _is_number(value: Any) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and (isinstance(value, int) or math.isfinite(value))
+    return is_number and is_finite(value)
 
 
 def _nearest_numbers(rule: Between, value: Any) -> list[Any]:
@@ -119,7 +122,7 @@ def _nearest_numbers(rule: Between, value: Any) -> list[Any]:
         return []
     inside = min([max([value, *lows]), *highs])
     step, is_open = rule.multiple_of, not _in(replace(rule, multiple_of=None), inside)
-    if step is not None and math.isfinite(step) and step > 0:
+    if step is not None and is_finite(step) and step > 0:
         return _multiples(rule, inside, step)
     if not is_open:
         return [inside]
@@ -130,11 +133,16 @@ def _nearest_numbers(rule: Between, value: Any) -> list[Any]:
 def _multiples(rule: Between, inside: float, step: float) -> list[Any]:
     """The allowed multiples on both sides; below a bound that is not allowed, the one before it."""
     below = _exact(inside) // _exact(step) * _exact(step)
-    around = [_plain(below + times * _exact(step)) for times in (0, 1, -1)]
-    allowed = [number for number in around if _in(rule, number)]
-    return [number for number in allowed if number != around[2]] or allowed
+    before, *beside = [_plain(below + times * _exact(step)) for times in (-1, 0, 1)]
+
+    def allowed(numbers: Sequence[Any]) -> list[Any]:
+        return [number for number in numbers if number is not None and _in(rule, number)]
+
+    return allowed(beside) or allowed([before])
 
 
 def _plain(number: Any) -> Any:
-    """A fraction as the shortest number that is equal to it."""
-    return int(number) if number.denominator == 1 else float(number)
+    """A fraction as the shortest number that is equal to it; None when there is none."""
+    if number.denominator == 1:
+        return int(number)
+    return float(number) if abs(number) <= sys.float_info.max else None

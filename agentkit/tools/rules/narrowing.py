@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from math import isfinite
 from typing import Any, TypeAlias
 
 from agentkit.messages import JsonObject
 from agentkit.tools.fit import fits, same_json
 from agentkit.tools.references import references, resolve_local
+from agentkit.tools.rules.malformed import is_finite
 from agentkit.tools.rules.patterns import anchored, why_unsafe
 from agentkit.tools.rules.places import Steps, places
 from agentkit.tools.rules.records import (
@@ -224,7 +224,7 @@ def _tighter(
     choose: Callable[[float, float], float],
 ) -> JsonObject:
     given = part.get(keyword)
-    if limit is None or not isfinite(limit):
+    if limit is None or not is_finite(limit):
         return part
     if isinstance(given, bool) or not isinstance(given, int | float):
         return _with(part, keyword, limit)

@@ -6,9 +6,8 @@ that it narrows, the other rules of the tool, its worked examples, and the libra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import isfinite
 from typing import Any, Literal, get_args
 
 from agentkit.errors import CompositeError
@@ -19,6 +18,7 @@ from agentkit.tools.problem import value_text
 from agentkit.tools.rules import language
 from agentkit.tools.rules.contradictions import contradiction, possible_types
 from agentkit.tools.rules.holding import holds
+from agentkit.tools.rules.malformed import is_finite, why_malformed
 from agentkit.tools.rules.patterns import why_unsafe
 from agentkit.tools.rules.places import places
 from agentkit.tools.rules.records import (
@@ -32,6 +32,7 @@ from agentkit.tools.rules.records import (
     Rule,
 )
 from agentkit.tools.rules.refusal import RuleChecker
+from agentkit.tools.rules.sentences import scalar_text
 from agentkit.tools.wording import close_to
 
 MAX_VALUES = 64
@@ -44,6 +45,7 @@ RuleProblemCode = Literal[
     "example_breaks_rule",  # a worked example of the tool would be refused
     "expression_unreadable",  # outside the composite language
     "format_unknown",  # no form of that name
+    "malformed",  # it is no rule, or a part of it is of the wrong type
     "no_words",  # what it says can not be told to a model
     "outside_contract",  # it allows a value that the contract refuses
     "own_example",  # its example does not have its form
@@ -79,7 +81,8 @@ def rule_problems(
     """What is wrong with a rule for a tool; empty when nothing is.
 
     Args:
-        rule: The rule. Whether ``definition`` has it already makes no difference.
+        rule: The rule; whatever stands in its place is a problem, never an exception. Whether
+            ``definition`` has it already makes no difference.
         definition: The tool with the other rules that are to hold.
         library: The tools that there are, by name; a ``Library`` will do.
 
@@ -94,6 +97,8 @@ def rule_problems(
         >>> problem.message, problem.advice
         ('loan has no parameter term', 'It has periods.')
     """
+    if why := why_malformed(rule):
+        return (_malformed(why),)
     found = list(_problems(rule, definition, library))
     if not found and (problem := _breaking_example(rule, definition)):
         found.append(problem)
@@ -158,7 +163,7 @@ def _range(rule: Between) -> Iterator[RuleProblem]:
     if lows and highs and max(lows) > min(highs):
         yield RuleProblem(
             code="reversed_bounds",
-            message=f"the minimum {max(lows)} is above the maximum {min(highs)}",
+            message=f"the minimum {_number(max(lows))} is above the maximum {_number(min(highs))}",
             advice="Exchange them.",
         )
 
@@ -196,16 +201,26 @@ _WITHIN: dict[str, Callable[[Any], Iterator[RuleProblem]]] = {
 }
 
 
+def _malformed(why: str) -> RuleProblem:
+    return RuleProblem(
+        code="malformed", message=why, advice="give rules in the form of agentkit.tools.rules"
+    )
+
+
 def _not_finite(numbers: Iterable[float]) -> Iterator[RuleProblem]:
     for number in numbers:
-        if isinstance(number, bool) or not isfinite(number):
+        if not is_finite(number):
             yield _unusable(number, "as a bound or value; leave it out")
+
+
+def _number(number: float) -> str:
+    return scalar_text(number) if isinstance(number, int) else str(number)
 
 
 def _unusable(number: float, what: str) -> RuleProblem:
     return RuleProblem(
         code="unusable_number",
-        message=f"{number} can not be used",
+        message=f"{_number(number)} can not be used",
         advice=f"It makes no sense {what}.",
     )
 
@@ -272,9 +287,14 @@ def _against_contract(
     elif problem := _wrong_type(rule, place, contract):
         yield problem
         return
-    rules = [other for other in definition.specification.rules if other != rule]
-    same = [other for other in rules if getattr(other, "parameter", "") == rule.parameter]
-    on_it = [other for other in same if isinstance(other, OneOf | Between | Form)]
+    on_it = [
+        other
+        for other in definition.specification.rules
+        if isinstance(other, OneOf | Between | Form)
+        and not why_malformed(other)
+        and other.parameter == rule.parameter
+        and other != rule
+    ]
     if why := contradiction([*on_it, rule], place.parts, contract):
         yield RuleProblem(
             code="contradiction",
@@ -352,7 +372,10 @@ def _breaking_example(rule: Rule, definition: ToolDefinition) -> RuleProblem | N
     alone = replace(definition.specification, rules=(rule,))
     checker = RuleChecker(replace(definition, specification=alone))
     for at, example in enumerate(definition.worked_calls):
-        if failure := checker.refusal(example.arguments):
+        arguments: Any = example.arguments
+        if not isinstance(arguments, Mapping):
+            continue  # the example is no call, which is not the fault of the rule
+        if failure := checker.refusal(arguments):
             return RuleProblem(
                 code="example_breaks_rule",
                 message=f"example {at} of {definition.name} breaks it: {failure.rule}",

@@ -78,6 +78,8 @@ BAD: list[tuple[object, RuleProblemCode]] = [
     (OneOf(parameter="room", values=("single", "suite")), "outside_contract"),
     (OneOf(parameter="nights", values=(5, 6)), "example_breaks_rule"),
     (Between(parameter="nights"), "empty_rule"),
+    (Between(parameter="nights", minimum="3"), "malformed"),
+    ("nights >= 3", "malformed"),
     (Between(parameter="nights", minimum=9, maximum=3), "reversed_bounds"),
     (Between(parameter="nights", minimum=math.nan), "unusable_number"),
     (Between(parameter="nights", multiple_of=0), "unusable_number"),

@@ -1,0 +1,79 @@
+"""Whether what stands in the place of a rule is one, part by part.
+
+Records are not checked when they are made. What a model or a file gave may hold anything, and is
+asked this before it is asked what it means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from reprlib import Repr
+from typing import Any
+
+from agentkit.tools.rules.records import Between, CallBefore, Condition, Form, OneOf, Requires
+
+_TEXT = frozenset(
+    {"parameter", "unit", "pattern", "format", "words", "example", "expression", "tool"}
+)
+_BOUNDS = ("minimum", "maximum", "exclusive_minimum", "exclusive_maximum", "multiple_of")
+_PARTS: Mapping[type, tuple[str, ...]] = {
+    OneOf: ("parameter", "values"),
+    Between: ("parameter", *_BOUNDS, "unit"),
+    Form: ("parameter", "pattern", "format", "words", "example"),
+    Requires: ("parameter", "others"),
+    Condition: ("expression", "words"),
+    CallBefore: ("tool", "parameter"),
+}
+_REPR = Repr()
+_REPR.maxlevel, _REPR.maxstring, _REPR.maxother = 3, 60, 60
+
+
+def why_malformed(rule: Any) -> str:
+    """What is no rule, or of the wrong type in one; empty when nothing is.
+
+    Example:
+        >>> why_malformed(OneOf(parameter="days", values=(1, 2)))
+        ''
+        >>> why_malformed(Between(parameter="days", minimum="1"))
+        "its minimum is '1', not a number"
+    """
+    parts = _PARTS.get(type(rule))
+    if parts is None:
+        return f"{_shown(rule)} is no rule"
+    for name in parts:
+        value = getattr(rule, name)
+        wanted = _wanted(name, value)
+        if wanted:
+            return f"its {name} is {_shown(value)}, not {wanted}"
+    return ""
+
+
+def is_finite(number: float) -> bool:
+    """Whether a number is one to compare with, also an integer that no float can hold.
+
+    Example:
+        >>> is_finite(10**400), is_finite(float("inf"))
+        (True, False)
+    """
+    return isinstance(number, int) or math.isfinite(number)
+
+
+def _wanted(name: str, value: Any) -> str:
+    """What should stand there; empty when it does."""
+    if name in _TEXT:
+        return "" if isinstance(value, str) else "a text"
+    if name in _BOUNDS:
+        fits = value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+        return "" if fits else "a number"
+    kinds = str if name == "others" else (str, int, float, bool, type(None))
+    fits = isinstance(value, tuple) and all(isinstance(one, kinds) for one in value)
+    return "" if fits else "a list of texts" if name == "others" else "a list of values"
+
+
+def _shown(value: Any) -> str:
+    """A value as it is written in Python, short, whatever it is."""
+    try:
+        return _REPR.repr(value)
+    except ValueError:  # an integer with more digits than Python prints
+        return "a value with very many digits"
