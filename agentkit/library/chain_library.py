@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agentkit.errors import AgentKitError
 from agentkit.library.chain_faults import ChainFault
-from agentkit.library.events import LibraryEvent
+from agentkit.library.events import EventKind, LibraryEvent
 from agentkit.library.store import ToolRevision, ToolStore
+from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
+
+_WRITES: frozenset[EventKind] = frozenset({"written", "active", "rolled_back"})
+"""Kinds of events that come with definitions, whose facts may tell of several."""
 
 
 def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[ChainFault, ...]:
     """What in a store is not as the events say, in the order of the events.
 
-    An event with a ``digest_after`` says that its tool had that digest at its library version. The
-    digest is computed anew from what the store holds, so that a definition that was changed behind
-    the store's back is found. A whole chain comes first: see ``verify_chain``.
+    An event says which digests tools had at its library version: its own tool in ``digest_after``;
+    those of a change of several tools in the facts ``tools``, and of very many one digest over all
+    of them (``count``, ``digest``); composites that got new pins in the fact ``repinned``; and in
+    ``removed``, which are gone. Digests are computed anew from what the store holds, so that a
+    definition that was changed behind the store's back is found. A whole chain comes first: see
+    ``verify_chain``.
 
     Library versions that no event tells of are a note: they were written around the Tool Manager.
 
@@ -35,29 +42,85 @@ def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[Ch
         ['no event tells of library version 1']
     """
     kept = tuple(events)
-    histories: dict[str, Sequence[ToolRevision]] = {}
-    found: list[ChainFault] = []
-    for event in kept:
-        if event.digest_after and event.library_version:
-            if event.tool_name not in histories:
-                histories[event.tool_name] = store.history(event.tool_name)
-            found += _definition(event, histories[event.tool_name])
+    held = _Held(store)
+    found = [fault for event in kept if event.library_version for fault in _faults(event, held)]
     return (*found, *_untold(kept, store.versions()))
 
 
-def _definition(event: LibraryEvent, history: Sequence[ToolRevision]) -> Iterator[ChainFault]:
-    earlier = [one for one in history if one.version <= event.library_version]
-    held = earlier[-1].definition if earlier else None
-    actual = "none" if held is None else _digest(held)
-    if actual != event.digest_after:
-        has = "none" if held is None else f"one with digest {actual[:12]}"
-        yield ChainFault(
-            sequence=event.sequence,
-            code="definition",
-            message=f"event {event.sequence} says that {event.tool_name!r} had the definition with "
-            f"digest {event.digest_after[:12]} at library version {event.library_version}, but the "
-            f"store holds {has}",
-        )
+def _faults(event: LibraryEvent, held: _Held) -> Iterator[ChainFault]:
+    version = event.library_version
+    for name, told in _told(event):
+        actual = held.digest(name, version)
+        if actual != told:
+            yield _fault(
+                event,
+                f"says that {name!r} had {_words(told)} at library version {version}, but the "
+                f"store holds {_words(actual)}",
+            )
+    count = event.facts.get("count")
+    if event.kind == "written" and isinstance(count, int):
+        made = held.made_by(version)
+        if (len(made), digest(made)) != (count, event.facts.get("digest")):
+            yield _fault(
+                event,
+                f"says that library version {version} brought {count:,} definitions "
+                f"with a digest over all of them, but the store holds {len(made):,}, or others",
+            )
+
+
+def _told(event: LibraryEvent) -> Iterator[tuple[str, str]]:
+    """The tools of which an event tells, with the digest of each; empty for one that is gone."""
+    if event.digest_after:
+        yield event.tool_name, event.digest_after
+    if event.kind not in _WRITES:
+        return
+    for part in ("tools", "repinned"):
+        digests = event.facts.get(part)
+        if isinstance(digests, Mapping):
+            yield from ((name, told) for name, told in digests.items() if isinstance(told, str))
+    removed = event.facts.get("removed")
+    if isinstance(removed, list):
+        yield from ((name, "") for name in removed if isinstance(name, str))
+
+
+class _Held:
+    """What a store holds, each history read once.
+
+    Args:
+        store: Where the definitions are kept.
+    """
+
+    def __init__(self, store: ToolStore) -> None:
+        self._store = store
+        self._histories: dict[str, Sequence[ToolRevision]] = {}
+
+    def digest(self, name: str, version: int) -> str:
+        """The digest that a tool had at a library version; empty when it was not there."""
+        earlier = [one for one in self._history(name) if one.version <= version]
+        definition = earlier[-1].definition if earlier else None
+        return "" if definition is None else _digest(definition)
+
+    def made_by(self, version: int) -> dict[str, str]:
+        """The digests of the definitions that one library version brought, by tool."""
+        return {
+            tool.name: self.digest(tool.name, version)
+            for tool in self._store.load(version)
+            if any(one.version == version for one in self._history(tool.name))
+        }
+
+    def _history(self, name: str) -> Sequence[ToolRevision]:
+        if name not in self._histories:
+            self._histories[name] = self._store.history(name)
+        return self._histories[name]
+
+
+def _fault(event: LibraryEvent, words: str) -> ChainFault:
+    message = f"event {event.sequence} {words}"
+    return ChainFault(sequence=event.sequence, code="definition", message=message)
+
+
+def _words(told: str) -> str:
+    return f"the definition with digest {told[:12]}" if told else "none"
 
 
 def _digest(definition: ToolDefinition) -> str:

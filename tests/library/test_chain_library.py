@@ -14,6 +14,7 @@ from agentkit.library.chain import EventDraft, chained
 from agentkit.library.chain_library import verify_library
 from agentkit.library.events import Author
 from agentkit.library.sqlite import SQLiteStore
+from agentkit.tools.canonical import digest
 from agentkit.tools.definition import Description
 
 OLD = ToolDefinition(name="weather", description=Description(summary="old words"))
@@ -83,7 +84,7 @@ def test_a_revision_moved_in_the_file_is_found(path):
     (fault,) = found_in(path)
     assert fault.message == (
         f"event 3 says that 'weather' had the definition with digest {OLD.digest[:12]} at library "
-        f"version 3, but the store holds one with digest {NEW.digest[:12]}"
+        f"version 3, but the store holds the definition with digest {NEW.digest[:12]}"
     )
 
 
@@ -92,6 +93,84 @@ def test_a_revision_dropped_from_the_file_is_found(path):
     tamper(path, "DELETE FROM revisions WHERE version = 1")
     (fault,) = found_in(path)
     assert (fault.sequence, fault.message.endswith("the store holds none")) == (1, True)
+
+
+def written(store, definitions, facts, *, removals=()):
+    """Commit several definitions with one event, which tells of them in its facts."""
+    version = store.load().version
+    draft = EventDraft(
+        kind="written",
+        author=Author(kind="person", name="Ada"),
+        library_version=version + 1,
+        facts=facts,
+    )
+    events = chained(next(reversed(store.events()), None), [draft], at="2026-11-21T10:00:00+00:00")
+    change = LibraryChange(
+        proposal_id=f"many-{version}", upserts=definitions, removals=removals, events=events
+    )
+    store.commit(change, expected_version=version)
+
+
+@pytest.fixture
+def many(tmp_path):
+    """A file to which two changes of several tools were written, each told in facts."""
+    path = tmp_path / "many.db"
+    pair = (OLD, replace(OLD, name="climate"))
+    with closing(SQLiteStore(path)) as store:
+        written(store, pair, {"tools": {one.name: one.digest for one in pair}})
+        newer = tuple(replace(NEW, name=one.name) for one in pair)
+        written(store, newer, {"repinned": {one.name: one.digest for one in newer}})
+        written(store, (), {"removed": ["climate"]}, removals=("climate",))
+    return path
+
+
+def test_events_about_several_tools_are_held_to_the_store(many):
+    """What facts say of several tools, of new pins and of removals is as the store has it."""
+    assert found_in(many) == ()
+
+
+@pytest.mark.parametrize(
+    ("sql", "sequences"),
+    [
+        ("UPDATE definitions SET body = replace(body, 'old words', 'evil')", [1, 1]),
+        ("UPDATE definitions SET body = replace(body, 'new words', 'evil')", [2, 2]),
+        ("DELETE FROM revisions WHERE version = 3", [3]),
+        ("DELETE FROM revisions WHERE version = 1 AND tool_name = 'climate'", [1]),
+    ],
+)
+def test_one_of_several_tools_changed_in_the_file_is_found(many, sql, sequences):
+    """A definition of which only the facts tell is guarded as any other."""
+    tamper(many, sql)
+    assert [(one.code, one.sequence) for one in found_in(many)] == [
+        ("definition", sequence) for sequence in sequences
+    ]
+
+
+@pytest.mark.parametrize("sql", [None, "UPDATE definitions SET body = replace(body, 'one', 'two')"])
+def test_a_digest_over_very_many_tools(tmp_path, sql):
+    """Of very many definitions an event keeps one digest over all, which is worked out anew."""
+    some = [replace(OLD, name=f"tool_{n}") for n in range(9)]
+    some.append(ToolDefinition(name="last", description=Description(summary="one")))
+    kept = {"count": len(some), "digest": digest({one.name: one.digest for one in some})}
+    path = tmp_path / "many.db"
+    with closing(SQLiteStore(path)) as store:
+        written(store, (replace(OLD, name="earlier"),), {})
+        written(store, tuple(some), kept)
+        put(store, replace(NEW, name="later"))
+    assert found_in(path) == ()
+    if sql is not None:
+        tamper(path, sql)
+        (fault,) = found_in(path)
+        assert (fault.code, fault.sequence) == ("definition", 2)
+        assert "brought 10 definitions" in fault.message
+
+
+@pytest.mark.parametrize("odd", [None, 3, "x", [1], {"x": 2}])
+def test_facts_of_another_form_are_passed_over(tmp_path, odd):
+    """Facts that say nothing of digests are no fault, whoever wrote them."""
+    with closing(SQLiteStore(tmp_path / "odd.db")) as store:
+        written(store, (OLD,), {"tools": odd, "removed": odd, "count": "many"})
+        assert verify_library(store, store.events()) == ()
 
 
 def test_versions_without_events_are_a_note(path):

@@ -115,6 +115,9 @@ def _restored(
         )
         for proposal_id in reversed(taken)
     ]
+    if upserts[1:]:
+        repins = {one.name: one.digest for one in upserts[1:]}
+        drafts[0] = replace(drafts[0], facts={"repinned": repins})
     if upserts and current is not None:
         above = unknown_above(current.definition, upserts)
         drafts += marks(scribe.author, upserts[0], above, version=version)

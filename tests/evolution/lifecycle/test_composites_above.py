@@ -13,6 +13,7 @@ from agentkit.evolution.proposals.proposal import Proposal
 from agentkit.evolution.validation.report import ValidationReport
 from agentkit.evolution.validation.validate import validate
 from agentkit.library import LibraryChange
+from agentkit.library.chain_library import verify_library
 from agentkit.library.events import Author
 from agentkit.library.pins import pin_faults, repinned
 from agentkit.tools.definition import Description, Specification
@@ -105,6 +106,9 @@ def test_a_roll_back_is_never_held_up(above, store):
     above.roll_back("add")
     assert store.load()["add"].definition == before
     assert not pin_faults(store.load())
+    (taken,) = (event for event in store.events() if event.kind == "rolled_back")
+    assert taken.facts["repinned"].keys() == {"order_total", "twice_total"}
+    assert not verify_library(store, store.events())
     assert set(above.ledger.marked) == {"order_total", "twice_total"}
     assert set(above.revalidate().holds) == {"order_total", "twice_total"}
 
