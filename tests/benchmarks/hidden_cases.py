@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from bench_evidence import DAY, RANGE, Demand, demands_of_part, in_words
@@ -44,39 +45,51 @@ class Case:
 
     def enforcing(self, shown: ToolDefinition) -> Tool:
         """The tool under another definition, which still demands what the original does."""
-        validator = ArgumentValidator(self.original)
 
         def call(**arguments: Any) -> str:
-            broken = self.broken(arguments)
-            problem = validator.runnable(arguments)
-            if isinstance(problem, ArgumentProblem) and not _is_about(problem, broken):
-                raise ModelRetry(problem.rule)
-            if broken is not None:
-                raise ModelRetry(in_words(broken, arguments[broken.parameter], broken.parameter))
+            refusal = self.refusal(arguments)
+            if refusal is not None:
+                raise ModelRetry(refusal)
             return "done"
 
         return Tool(definition=shown, function=call)
 
-    def broken(self, arguments: Mapping[str, Any]) -> Demand | None:
-        """The first demand that arguments break."""
-        given = [one for one in self.demands if one.parameter in arguments]
-        return next((one for one in given if not holds(one, arguments[one.parameter])), None)
+    def refusal(self, arguments: Mapping[str, Any]) -> str | None:
+        """What the service behind the tool says to arguments; None when it takes them.
+
+        It takes what the original's schema takes once plain slips are mended, such as the case of
+        a word, and says the whole list where one is missed, however long.
+        """
+        runnable = self._validator.runnable(arguments)
+        if not isinstance(runnable, ArgumentProblem):
+            broken = _broken(self.demands, runnable)
+            return None if broken is None else _said(broken, arguments)
+        missed = [one for one in self.demands if one.parameter == runnable.path_text]
+        return (
+            _said(missed[0], arguments) if runnable.keyword == "enum" and missed else runnable.rule
+        )
 
     def is_valid(self, episode: Episode) -> bool:
         """Whether the tool takes every call of an episode."""
-        validator = ArgumentValidator(self.original)
         return bool(episode.calls) and all(
             call.malformed is None
             and call.name == self.name
-            and not isinstance(validator.runnable(call.arguments), ArgumentProblem)
-            and self.broken(call.arguments) is None
+            and self.refusal(call.arguments) is None
             for call in episode.calls
         )
 
+    @cached_property
+    def _validator(self) -> ArgumentValidator:
+        return ArgumentValidator(self.original)
 
-def _is_about(problem: ArgumentProblem, broken: Demand | None) -> bool:
-    """Whether the schema refuses what a demand says in better words, with the whole list."""
-    return broken is not None and problem.path_text == broken.parameter
+
+def _broken(demands: Sequence[Demand], arguments: Mapping[str, Any]) -> Demand | None:
+    given = [one for one in demands if one.parameter in arguments]
+    return next((one for one in given if not holds(one, arguments[one.parameter])), None)
+
+
+def _said(demand: Demand, arguments: Mapping[str, Any]) -> str:
+    return in_words(demand, arguments[demand.parameter], f"`{demand.parameter}`")
 
 
 def cases(

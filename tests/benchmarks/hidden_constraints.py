@@ -68,7 +68,12 @@ class Asking:
         self._model, self._store, self._most = model, store, max_tokens
 
     async def episodes(
-        self, case: Case, shown: ToolDefinition, *, runs: bool = True
+        self,
+        case: Case,
+        shown: ToolDefinition,
+        tasks: Sequence[Task] | None = None,
+        *,
+        runs: bool = True,
     ) -> dict[str, Episode]:
         """The episode of each question by its id; without ``runs`` the calls stay proposals."""
         settings = EvaluationSettings(
@@ -78,7 +83,7 @@ class Asking:
         )
         run = f"{case.name}:{shown.digest[:16]}"
         environment = with_tools([case.enforcing(shown)]) if runs else None
-        found = await self._run(case.tasks, shown, run, settings, environment)
+        found = await self._run(tasks or case.tasks, shown, run, settings, environment)
         return {one.metadata["task"]: one for one in found}
 
     async def again(
@@ -93,7 +98,7 @@ class Asking:
             attempts=2,
             settings=ModelSettings(temperature=0.7, max_tokens=self._most, seed=0),
         )
-        run = f"{case.name}:{shown.digest[:16]}:again"
+        run = f"{case.name}:{shown.digest[:16]}:second"
         wanted = {task.task_id for task in tasks}
         environment = with_tools([case.enforcing(shown)])
         found = await self._run(tasks, shown, run, settings, environment)
@@ -240,7 +245,9 @@ async def experiment(
                 "shuffled": with_rules(case.hidden, mixed[case.name] if first else ()),
                 "feedback": await learning.words(case.hidden, seen),
             }
-            asked = {name: await asking.episodes(case, one) for name, one in shown.items()}
+            asked = {
+                name: await asking.episodes(case, one, held_out) for name, one in shown.items()
+            }
             results.rows.extend(rows_of(case, held_out, {**found, **asked}, seed))
             results.wrong_rules += refuses_gold(case, second)
             results.learned[seed] += bool(second)

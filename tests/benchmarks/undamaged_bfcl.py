@@ -96,15 +96,15 @@ async def experiment(
         }
         others = on_other_tools(chosen, evolved)
         for case in chosen:
+            held_out = halves[case.name][1]
             found = {
                 "hidden": fixed[case.name],
-                "evolved": await asking.episodes(case, evolved[case.name], runs=False),
-                "shuffled": await asking.episodes(case, others[case.name], runs=False),
+                "evolved": await asking.episodes(case, evolved[case.name], held_out, runs=False),
+                "shuffled": await asking.episodes(case, others[case.name], held_out, runs=False),
             }
             has_changed = evolved[case.name] != case.original
             rows += [
-                {**row, "changed": has_changed}
-                for row in rows_of(case, halves[case.name][1], found, seed)
+                {**row, "changed": has_changed} for row in rows_of(case, held_out, found, seed)
             ]
     return rows
 
