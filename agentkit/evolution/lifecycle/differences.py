@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any, Literal, TypeAlias
 
+from agentkit.evolution.language.differences import ALIKE, PartKind, likeness, word_diff
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.rules import rule_sentence
 
@@ -17,12 +16,7 @@ Part = Literal["same", "removed", "added"]
 Words: TypeAlias = tuple[tuple[Part, str], ...]
 """A text in parts: what stays, what goes and what comes."""
 
-_WORD = re.compile(
-    r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]"  # one by one: no blanks
-    r"|[^\W\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7a3]+|\s+|[^\w\s]"
-)
-_MOST_WORDS = 4_000  # comparing takes the square of it
-_ALIKE = 0.4  # two texts that share less are told one after the other
+_PARTS: Mapping[PartKind, Part] = {"kept": "same", "removed": "removed", "added": "added"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,17 +110,9 @@ def _lists(field: str, before: Sequence[str], after: Sequence[str]) -> Iterator[
 
 def _most_alike(entry: str, others: Iterable[str]) -> str:
     """The other entry that shares most words with this one; empty when none shares enough."""
-    alike = {other: _likeness(_split(entry), _split(other)) for other in others}
+    alike = {other: likeness(entry, other) for other in others}
     best = max(alike, key=alike.__getitem__, default="")
-    return best if best and alike[best] >= _ALIKE else ""
-
-
-def _likeness(mine: Sequence[str], yours: Sequence[str]) -> float:
-    """The share of words, blanks and punctuation aside, that two texts have in common in order."""
-    ours, theirs = (
-        [word for word in side[:_MOST_WORDS] if word.isalnum()] for side in (mine, yours)
-    )
-    return SequenceMatcher(None, ours, theirs, autojunk=False).ratio()
+    return best if best and alike[best] >= ALIKE else ""
 
 
 def compare_words(before: str, after: str) -> Words:
@@ -139,30 +125,7 @@ def compare_words(before: str, after: str) -> Words:
         >>> compare_words("from 1 to 12", "from 1 to 60 months")
         (('same', 'from 1 to '), ('removed', '12'), ('added', '60 months'))
     """
-    mine, yours = _split(before), _split(after)
-    if max(len(mine), len(yours)) > _MOST_WORDS or _likeness(mine, yours) < _ALIKE:
-        return _joined((("removed", before), ("added", after)))
-    parts: list[tuple[Part, str]] = []
-    gone, come = "", ""
-    matcher = SequenceMatcher(None, mine, yours, autojunk=False)
-    for kind, start, end, begin, stop in matcher.get_opcodes():
-        same = "".join(mine[start:end])
-        is_gap = kind == "equal" and not same.strip() and (gone or come) and end < len(mine)
-        if kind == "equal" and not is_gap:
-            parts += [("removed", gone), ("added", come), ("same", same)]
-            gone, come = "", ""
-        else:
-            gone += same
-            come += "".join(yours[begin:stop])
-    return _joined((*parts, ("removed", gone), ("added", come)))
-
-
-def _joined(parts: Iterable[tuple[Part, str]]) -> Words:
-    return tuple((kind, text) for kind, text in parts if text)
-
-
-def _split(text: str) -> list[str]:
-    return _WORD.findall(text)
+    return tuple((_PARTS[part.kind], part.text) for part in word_diff(before, after))
 
 
 def _call(example: Example) -> str:

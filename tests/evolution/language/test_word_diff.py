@@ -27,3 +27,22 @@ def test_very_long_texts_are_shown_whole():
     """Matching stops where nobody would read the result."""
     before, after = "a " * 5_000, "b " * 5_000
     assert [part.kind for part in word_diff(before, after)] == ["removed", "added"]
+
+
+def test_texts_with_little_in_common_are_shown_whole():
+    """Words that happen to stand in both are not picked out."""
+    before, after = "Add two numbers to it.", "Where is the station, and who goes to it?"
+    assert marked(word_diff(before, after)) == f"[-{before}-]{{+{after}+}}"
+
+
+def test_a_blank_between_two_changes_is_part_of_them():
+    """Two words in a row are one change, not two around a blank."""
+    shown = marked(word_diff("It gives the old price back.", "It gives the very new back."))
+    assert shown == "It gives the [-old price-]{+very new+} back."
+
+
+def test_equal_texts_are_kept():
+    """Whatever their length, nothing is shown as changed."""
+    long = "a " * 5_000
+    assert [part.kind for part in word_diff(long, long)] == ["kept"]
+    assert word_diff("", "") == ()
