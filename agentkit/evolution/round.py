@@ -17,7 +17,9 @@ from agentkit.episodes.late_verdicts import with_late_verdicts
 from agentkit.errors import ModelError
 from agentkit.evolution.gates.decision import GateReport, GateRules, PairedScore
 from agentkit.evolution.gates.elond import Elond
+from agentkit.evolution.gates.offline import NAME as OFFLINE
 from agentkit.evolution.gates.offline import offline_gate
+from agentkit.evolution.gates.reuse import with_uses
 from agentkit.evolution.lifecycle.cycle import Advance
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.manager import ToolManager
@@ -96,6 +98,12 @@ class Round:
         """Those that became active."""
         return tuple(one for one in self.considered if one.record.state == "active")
 
+    @property
+    def most_earlier_uses(self) -> int:
+        """How often held-out tasks of this round have decided before, at most."""
+        reports = [one.report for one in self.considered if one.report is not None]
+        return max((int(one.statistics.get("earlier_uses", 0)) for one in reports), default=0)
+
     def to_json(self) -> dict[str, Any]:
         """The round as a JSON object."""
         return {
@@ -120,7 +128,11 @@ async def evolve(
 
     Proposals are looked at one after another, each against the library as it is by then: when one
     was promoted, the next is compared with that. The level of each comparison comes from e-LOND's
-    sequence, so that many useless proposals do not add up to useless promotions.
+    sequence, so that many useless proposals do not add up to useless promotions. Here the levels
+    are held against p-values, which is LOND (Javanmard and Montanari 2018, *Annals of Statistics*
+    46(2), 526-554). It asks that the p-values be independent or positively dependent (Zrnic, Ramdas
+    and Jordan 2021, *JMLR* 22(33)), which e-values need not be. Tasks that decide again and again
+    break that, so each report says how often they have (``with_uses``).
 
     Args:
         manager: Takes the suggestions in, and writes.
@@ -203,9 +215,23 @@ async def _compared(
     candidate = record.candidate
     if candidate is None or record.tool_name not in control:
         reason = f"{record.tool_name!r} is not in the library any more"
-        return GateReport(gate="offline", decision="wait", reason=reason)
+        return GateReport(gate=OFFLINE, decision="wait", reason=reason)
     changed = overlaid(control, {record.tool_name: candidate})
     pairs = await compare(record.tool_name, control, changed)
     place = manager.ledger.place_of(record.proposal_id)
     elond = Elond(opened=place.number - 1, promoted=place.discoveries)
-    return offline_gate(pairs, rules=replace(rules, alpha=elond.level(rules.alpha)))
+    report = offline_gate(pairs, rules=replace(rules, alpha=elond.level(rules.alpha)))
+    if not pairs:
+        return report
+    records = manager.ledger.proposals.values()
+    others = (_asked(one) for one in records if one.proposal_id != record.proposal_id)
+    earlier = [marks for marks in others if marks]
+    tasks = [pair.task for pair in pairs]
+    return with_uses(report, tasks=tasks, earlier=earlier, rules=rules)
+
+
+def _asked(record: ProposalRecord) -> str:
+    """What stands for the held-out tasks that decided about a proposal; empty for none."""
+    facts = [one.facts for one in record.assessments if one.facts.get("gate") == OFFLINE]
+    decided = [one for one in facts if one.get("decision") != "wait"]
+    return str(decided[-1].get("tasks", "")) if decided else ""

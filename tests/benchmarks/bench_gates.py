@@ -45,6 +45,7 @@ from agentkit.evolution.gates import (
     shadow_gate,
 )
 from agentkit.evolution.gates.canary import blocks
+from agentkit.evolution.gates.exact import exact_interval
 from agentkit.metrics.intervals import wilson_interval
 
 LEVEL = 0.05
@@ -293,10 +294,17 @@ def losses(rounds: int, chance: np.random.Generator) -> list[Row]:
                     for report in none_lost
                     if report.decision == "pass"
                 ),
-                "once_passes_at": int(np.argmax(few >= 0)) + 1,
+                "once_passes_at": next(
+                    count for count in range(1, 1000) if _none_lost(count) <= limit
+                ),
             }
         )
     return rows
+
+
+def _none_lost(count: int) -> float:
+    """The largest share that may be lost where none of so many was, asked once."""
+    return exact_interval(0, count, alpha=LEVEL).high
 
 
 def _wilson_bounds(requests: int, limit: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -313,24 +321,28 @@ def _wilson_bounds(requests: int, limit: float) -> tuple[NDArray[np.int64], NDAr
 
 
 def costs(rounds: int, chance: random.Random) -> list[Row]:
-    """Decisions on tokens that grew by exactly what is allowed, a tenth."""
+    """Decisions on tokens that grew by exactly what is allowed, a tenth.
+
+    Either all tasks grow a little, or one in ten takes a second request and costs twice as much.
+    """
     rows, rules = [], GateRules(resamples=1_000)
-    for tasks, once in ((30, True), (60, True), (200, True), (240, False)):
-        decisions = []
-        for _ in range(rounds):
-            pairs = []
-            for place in range(tasks):
-                before = chance.lognormvariate(6, 1)
-                after = before * 1.1 * chance.lognormvariate(-0.045, 0.3)
-                pairs.append(PairedScore(task=str(place), control=before, candidate=after))
-            decisions.append(cost_gate(pairs, measure="tokens", rules=rules, once=once).decision)
-        rows.append(
-            {
-                "tasks": tasks,
-                "looks": 1 if once else 4,
-                **{one: decisions.count(one) / rounds for one in ("pass", "fail")},
-            }
-        )
+    growths: dict[str, Callable[[], float]] = {
+        "all": lambda: 1.1 * chance.lognormvariate(-0.045, 0.3),
+        "one in ten": lambda: 2.0 if chance.random() < 0.1 else 1.0,
+    }
+    for name, growth in growths.items():
+        for tasks, once in ((30, True), (60, True), (200, True), (240, False)):
+            decisions = []
+            for _ in range(rounds):
+                costs = [chance.lognormvariate(6, 1) for _ in range(tasks)]
+                pairs = [
+                    PairedScore(task=str(place), control=before, candidate=before * growth())
+                    for place, before in enumerate(costs)
+                ]
+                report = cost_gate(pairs, measure="tokens", rules=rules, once=once)
+                decisions.append(report.decision)
+            shares = {one: decisions.count(one) / rounds for one in ("pass", "fail")}
+            rows.append({"dearer": name, "tasks": tasks, "looks": 1 if once else 4, **shares})
     return rows
 
 
@@ -361,8 +373,11 @@ def show(rows: Sequence[Row]) -> None:
     print("| " + " | ".join(names) + " |")
     print("|" + "---|" * len(names))
     for row in rows:
-        cells = ["" if row.get(name) is None else f"{row[name]:.4g}" for name in names]
-        print("| " + " | ".join(cells) + " |")
+        print("| " + " | ".join(_cell(row.get(name)) for name in names) + " |")
+
+
+def _cell(value: float | str | None) -> str:
+    return "" if value is None else value if isinstance(value, str) else f"{value:.4g}"
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
 from agentkit.errors import ModelConnectionError
 from agentkit.evolution import ToolManager
+from agentkit.evolution.gates import GateRules, PairedScore
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.evolution_stream import EvolutionStream
 from agentkit.evolution.proposals.feedback_stream import FeedbackStream
@@ -167,3 +168,34 @@ async def test_both_streams_suggest_in_one_round():
         "feedback": "What a loan costs a month, in euros.",
         "evolution": "What a loan costs a month, for a number of months.",
     }
+
+
+async def test_the_events_say_how_often_the_same_tasks_decided():
+    """Each comparison is counted, and from some number on fresh tasks are advised."""
+    manager = ToolManager(open_store("memory:"))
+    manager.register([loan()])
+
+    async def compare(_tool, _control, _candidate):
+        return [PairedScore(task=str(at), control=1, candidate=float(at > 9)) for at in range(40)]
+
+    reasons = []
+    for words in ("in euros", "in dollars", "in pounds"):
+        model = FunctionModel(
+            lambda _, w=words: block("loan", f"What a loan costs, {w}."), name="m"
+        )
+        outcome = await evolve(
+            manager,
+            [FeedbackStream(model)],
+            episodes=[refused(1), refused(2), refused(3)],
+            compare=compare,
+            rules=GateRules(most_uses=2),
+        )
+        reasons.append(outcome.considered[0].why)
+    assert outcome.most_earlier_uses == 2
+    assert ["bring fresh ones" in reason for reason in reasons] == [False, False, True]
+    uses = [
+        event.facts["statistics"]["earlier_uses"]
+        for record in manager.ledger.proposals.values()
+        for event in record.assessments
+    ]
+    assert uses == [0, 1, 2]

@@ -8,7 +8,8 @@ from statistics import fmean
 from typing import Literal
 
 from agentkit.evolution.gates.decision import Decision, GateReport, GateRules, PairedScore
-from agentkit.evolution.gates.scores import counted_pairs, held_up
+from agentkit.evolution.gates.scores import LARGEST, counted_pairs, held_up
+from agentkit.evolution.gates.student import student_spread
 from agentkit.metrics.intervals import Observation, bootstrap_interval
 
 Measure = Literal["tokens", "seconds"]
@@ -25,15 +26,17 @@ def cost_gate(
 
     The question is put to the *excess*, candidate - (1 + growth) control, whose mean is above 0
     just when the mean cost grew by more than ``growth``; so no ratio has to be resampled. Its
-    interval is a paired bootstrap over tasks (``bootstrap_interval``): passes when all of it is at
-    or below 0, fails when all is above, waits otherwise.
+    interval is a paired bootstrap over tasks (``bootstrap_interval``), widened at either end to
+    Student's where that reaches further: with few tasks the bootstrap takes the spread that it sees
+    for the true one and is too sure. Passes when all of it is at or below 0, fails when all is
+    above, waits otherwise.
 
-    A bootstrap is made for one look. So that the gate may be asked at any time, it looks only when
-    the number of tasks is ``rules.least_tasks`` or twice, four times, eight times that, and what it
+    Both are made for one look. So that the gate may be asked at any time, it looks only when the
+    number of tasks is ``rules.least_tasks`` or twice, four times, eight times that, and what it
     once decided stands. The k-th look has the level 1 - alpha / (k (k + 1)); the errors of all
-    looks add up to alpha, half of it for either end. Costs are skewed, and with few tasks the
-    bootstrap is surer than it should be, so that the real errors are nearer to alpha for either end
-    (see ``docs/gates.md``).
+    looks add up to alpha, half of it for either end. No interval knows of what has not happened
+    yet: where few tasks carry the costs, the real errors are larger (see ``docs/gates.md``), and
+    ``rules.least_tasks`` should be.
 
     Seconds of a shadow run, made when the machine was free, do not compare with those of the answer
     that it repeats; use those of a replay under equal load.
@@ -98,18 +101,26 @@ def _decide(excess: Sequence[float], rules: GateRules, *, once: bool) -> _Look:
     """The first look that decides, else the last one."""
     look = _Look()
     for number, tasks in enumerate(_looks(len(excess), rules.least_tasks, once=once), start=1):
-        found = bootstrap_interval(
-            [Observation(value=one, task=str(place)) for place, one in enumerate(excess[:tasks])],
-            level=1 - rules.alpha / (1 if once else number * (number + 1)),
-            resamples=rules.resamples,
-            seed=rules.seed,
-            method="percentile",  # BCa, asked for such tails, errs twice as often on skewed costs
-        )
-        decision: Decision = "pass" if found.high <= 0 else "fail" if found.low > 0 else "wait"
-        look = _Look(decision=decision, tasks=tasks, low=found.low, high=found.high)
+        level = 1 - rules.alpha / (1 if once else number * (number + 1))
+        low, high = _interval(excess[:tasks], level, rules)
+        decision: Decision = "pass" if high <= 0 else "fail" if low > 0 else "wait"
+        look = _Look(decision=decision, tasks=tasks, low=low, high=high)
         if decision != "wait":
             break
     return look
+
+
+def _interval(excess: Sequence[float], level: float, rules: GateRules) -> tuple[float, float]:
+    """The ends of the bootstrap's interval or of Student's, whichever is further out."""
+    found = bootstrap_interval(
+        [Observation(value=one, task=str(place)) for place, one in enumerate(excess)],
+        level=level,
+        resamples=rules.resamples,
+        seed=rules.seed,
+        method="percentile",  # BCa, asked for such tails, errs twice as often on skewed costs
+    )
+    spread = min(student_spread(excess, level=level), LARGEST)  # of one task it is infinite
+    return min(found.low, found.value - spread), max(found.high, found.value + spread)
 
 
 def _looks(tasks: int, least: int, *, once: bool) -> Iterator[int]:

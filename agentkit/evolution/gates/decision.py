@@ -35,12 +35,15 @@ class GateReport:
         decision: Whether to go on, to wait or to stop.
         reason: Why, in a sentence with the numbers.
         statistics: The numbers, by name. All are finite; e-values stand as their logarithm.
+        tasks: What stands for the set of held-out tasks that were asked, see ``task_marks``; empty
+            where there is no such set.
     """
 
     gate: str
     decision: Decision
     reason: str
     statistics: Mapping[str, float] = field(default_factory=dict)
+    tasks: str = ""
 
     def __post_init__(self) -> None:
         if self.decision not in get_args(Decision):
@@ -60,6 +63,8 @@ class GateReport:
         }
         if self.statistics:
             record["statistics"] = dict(self.statistics)
+        if self.tasks:
+            record["tasks"] = self.tasks
         return record
 
     @classmethod
@@ -188,6 +193,7 @@ class GateRules:
         least_sessions: Sessions of each arm before the canary lets anything pass.
         most_sessions: Sessions of the candidate after which the canary gives up.
         least_gain: Mean gain on held-out tasks that the offline gate asks for, beside evidence.
+        most_uses: Comparisons that the same held-out tasks decide before fresh ones are advised.
         lost_share: Largest share of other tools' requests, or of paraphrases, that may be lost.
         token_growth: By how much of the control's tokens the candidate may cost more.
         latency_growth: By how much of the control's time it may take longer.
@@ -205,6 +211,7 @@ class GateRules:
     least_sessions: int = 30
     most_sessions: int = 5_000
     least_gain: float = 0.0
+    most_uses: int = 20
     lost_share: float = 0.02
     token_growth: float = 0.1
     latency_growth: float = 0.25
@@ -219,7 +226,7 @@ class GateRules:
         for name in ("least_gain", "token_growth", "latency_growth"):
             value = getattr(self, name)
             _check(name, value, math.isfinite(value) and value >= 0, "0 or more, and finite")
-        for name in (*_COUNTS, "resamples"):
+        for name in (*_COUNTS, "most_uses", "resamples"):
             _check(name, getattr(self, name), getattr(self, name) >= 1, "1 or more")
         for least, most in (("least_pairs", "most_pairs"), ("least_sessions", "most_sessions")):
             bound = getattr(self, most)

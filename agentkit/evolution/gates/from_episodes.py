@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import ARM, EXPERIMENT, SHADOW_OF
+from agentkit.episodes.labels import ARM, EXPERIMENT, SHADOW_OF, VIEW_OF
 from agentkit.evolution.gates.decision import Arm, ArmScore, PairedScore, PairedSelection
 
 SetAside = Literal[
@@ -78,7 +78,8 @@ def canary_scores(episodes: Iterable[Episode], experiment: str) -> Collected[Arm
     """The first judged episode of each session that took part, as right or wrong.
 
     Later episodes of a session depend on its first one, and would make few sessions look like many.
-    A session stays with the arm of its first episode, whatever later ones say.
+    A session stays with the arm of its first episode, whatever later ones say. A run without one is
+    a session of its own, together with the verdicts that were kept beside it.
 
     Args:
         episodes: In any order; shadow runs and those of other experiments are passed over.
@@ -90,7 +91,7 @@ def canary_scores(episodes: Iterable[Episode], experiment: str) -> Collected[Arm
         arm = _arm(episode, experiment)
         if arm is None:
             continue
-        session = episode.session_id or episode.episode_id
+        session = episode.session_id or episode.metadata.get(VIEW_OF) or episode.episode_id
         reason: SetAside | None = "later_in_session" if session in scores else _unjudged(episode)
         if reason is not None:
             aside[reason] = aside.get(reason, 0) + 1

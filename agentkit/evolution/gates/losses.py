@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from agentkit.evolution.gates.betting import log_money_path
 from agentkit.evolution.gates.decision import Decision, GateReport, GateRules
 from agentkit.evolution.gates.evidence import evidence
-from agentkit.metrics.intervals import Interval, wilson_interval
+from agentkit.evolution.gates.exact import exact_interval
+from agentkit.metrics.intervals import Interval
 
 _NONE = 1e-6
 """A limit below one in a million is taken for none at all."""
@@ -25,10 +26,10 @@ def losses_report(
     """Compare a share of losses with ``rules.lost_share``.
 
     Asked at any time, two e-processes decide (see ``betting``), whichever is first: that at most so
-    many are lost, or that more are. Asked once about cases whose number was fixed beforehand,
-    Wilson's interval (1927) decides, which needs half as many: all of it at or below the limit, or
-    all above. Either way each error has the probability ``rules.alpha``, and few cases show
-    nothing: none lost of five is no pass.
+    many are lost, or that more are. Asked once about cases whose number was fixed beforehand, the
+    exact interval decides (``exact_interval``), which needs half as many: all of it at or below the
+    limit, or all above. Either way each error has a probability of at most ``rules.alpha``, and few
+    cases show nothing: none lost of five is no pass.
 
     Args:
         gate: Name of the gate.
@@ -38,7 +39,7 @@ def losses_report(
         once: Whether this is the only look.
         statistics: Further numbers for the report.
     """
-    share = wilson_interval(sum(lost), len(lost), level=1 - 2 * rules.alpha)
+    share = exact_interval(sum(lost), len(lost), alpha=rules.alpha)
     decision = _once(share, rules) if once else _at_any_time(lost, rules)
     seen = f"{sum(lost)} of {len(lost)} {what} are lost, and {rules.lost_share:.1%} may be"
     reasons = {

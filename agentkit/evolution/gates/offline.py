@@ -17,6 +17,10 @@ from agentkit.metrics.intervals import Interval, Observation, bootstrap_interval
 NAME = "offline"
 
 
+_ROUNDING = 1e-9
+"""Attempts at one task whose scores differ by less in all are equal but for rounding."""
+
+
 def one_sided_mid_p(wins: int, losses: int) -> float:
     """The one-sided mid-p value of McNemar's exact test: is the candidate better.
 
@@ -66,7 +70,8 @@ def offline_gate(pairs: Iterable[PairedScore], *, rules: GateRules | None = None
     for pair in scores.counted:
         gains.setdefault(pair.task, []).append(pair.candidate - pair.control)
     totals = [math.fsum(several) for several in gains.values()]
-    wins, losses = sum(total > 0 for total in totals), sum(total < 0 for total in totals)
+    wins = sum(total > _ROUNDING for total in totals)
+    losses = sum(total < -_ROUNDING for total in totals)
     p_value = one_sided_mid_p(wins, losses)
     gain = _gain(scores.counted, rules)
     decision, reason = _decide(wins, losses, p_value, gain.value, rules)

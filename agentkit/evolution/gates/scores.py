@@ -65,12 +65,12 @@ def held_up(report: GateReport, problem: str) -> GateReport:
     return replace(report, decision="wait", reason=f"{problem}; else: {report.reason}")
 
 
-_LARGEST = 1e15
+LARGEST = 1e15
 """Of a score, a token count or a time: beyond it sums lose what a pair differs by."""
 
 
 def _countable(*numbers: float) -> bool:
-    return all(abs(number) <= _LARGEST for number in numbers)  # false for what is not a number
+    return all(abs(number) <= LARGEST for number in numbers)  # false for what is not a number
 
 
 def _words(bad: int, of: int, first: str) -> str:

@@ -34,12 +34,13 @@ def test_tokens_may_grow_by_a_tenth(growth, decision):
 
 def test_seconds_have_a_tolerance_of_their_own():
     """What is too many tokens is not too many seconds."""
-    assert cost_gate(costs(1.15), measure="tokens").decision == "fail"
-    assert cost_gate(costs(1.15), measure="seconds").decision == "pass"
+    pairs = costs(1.15, count=120)
+    assert cost_gate(pairs, measure="tokens").decision == "fail"
+    assert cost_gate(pairs, measure="seconds").decision == "pass"
     names = [cost_gate([], measure=measure).gate for measure in ("tokens", "seconds")]
     assert names == ["cost in tokens", "cost in seconds"]  # reports of both are told apart
     strict = GateRules(latency_growth=0.05)
-    assert cost_gate(costs(1.15), measure="seconds", rules=strict).decision == "fail"
+    assert cost_gate(pairs, measure="seconds", rules=strict).decision == "fail"
 
 
 @pytest.mark.parametrize("once", [True, False])
@@ -49,8 +50,16 @@ def test_at_the_tolerance_it_seldom_passes(once):
     at_edge = [
         cost_gate(costs(1.1, seed=seed), measure="tokens", rules=rules) for seed in range(200)
     ]
-    assert sum(report.decision == "pass" for report in at_edge) <= 19
-    assert sum(report.decision == "fail" for report in at_edge) <= 19
+    assert sum(report.decision == "pass" for report in at_edge) <= 10
+    assert sum(report.decision == "fail" for report in at_edge) <= 10
+
+
+def test_one_task_shows_nothing_whatever_it_cost():
+    """Where one task is enough to look at, its spread is not known, and the gate waits."""
+    rules = GateRules(least_tasks=1)
+    report = cost_gate(costs(9.0, count=1), measure="tokens", rules=rules)
+    assert report.decision == "wait"
+    assert report.statistics["excess_low"] < 0 < report.statistics["excess_high"]
 
 
 @pytest.mark.parametrize("count", [0, 1, 29])

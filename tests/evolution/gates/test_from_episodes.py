@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
-from agentkit.episodes import Turn
+from agentkit.episodes import Turn, Verdict
 from agentkit.evolution.gates import (
     canary_scores,
     shadow_gate,
@@ -15,6 +16,7 @@ from agentkit.evolution.gates import (
     shadow_selections,
     shadow_tokens,
 )
+from agentkit.evolution.serving import judged
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 
 
@@ -114,6 +116,17 @@ def test_canary_takes_the_first_judged_episode_of_each_session(episode):
         ("e3", "candidate", 0),
     ]
     assert found.set_aside == {"later_in_session": 1, "no_verdict": 1, "fault": 1}
+
+
+def test_a_run_without_a_session_counts_once_however_often_it_was_judged(episode):
+    """Verdicts kept beside it belong to it; the first one counts."""
+    run = episode("e1", 1, experiment="p1", arm="candidate")
+    said = [judged(run, Verdict(passed=passed)) for passed in (True, False)]
+    said = [replace(one, episode_id=f"e{at}") for at, one in enumerate(said, start=2)]
+    found = canary_scores([*said, run], "p1")
+    assert [(one.session, one.score) for one in found.scores] == [("e1", 1)]
+    broken_off = replace(run, stop_reason="step_limit")
+    assert [one.score for one in canary_scores([broken_off, said[0]], "p1").scores] == [0]
 
 
 def test_tokens_seconds_and_tools_come_in_pairs(shadow):

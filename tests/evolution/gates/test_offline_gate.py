@@ -103,3 +103,15 @@ def test_counts_are_never_negative():
     """A negative count is a mistake of the caller."""
     with pytest.raises(UsageError, match="negative"):
         one_sided_mid_p(-1, 0)
+
+
+def test_rounding_makes_no_difference():
+    """Attempts at a task whose scores add up to the same are equal, whatever sums make of it."""
+    scores = [(0.3, 0.1), (0.0, 0.2)]
+    pairs = [
+        PairedScore(task=str(task), control=control, candidate=candidate)
+        for task in range(20)
+        for control, candidate in scores
+    ]
+    report = offline_gate(pairs)
+    assert (report.decision, report.statistics["wins"]) == ("wait", 0)
