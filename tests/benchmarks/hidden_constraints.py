@@ -9,8 +9,9 @@ from half of the questions of each tool, and the other half is asked with six de
 * hidden    what is left, as the proposer found it;
 * words     with the learned rules as sentences only;
 * rule      with the learned rules as data, so that the schema and with it the grammar hold them;
-* second    as ``rule``, after a second round: the questions learned from that still went wrong are
-  asked again, twice, at a temperature of 0.7 and with up to three tries each;
+* rounds    as ``rule``, after further rounds: the questions learned from that still went wrong are
+  asked again, twice, at a temperature of 0.7 and with up to three tries each, as long as that
+  teaches something new, and four rounds at most;
 * shuffled  with rules of another tool at the same place: whether any would do;
 * original  as BFCL has it.
 
@@ -56,7 +57,8 @@ from agentkit.testing import ReplayModel
 from agentkit.tools.definition import Specification
 from agentkit.tools.rules import Between, Form, OneOf, rule_sentence
 
-CONDITIONS = ("hidden", "words", "rule", "second", "shuffled", "original")
+CONDITIONS = ("hidden", "words", "rule", "rounds", "shuffled", "original")
+MOST_ROUNDS = 4
 KNOBS = EvidenceRules(least_failures=1, least_episodes=1)
 SHORT = ModelSettings(temperature=0.0, max_tokens=200)
 
@@ -237,11 +239,11 @@ async def experiment(
             found = known[case.name]
             seen = [found["hidden"][task.task_id] for task in train]
             first = await learning.rules(case.hidden, seen)
-            second = await second_round(case, first, seen, asking, learning)
+            last = await further_rounds(case, first, seen, asking, learning)
             shown = {
                 "words": with_words(case.hidden, first),
                 "rule": with_rules(case.hidden, first),
-                "second": with_rules(case.hidden, second),
+                "rounds": with_rules(case.hidden, last),
                 "shuffled": with_rules(case.hidden, mixed[case.name] if first else ()),
                 "feedback": await learning.words(case.hidden, seen),
             }
@@ -249,29 +251,33 @@ async def experiment(
                 name: await asking.episodes(case, one, held_out) for name, one in shown.items()
             }
             results.rows.extend(rows_of(case, held_out, {**found, **asked}, seed))
-            results.wrong_rules += refuses_gold(case, second)
-            results.learned[seed] += bool(second)
+            results.wrong_rules += refuses_gold(case, last)
+            results.learned[seed] += bool(last)
     return results
 
 
-async def second_round(
+async def further_rounds(
     case: Case,
-    first: Sequence[Demand],
-    seen: Sequence[Episode],
+    rules: tuple[Demand, ...],
+    seen: list[Episode],
     asking: Asking,
     learning: Learning,
 ) -> tuple[Demand, ...]:
-    """The rules after the questions that went wrong with those of the first round came again."""
-    base = with_rules(case.hidden, first)
-    answers = await asking.episodes(case, base)
+    """The rules after the questions that still went wrong were asked again, and again."""
     train = {episode.metadata["task"] for episode in seen}
-    wrong = [
-        task
-        for task in case.tasks
-        if task.task_id in train and not case.is_valid(answers[task.task_id])
-    ]
-    again = await asking.again(case, base, wrong)
-    return await learning.rules(base, [*seen, *again])
+    for _ in range(MOST_ROUNDS - 1):
+        base = with_rules(case.hidden, rules)
+        answers = await asking.episodes(case, base)
+        wrong = [
+            task
+            for task in case.tasks
+            if task.task_id in train and not case.is_valid(answers[task.task_id])
+        ]
+        seen = [*seen, *await asking.again(case, base, wrong)]
+        before, rules = rules, await learning.rules(base, seen)
+        if rules == before:
+            break
+    return rules
 
 
 def rows_of(
