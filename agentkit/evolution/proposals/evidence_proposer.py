@@ -81,8 +81,9 @@ class EvidenceProposer:
                 library=library,
                 knobs=self._knobs,
             )
-            stated = [*stated_lessons(seen), *worded_lessons(seen), *relaxed_lessons(seen)]
-            found[name] = stated, list(lookup_lessons(seen, routes))
+            stated = [*stated_lessons(seen), *worded_lessons(seen)]
+            relaxed = relaxed_lessons(seen, stated)
+            found[name] = [*stated, *relaxed], list(lookup_lessons(seen, routes))
         wrongly = misuse(episodes, library)
         for name, lesson in chain(
             confusion_lessons(wrongly, library, self._knobs),

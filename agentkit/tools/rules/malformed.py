@@ -62,13 +62,20 @@ def is_finite(number: float) -> bool:
 def _wanted(name: str, value: Any) -> str:
     """What should stand there; empty when it does."""
     if name in _TEXT:
-        return "" if isinstance(value, str) else "a text"
+        return "" if isinstance(value, str) and _is_unicode(value) else "a text"
     if name in _BOUNDS:
         fits = value is None or (isinstance(value, int | float) and not isinstance(value, bool))
         return "" if fits else "a number"
     kinds = str if name == "others" else (str, int, float, bool, type(None))
-    fits = isinstance(value, tuple) and all(isinstance(one, kinds) for one in value)
+    fits = isinstance(value, tuple) and all(
+        isinstance(one, kinds) and (not isinstance(one, str) or _is_unicode(one)) for one in value
+    )
     return "" if fits else "a list of texts" if name == "others" else "a list of values"
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be written: half of a surrogate pair can not, and has no digest."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _shown(value: Any) -> str:

@@ -328,3 +328,33 @@ async def test_no_rule_refuses_what_the_tool_takes(allowed, tried):
     refusals = sum(days not in allowed for days in tried)
     expected = [OneOf(parameter="days", values=tuple(allowed))] if refusals >= 2 else []
     assert await learned(Library([wait]), *episodes) == expected
+
+
+@pytest.mark.parametrize(
+    ("keyword", "schema"),
+    [
+        ("minimum", {"minimum": 10**400}),
+        ("maximum", {"maximum": float("nan")}),
+        ("enum", {"enum": ["\ud800", 10**400]}),
+        ("enum", {"enum": [float("nan")]}),
+    ],
+)
+async def test_a_schema_that_can_not_be_written_teaches_nothing(
+    library, make_episode, keyword, schema
+):
+    """Numbers that no float holds, no numbers, and halves of characters make no rule."""
+    failure = ToolFailure(
+        kind="invalid_arguments",
+        rule="`note` is wrong",
+        path="note",
+        cause=keyword,
+        schema_excerpt=schema,
+    )
+    call = ("calculate_loan", {"total_price": 8.5, "periods": 31, "note": "x"}, failure)
+    assert await learned(library, make_episode("e1", call), make_episode("e2", call)) == []
+
+
+async def test_an_error_with_half_a_character_teaches_nothing(library, refused):
+    """A tool may say anything, also what can not be written."""
+    text = "!note must be one of '\ud800a', 'b'"
+    assert await learned(library, *refused(text, text)) == []

@@ -97,6 +97,7 @@ def test_any_json_gives_problems(tool, rule, others):
         assert RuleChecker(ruled).refusal(tool.examples[0].arguments) is None
         assert ruled.parameters_schema
         assert ruled.text
+        assert ruled.digest
 
 
 @pytest.mark.parametrize(
@@ -114,6 +115,7 @@ def test_any_json_gives_problems(tool, rule, others):
         (Requires(parameter="n", others=(1,)), "its others is (1,), not a list of texts"),
         (Condition(expression=["n"], words=""), "its expression is ['n'], not a text"),
         (CallBefore(tool=None), "its tool is None, not a text"),
+        (OneOf(parameter="s", values=("\ud800",)), "its values is ('\\ud800',), not a list of"),
         (Between(parameter="n", unit=10**5000), "its unit is a value with very many digits, not"),
     ],
 )

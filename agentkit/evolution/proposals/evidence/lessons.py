@@ -116,7 +116,7 @@ def is_enough(calls: Collection[ObservedCall], record: ToolRecord, knobs: Eviden
 def with_rule(definition: ToolDefinition, rule: Rule) -> ToolDefinition:
     """The definition with a rule, in the place of what it said of the same thing before."""
     specification = definition.specification
-    others = tuple(one for one in specification.rules if _subject(one) != _subject(rule))
+    others = tuple(one for one in specification.rules if subject(one) != subject(rule))
     return replace(definition, specification=replace(specification, rules=(*others, rule)))
 
 
@@ -134,7 +134,7 @@ def applied(definition: ToolDefinition, lessons: Iterable[Lesson]) -> ToolDefini
     return definition
 
 
-def _subject(rule: Rule) -> tuple[object, ...]:
+def subject(rule: Rule) -> tuple[object, ...]:
     """What a rule is about: two rules about the same take each other's place."""
     if isinstance(rule, CallBefore | Condition):
         return (rule,)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.diagnosis.findings import Step, parameter_of, steps_of
-from agentkit.diagnosis.labels import blamed_argument
+from agentkit.diagnosis.labels import blamed_argument, breaks_learned_rule
 from agentkit.episodes import Episode, Evidence
 from agentkit.library.library import Library
 from agentkit.messages import FailureKind, JsonObject, ToolFailure
@@ -51,7 +51,8 @@ class ToolRecord:
     """All that was observed of one tool.
 
     Attributes:
-        calls: Its calls, in the order of the episodes.
+        calls: Its calls, in the order of the episodes. A call that was refused for a learned rule
+            is none: it never came to the tool, and what was learned is no evidence for itself.
         right: Values that verifiers held for right, each with the id of the episode, by parameter.
     """
 
@@ -87,11 +88,17 @@ def observed(episodes: Iterable[Episode], library: Library) -> Mapping[str, Tool
         earlier: list[EarlierCall] = []
         for turn in steps_of(episode, library):
             for step in turn:
-                call = _observed(step, episode, frozenset(wrong[step.call.call_id]), earlier)
-                if step.call.malformed is None and step.call.name in library:
+                if _is_about_tool(step, library):
+                    blamed = frozenset(wrong[step.call.call_id])
+                    call = _observed(step, episode, blamed, earlier)
                     records[step.call.name].calls.append(call)
             earlier += [one for step in turn for one in _succeeded(step)]
     return records
+
+
+def _is_about_tool(step: Step, library: Library) -> bool:
+    is_ours = step.failure is not None and breaks_learned_rule(step.failure)
+    return step.call.malformed is None and step.call.name in library and not is_ours
 
 
 def _note_right(

@@ -1,38 +1,58 @@
-"""Learned rules that turned out too strict: they refuse what a verifier holds for right."""
+"""Learned rules that turned out too strict: they refuse what is right, or what the tool takes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import chain
 
-from agentkit.evolution.proposals.evidence.lessons import Lesson, confidence
+from agentkit.evolution.proposals.evidence.lessons import Lesson, confidence, subject
 from agentkit.evolution.proposals.evidence.stated_rules import Seen
-from agentkit.evolution.proposals.evidence.vetoes import checker_of, may_be
-from agentkit.tools.rules import CallBefore, Requires
+from agentkit.evolution.proposals.evidence.vetoes import checker_of, is_refused, may_be
+from agentkit.tools.rules import CallBefore, Requires, Rule
 
 
-def relaxed_lessons(seen: Seen) -> Iterator[Lesson]:
-    """Rules to take away, since right values break them in enough episodes.
+def relaxed_lessons(seen: Seen, stated: Collection[Lesson] = ()) -> Iterator[Lesson]:
+    """Rules to take away, since calls that went well break them in enough episodes.
 
-    Only rules about values can be judged by one value; what depends on other parameters or calls
-    is left to the feedback stream.
+    These are values that a verifier held for right, and calls that the tool took: from before there
+    was the rule, or in a run without it, such as the other side of a canary. Only rules about
+    values can be judged by one value.
+
+    Args:
+        seen: The tool with its calls.
+        stated: What the tool states anew. A rule that this replaces is not taken away.
     """
+    replaced = {subject(lesson.rule) for lesson in stated if lesson.rule is not None}
     for rule in seen.definition.specification.rules:
-        if isinstance(rule, CallBefore | Requires):
+        if subject(rule) in replaced:
             continue
-        checker = checker_of(rule, seen.definition)
-        episodes = [
-            episode_id
-            for name, values in seen.record.right.items()
-            for episode_id, value in values
-            if may_be(value, name, seen.definition) and checker.refusal({name: value}) is not None
-        ]
-        distinct = tuple(dict.fromkeys(episodes))
+        taken = list(_taken(rule, seen))
+        distinct = tuple(dict.fromkeys(chain(_right(rule, seen), taken)))
         if len(distinct) >= max(seen.knobs.least_failures, seen.knobs.least_episodes):
             yield Lesson(
                 drop=rule,
-                basis="refuses what is right",
+                basis="refuses what the tool takes" if taken else "refuses what is right",
                 failures=len(distinct),
                 episodes=distinct,
                 kept=len(seen.record.accepted),
                 confidence=confidence(len(distinct)),
             )
+
+
+def _right(rule: Rule, seen: Seen) -> Iterator[str]:
+    """Episodes in which a value was right that the rule refuses."""
+    if isinstance(rule, CallBefore | Requires):
+        return
+    checker = checker_of(rule, seen.definition)
+    for name, values in seen.record.right.items():
+        for episode_id, value in values:
+            if may_be(value, name, seen.definition) and checker.refusal({name: value}) is not None:
+                yield episode_id
+
+
+def _taken(rule: Rule, seen: Seen) -> Iterator[str]:
+    """Episodes in which the tool took a call that the rule refuses."""
+    checker = checker_of(rule, seen.definition)
+    for call in seen.record.accepted:
+        if is_refused(checker, call):
+            yield call.episode_id

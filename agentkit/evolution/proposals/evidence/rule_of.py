@@ -39,6 +39,7 @@ _NAMED_FORMATS: Mapping[str, NamedFormat] = {name: name for name in get_args(Nam
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 _MOST_PATHS = 100
 _MOST_STEPS = 2_000
+_LARGEST = 1e300
 _PYTHON = {"True": True, "False": False, "true": True, "false": False}
 
 
@@ -235,7 +236,8 @@ def _is_whole(path: str, definition: ToolDefinition) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and abs(value) <= _LARGEST
 
 
 def _is_scalar(value: Any) -> bool:

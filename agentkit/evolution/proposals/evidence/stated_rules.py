@@ -2,6 +2,10 @@
 
 A statement becomes a rule only when it explains what happened: the refused calls break it, the
 calls that the tool took keep it, and the refusals agree with each other.
+
+Where the definition has such a rule already, what it says stays unless it is stated anew: a second
+bound joins the first. And a list or bound that allows more than the learned one needs agreement
+among those that say so only, since the others are what was learned from before.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import Any
 
 from agentkit.evolution.proposals.evidence.attributing import meant
 from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
-from agentkit.evolution.proposals.evidence.lessons import Lesson, is_enough
+from agentkit.evolution.proposals.evidence.lessons import Lesson, is_enough, subject
 from agentkit.evolution.proposals.evidence.observed import ObservedCall, ToolRecord
 from agentkit.evolution.proposals.evidence.rule_of import (
     given_paths,
@@ -28,6 +32,7 @@ from agentkit.evolution.proposals.evidence.vetoes import (
     is_sound,
     rejects_known,
 )
+from agentkit.evolution.proposals.evidence.wider import allows_more
 from agentkit.evolution.proposals.stated import (
     StatedNeed,
     StatedOrder,
@@ -136,7 +141,8 @@ def _agreed(claims: Iterable[_Claim], seen: Seen, *, basis: str) -> Iterator[Les
         about[claim.rule.kind, _parameter(claim.rule) or _key(claim.rule)].append(claim)
     for found in about.values():
         is_range = isinstance(found[0].rule, Between)
-        made = _together(found, seen) if is_range else _majority(found, seen)
+        had = _had(found[0].rule, seen.definition)
+        made = _together(found, seen, had) if is_range else _majority(found, seen, had)
         if made is None:
             continue
         rule, calls, against = made
@@ -146,7 +152,7 @@ def _agreed(claims: Iterable[_Claim], seen: Seen, *, basis: str) -> Iterator[Les
 
 def _is_news(rule: Rule, calls: Collection[ObservedCall], seen: Seen) -> bool:
     """Whether the definition does not say it yet, as a rule or in its contract."""
-    if rule in seen.definition.specification.rules:
+    if _key(rule) in map(_key, seen.definition.specification.rules):
         return False
     return not all(_contract_refuses(_parameter(rule), call, seen) for call in calls)
 
@@ -156,8 +162,25 @@ def _contract_refuses(parameter: str, call: ObservedCall, seen: Seen) -> bool:
     return any(_INDEX.sub("[]", problem.path_text) == parameter for problem in problems)
 
 
-def _majority(claims: list[_Claim], seen: Seen) -> tuple[Rule, list[ObservedCall], int] | None:
+def _had(rule: Rule, definition: ToolDefinition) -> Rule | None:
+    """What was learned about the same thing before."""
+    rules = definition.specification.rules
+    return next((one for one in rules if subject(one) == subject(rule)), None)
+
+
+def _majority(
+    claims: list[_Claim], seen: Seen, had: Rule | None
+) -> tuple[Rule, list[ObservedCall], int] | None:
     """The rule that enough claims agree on, the calls behind it, and how many say otherwise."""
+    wider = [one for one in claims if had is not None and allows_more(one.rule, had)]
+    made = _agreement(wider, seen) if wider else None
+    if made is None:
+        return _agreement(claims, seen)
+    rule, calls, _ = made
+    return rule, calls, len(claims) - len(calls)
+
+
+def _agreement(claims: list[_Claim], seen: Seen) -> tuple[Rule, list[ObservedCall], int] | None:
     by_rule: dict[str, list[_Claim]] = defaultdict(list)
     for claim in claims:
         by_rule[_key(claim.rule)].append(claim)
@@ -169,28 +192,32 @@ def _majority(claims: list[_Claim], seen: Seen) -> tuple[Rule, list[ObservedCall
     return most[0].rule, calls, len(claims) - len(most)
 
 
-def _together(claims: list[_Claim], seen: Seen) -> tuple[Rule, list[ObservedCall], int] | None:
-    """A range of which some claims state the one end and some the other.
+def _together(
+    claims: list[_Claim], seen: Seen, had: Rule | None
+) -> tuple[Rule, list[ObservedCall], int] | None:
+    """A range of which some claims state the one end and some the other, or one was known.
 
     Each part needs agreement and enough calls of its own, so that no bound rests on one call.
     """
+    parameter = _parameter(claims[0].rule)
     parts: dict[str, Any] = {}
     calls: dict[int, ObservedCall] = {}
     against = 0
     for part in _PARTS:
+        known = {} if had is None else _said(had, part)
         bare = [
-            replace(claim, rule=Between(parameter=_parameter(claim.rule), **said))
+            replace(claim, rule=Between(parameter=parameter, **said))
             for claim in claims
             if (said := _said(claim.rule, part))
         ]
-        made = _majority(bare, seen) if bare else None
+        made = _majority(bare, seen, Between(parameter=parameter, **known)) if bare else None
+        parts |= known if made is None else _said(made[0], part)
         if made is not None:
-            parts |= _said(made[0], part)
             calls |= {id(call): call for call in made[1]}
             against = max(against, made[2])
-    if not set(parts) - {"unit"}:
+    if not calls or not set(parts) - {"unit"}:
         return None
-    rule = Between(parameter=_parameter(claims[0].rule), **parts)
+    rule = Between(parameter=parameter, **parts)
     return (rule, list(calls.values()), against) if _is_fit(rule, seen) else None
 
 
