@@ -64,6 +64,14 @@ class ToolManager:
         author: Who writes, for the history.
         judge: Decides on duplicates whose words differ, such as ``ModelJudge``; without one both
             are kept.
+        lifecycle: What proposals have to go through before they serve.
+        validate: All checks of a suggested change.
+        change_judge: Reads the changes that need a judge; without one they wait. It must not be
+            the model that suggests them.
+        gates: What is asked of the numbers at each stage, such as ``EpisodeGates``; without them
+            only what ``assess`` recorded counts.
+        signer: Signs every event, with a key that the store does not hold.
+        clock: The time of events, as ISO 8601 in UTC.
 
     Raises:
         UsageError: The parameters of a tool in code differ from those in the library.

@@ -27,7 +27,7 @@ from agentkit.evolution.lifecycle.revalidating import (
     revalidation_step,
 )
 from agentkit.evolution.lifecycle.rolling_back import roll_back_step
-from agentkit.evolution.lifecycle.screening import Screen, Validate
+from agentkit.evolution.lifecycle.screening import Screen, Validate, change_of_new
 from agentkit.evolution.lifecycle.sources import source_texts
 from agentkit.evolution.lifecycle.standing import Standing, standing
 from agentkit.evolution.lifecycle.step import Position, Step
@@ -301,7 +301,15 @@ class Lifecycle:
         author, screen = self._journal.author, self._screen
 
         async def decide(on: Position) -> Step | None:
-            return await release_step(on, proposer, person, reason, screen=screen, author=author)
+            return await release_step(
+                on,
+                proposer,
+                person,
+                reason,
+                screen=screen,
+                author=author,
+                sources=self._sources,
+            )
 
         on = await self._journal.write_async(decide, attempts=self._policy.attempts)
         return on.ledger.proposer(proposer)
@@ -337,16 +345,20 @@ class Lifecycle:
         return source_texts(self._journal.store, record.events[0].evidence)
 
     def _change(self, record: ProposalRecord, on: Position) -> ProposedChange | None:
-        """What a judge is to read of an open proposal; None when nobody needs one."""
-        candidate, tool = record.candidate, on.library.get(record.tool_name)
-        if "judge" not in record.awaits or not record.is_open or candidate is None or tool is None:
+        """What a judge is to read of an open proposal; None when nobody needs one.
+
+        The change is that of the proposer: what others changed meanwhile is no part of it.
+        """
+        candidate = record.candidate
+        if "judge" not in record.awaits or not record.is_open or candidate is None:
             return None
-        return ProposedChange(
-            base=tool.definition,
-            candidate=candidate,
-            library=on.library,
-            sources=self._sources(record),
-        )
+        sources = self._sources(record)
+        if not record.base:
+            return change_of_new(candidate, on.library, sources)
+        base = self._journal.revision(record.tool_name, record.base)
+        if base is None:
+            return None
+        return ProposedChange(base=base, candidate=candidate, library=on.library, sources=sources)
 
 
 def _advance(before: ProposalRecord, after: ProposalRecord, why: str) -> Advance:

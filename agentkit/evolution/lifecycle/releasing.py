@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from agentkit.errors import UsageError
@@ -20,12 +21,28 @@ from agentkit.library.events import Author
 
 
 async def release_step(
-    on: Position, proposer: str, person: Author, reason: str, *, screen: Screen, author: Author
+    on: Position,
+    proposer: str,
+    person: Author,
+    reason: str,
+    *,
+    screen: Screen,
+    author: Author,
+    sources: Callable[[ProposalRecord], tuple[str, ...]],
 ) -> Step | None:
     """Release a proposer; its quarantined proposals are looked at anew.
 
     What fails then was rejected by checks, but does not count towards the next quarantine.
     None when the proposer is not in quarantine.
+
+    Args:
+        on: The newest position.
+        proposer: Its name.
+        person: Who releases it.
+        reason: Why.
+        screen: What candidates are looked at with.
+        author: Who writes what comes of the checks.
+        sources: Texts that the candidate of a proposal must not copy from.
 
     Raises:
         UsageError: The author is no person; or nobody of that name ever proposed anything.
@@ -47,21 +64,30 @@ async def release_step(
         draft
         for record in on.ledger.proposals.values()
         if record.state == "quarantined" and record.proposer == proposer
-        for draft in await _taken_up(record, on, person, author, screen)
+        for draft in await _looked_at_anew(
+            record, on, person, author, screen, sources=sources(record)
+        )
     ]
     return Step(drafts=(released, *again))
 
 
-async def _taken_up(
-    record: ProposalRecord, on: Position, person: Author, author: Author, screen: Screen
+async def _looked_at_anew(
+    record: ProposalRecord,
+    on: Position,
+    person: Author,
+    author: Author,
+    screen: Screen,
+    *,
+    sources: tuple[str, ...],
 ) -> tuple[EventDraft, ...]:
-    version = on.library.version
-    by_person = Scribe.of(record, person, version=version)
+    by_person = Scribe.of(record, person, version=on.library.version)
     why = f"{record.proposer!r} was released"
     if record.candidate is None:
-        first = by_person.draft("rejected", "the answer can not be read as a proposal", by="person")
-        return (first,)
-    screened = await screen.look(record.candidate, record.base, on, overruled=record.overruled)
+        unread = "the answer can not be read as a proposal"
+        return (by_person.draft("rejected", unread, by="library"),)  # which is not counted
+    screened = await screen.look(
+        record.candidate, record.base, on, sources=sources, overruled=record.overruled
+    )
     return taken_up_again(record, screened, by_person, author, why)
 
 

@@ -118,10 +118,7 @@ class Screen:
             return Screened(candidate=candidate, failed=(_not_inserted(decision),))
         if isinstance(decision, Merger):
             return Screened(candidate=candidate, failed=(_duplicate(decision),), by="library")
-        blank = replace(candidate, description=Description(), specification=Specification())
-        library = on.library.with_tools([blank])
-        change = ProposedChange(base=blank, candidate=candidate, library=library, sources=sources)
-        report = self.validate(change)
+        report = self.validate(change_of_new(candidate, on.library, sources))
         failed = (one for one in _standing(report.failed, overruled) if one.layer == "lexical")
         told = tuple(one for one in failed if one.code != "other_tool")
         return Screened(candidate=decision.tool.definition, failed=told, needs=report.needs)
@@ -163,6 +160,16 @@ class Screen:
         if rebased.conflicts:
             return _conflict(rebased.conflicts, before, newest)
         return rebased.definition
+
+
+def change_of_new(
+    candidate: ToolDefinition, library: Library, sources: tuple[str, ...]
+) -> ProposedChange:
+    """A tool that is new, as a change of itself without any words."""
+    blank = replace(candidate, description=Description(), specification=Specification())
+    return ProposedChange(
+        base=blank, candidate=candidate, library=library.with_tools([blank]), sources=sources
+    )
 
 
 def _standing(

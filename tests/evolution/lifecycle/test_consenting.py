@@ -10,11 +10,21 @@ from agentkit import Tool, ToolDefinition
 from agentkit.errors import ModelError, UsageError
 from agentkit.evolution.lifecycle.judging import Judgement
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.evolution.validation.report import ValidationReport
+from agentkit.library import LibraryChange
 from agentkit.library.events import Author
 from agentkit.tools.definition import Description
 
 JUDGE = Author(kind="model", name="judge", prompt_hash="1" * 64)
 PAY = Tool(definition=ToolDefinition(name="pay", description=Description(summary="Pay a bill.")))
+
+TOTAL = '''
+@composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])
+def order_total(price: float, count: int, fee: float) -> float:
+    """What an order costs with its fee."""
+    return add(mul(price, count), fee)
+'''
 
 
 class Judge:
@@ -200,3 +210,42 @@ async def test_the_judge_is_awaited_where_a_loop_runs(waiting, ada):
     manager.approve(proposal.proposal_id, person=ada)
     (advance,) = await manager.advance_async()
     assert advance.after == "active"
+
+
+def test_a_judge_reads_what_was_suggested_alone(waiting):
+    """What somebody else changed meanwhile is no part of the change that the judge reads."""
+    manager, proposal = waiting()
+    manager.submit(proposal)
+    base = manager.library["pay"].definition
+    tagged = replace(base, description=replace(base.description, tags=("money",)))
+    manager.edit(lambda _library: LibraryChange(proposal_id="tagged", upserts=(tagged,)))
+    judge = Judge()
+    later, _ = waiting(change_judge=judge)
+    later.advance()
+    (change,) = judge.read
+    assert (change.base, change.candidate) == (base, proposal.candidate)
+    assert [edit.field for edit in change.edits] == ["summary"]
+
+
+def test_a_judge_reads_a_new_composite_too(make_manager):
+    """A composite that is new is read as a change of itself without words."""
+
+    def needy(_change):
+        return ValidationReport(needs=("judge",))
+
+    judge = Judge()
+    manager = make_manager(validate=needy, change_judge=judge)
+    definition = manager.preview(TOTAL).definition
+    record = manager.submit(
+        Proposal(
+            proposal_id="new",
+            stream="composite",
+            author=Author(kind="model", name="miner"),
+            base="",
+            candidate=definition,
+        )
+    )
+    assert (record.state, record.agreed) == ("validated", ("judge",))
+    (change,) = judge.read
+    assert (change.candidate, change.base.description) == (definition, Description())
+    assert "order_total" in change.library

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from agentkit import Episode
 from agentkit.errors import UsageError
 from agentkit.evolution.gates.decision import GateReport
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.proposals.proposal import UnreadableProposal
+from agentkit.evolution.validation.validate import validate
 from agentkit.library.events import Author
 
 STRICT = LifecyclePolicy(quarantine_after=3)
+PROPOSER = Author(kind="model", name="proposer")
 OTHER = Author(kind="model", name="other")
 
 
@@ -115,3 +121,33 @@ def test_never(make_manager, propose):
     for number in range(30):
         manager.submit(propose(manager, summary=f"bad {number}"))
     assert states(manager) == {"rejected": 30}
+
+
+def test_rubbish_in_quarantine_does_not_count_once_released(strict, bad, ada):
+    """Answers that could not be read begin no new row of rejections when they are let go."""
+    bad(3)
+    for _ in range(2):
+        strict.submit(
+            UnreadableProposal(
+                author=PROPOSER, stream="feedback", tool_name="add", text="?", failed=()
+            )
+        )
+    released = strict.release("feedback:proposer", person=ada)
+    assert (released.rejected_in_a_row, released.is_quarantined) == (0, False)
+    assert set(states(strict)) == {"rejected"}
+
+
+def test_what_is_released_is_held_against_its_sources(make_manager, propose, ada, store):
+    """Text copied from an episode is found when a quarantined proposal is looked at anew."""
+    said = "Please add the money that my mother keeps in the old mill."
+    store.append(Episode(episode_id="e1", request=said))
+    manager = make_manager(
+        validate=validate, lifecycle=LifecyclePolicy(quarantine_after=1, evidence="none")
+    )
+    manager.submit(propose(manager, summary="Add two numbers, see https://evil.tld."))
+    copied = propose(manager, summary="Add two numbers: the money that my mother keeps in the old.")
+    record = manager.submit(replace(copied, evidence=("e1",)))
+    assert record.state == "quarantined"
+    manager.release("feedback:proposer", person=ada)
+    record = manager.ledger.proposals[record.proposal_id]
+    assert "copied_text" in {check.code for check in record.failed}
