@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from agentkit.errors import DefinitionError
 from agentkit.evolution.lifecycle import drafts
 from agentkit.evolution.lifecycle.drafts import Scribe
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
@@ -16,10 +17,13 @@ from agentkit.evolution.proposals.proposer import Suggestion
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.events import Author
 from agentkit.tools.canonical import canonical_json
+from agentkit.tools.definition import ToolDefinition
 
 
 def readable(suggestion: Suggestion, *, most_bytes: int) -> Suggestion:
-    """A suggestion that an event can keep: a candidate that is too large or no JSON is unreadable.
+    """A suggestion that an event can keep, and give back.
+
+    A candidate that is too large, no JSON, or would not be read back as a definition is unreadable.
 
     Args:
         suggestion: What a proposer suggests.
@@ -28,7 +32,11 @@ def readable(suggestion: Suggestion, *, most_bytes: int) -> Suggestion:
     if isinstance(suggestion, UnreadableProposal):
         return suggestion
     try:
-        size = len(canonical_json(suggestion.to_json()))
+        record = suggestion.to_json()
+        size = len(canonical_json(record))
+        ToolDefinition.from_json(record["candidate"])
+    except DefinitionError as error:
+        return _unreadable(suggestion, "malformed", f"the candidate is no definition: {error}")
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         return _unreadable(suggestion, "not_json", f"the candidate is no JSON data: {error}")
     if size > most_bytes:
@@ -48,7 +56,7 @@ def _unreadable(proposal: Proposal, code: str, message: str) -> UnreadablePropos
         author=proposal.author,
         stream=proposal.stream,
         tool_name=proposal.tool_name,
-        text=str(proposal.candidate.description.summary),
+        text=str(getattr(proposal.candidate.description, "summary", "")),
         failed=(failed,),
     )
 
