@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from agentkit.episodes import Episode
+from agentkit.episodes.naming import in_library_names
 from agentkit.errors import SourceProblem, UsageError
 from agentkit.evolution.composite_prompt import INSTRUCTIONS, code_blocks, proposal_prompt
 from agentkit.evolution.outcome import Rejected
@@ -89,7 +90,7 @@ async def propose_composites(
     given = (episodes,) if isinstance(episodes, Episode) else episodes
     read = partial(compose, tools=library.tools, limits=limits)
     candidates: list[CompositeCandidate] = []
-    for episode in given:
+    for episode in map(in_library_names, given):
         request = _request(episode, library, settings)
         if request is None:
             continue

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from agentkit import Library, ToolDefinition
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import (
     Attribution,
@@ -22,9 +23,11 @@ from agentkit.episodes import (
 )
 from agentkit.episodes.naming import in_library_names
 from agentkit.evaluation.doctor.usage import usage_of
+from agentkit.evolution.composite_proposer import propose_composites
 from agentkit.evolution.learning.uses import uses_of
 from agentkit.evolution.mining.sources import trajectories_of
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit.testing import FunctionModel
 
 CALL = ToolCall(call_id="1", name="search", arguments={"q": "tea"})
 OTHER = ToolCall(call_id="2", name="book", arguments={"seats": 2})
@@ -148,3 +151,14 @@ def test_failures_are_counted_for_the_right_tool(is_apart):
     assert profile.observe(bare, one.diagnosis if is_apart else None)
     assert [rate.tool for rate in profile.worst_tools()] == ["search__2"]
     assert {rate.tool for rate in profile.tools()} == {"search__2", "book"}
+
+
+async def test_a_teacher_is_shown_the_names_of_the_library():
+    """A composite is written over tools that there are, so the episode is told in their names."""
+    library = Library([ToolDefinition(name=name) for name in ("search", "search__2", "book")])
+    model = FunctionModel(lambda _: "NOTHING", name="teacher")
+    await propose_composites([episode()], library, model)
+    [request] = model.requests
+    told = request.messages[-1].text
+    assert "search__2" in told
+    assert "book" in told
