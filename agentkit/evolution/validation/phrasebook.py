@@ -21,6 +21,7 @@ from agentkit.evolution.validation.shipped import shipped_lines, shipped_section
 _LONGEST_KEY = 7
 _WORD = re.compile(r"\w+")
 _PART = re.compile(r"<\w+>")
+_WORD_ENDS = re.compile(r"\\b| (?![?*{])")
 _FAR = re.compile(r"[^\x00-\x7f]")
 _OPENINGS = ("(?:", "(?P<")
 
@@ -69,6 +70,16 @@ class Phrasebook:
         parts = sections.pop("", [])
         return {section: cls(*_patterns([*parts, *lines])) for section, lines in sections.items()}
 
+    @classmethod
+    def joined(cls, books: Iterable[Phrasebook]) -> Phrasebook:
+        """All patterns of several books in one, which is looked up once; in the same order."""
+        return cls(*(source for book in books for source in book.sources))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The patterns, each alternative at the top level by itself."""
+        return tuple(self._sources)
+
     def matches(self, text: str) -> Iterator[re.Match[str]]:
         """Every match of every pattern, pattern by pattern in the order in which they stand."""
         for at in self._tried(text):
@@ -104,9 +115,15 @@ def _patterns(lines: Iterable[str]) -> Iterator[str]:
 @lru_cache(maxsize=64)  # several books look at the same sentence, one after the other
 def _keys(text: str) -> frozenset[str]:
     """Every key under which the beginning of a phrase in ``text`` may be kept."""
-    words = set(_WORD.findall(text))
-    keys = {word[:end] for word in words for end in range(1, min(len(word), _LONGEST_KEY) + 1)}
-    return frozenset(keys if text.isascii() else keys.union(_FAR.findall(text)))
+    keys = frozenset().union(*map(_prefixes, set(_WORD.findall(text))))
+    return keys if text.isascii() else keys.union(_FAR.findall(text))
+
+
+@lru_cache(maxsize=4_096)  # texts are made of the same words over and over
+def _prefixes(word: str) -> frozenset[str]:
+    """The beginnings of a word; a blank stands behind a whole one."""
+    ends = range(1, min(len(word), _LONGEST_KEY) + 1)
+    return frozenset((*(word[:end] for end in ends), _key(f"{word} ")))
 
 
 def _key(begin: str) -> str:
@@ -131,11 +148,12 @@ def alternatives(pattern: str) -> list[str]:
 def beginnings(pattern: str) -> set[str] | None:
     r"""With which literal texts a match can begin; None when that can not be told.
 
-    Only beginnings of words count, as ``\b`` makes them, and characters beyond ASCII.
+    Only beginnings of words count, as ``\b`` makes them, and characters beyond ASCII. A blank
+    behind a text says that it is a whole word.
 
     Example:
         >>> sorted(beginnings(r"\b(?:the )?(?:best|finest) tool"))
-        ['best', 'finest', 'the']
+        ['best', 'finest', 'the ']
         >>> beginnings(r"[a-z]+@") is None
         True
     """
@@ -175,6 +193,8 @@ def _literal(rest: str) -> set[str] | None:
     follows = rest[at : at + 1]
     if follows in {"?", "*"} or rest[at:].startswith("{0"):
         at -= 1
+    elif 0 < at <= _LONGEST_KEY and _WORD_ENDS.match(rest, at):
+        return {f"{rest[:at]} "}
     if at > 0:
         return {rest[:at]}
     return {""} if not rest or rest.startswith((r"\b", "$")) else None

@@ -62,9 +62,14 @@ class ProposedChange:
         return texts_of(self.base)
 
     @cached_property
+    def candidate_texts(self) -> tuple[Text, ...]:
+        """Every text of the candidate."""
+        return texts_of(self.candidate)
+
+    @cached_property
     def edits(self) -> tuple[Edit, ...]:
         """The texts of the candidate that the base does not have; checks of words read these."""
-        return edits_between(self.texts, texts_of(self.candidate))
+        return edits_between(self.texts, self.candidate_texts)
 
     @property
     def summaries(self) -> tuple[str, str]:

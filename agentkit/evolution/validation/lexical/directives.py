@@ -41,6 +41,15 @@ DIRECTIVES = (
 rejection costs a proposer another try, and shows which words did it."""
 
 
+_PHRASES = Phrasebook.joined(directive.phrases for directive in DIRECTIVES)
+_ABOUT = {
+    source: directive.about
+    for directive in reversed(DIRECTIVES)
+    for source in directive.phrases.sources
+}
+"""What each pattern stands for; of the same pattern in two kinds, the first."""
+
+
 def no_directives(change: ProposedChange) -> Iterator[FailedCheck]:
     """Hijacking sentences, in a dozen languages and through simple disguises.
 
@@ -76,8 +85,7 @@ def no_directives(change: ProposedChange) -> Iterator[FailedCheck]:
 def _directive(text: str, said_before: str) -> tuple[str, str] | None:
     """What the text asks and in which words; None when it asks nothing new."""
     for reading in readings(text):
-        for directive in DIRECTIVES:
-            for match in directive.phrases.matches(reading):
-                if match.group() not in said_before:
-                    return directive.about, match.group()
+        for match in _PHRASES.matches(reading):
+            if match.group() not in said_before:
+                return _ABOUT[match.re.pattern], match.group()
     return None

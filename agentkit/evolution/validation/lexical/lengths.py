@@ -10,7 +10,6 @@ from agentkit.evolution.validation.texts import (
     MOST_SCANNED,
     TextKind,
     sequence,
-    texts_of,
 )
 
 LONGEST: dict[TextKind, int] = {
@@ -106,7 +105,7 @@ def growth_bounded(change: ProposedChange) -> Iterator[FailedCheck]:
         ['grew_too_much']
     """
     before = sum(len(text.text) for text in change.texts if text.kind in _WORDS)
-    after = sum(len(text.text) for text in texts_of(change.candidate) if text.kind in _WORDS)
+    after = sum(len(text.text) for text in change.candidate_texts if text.kind in _WORDS)
     allowed = before * _GROWTH_FACTOR + _GROWTH_ROOM
     if after > allowed:
         yield FailedCheck(

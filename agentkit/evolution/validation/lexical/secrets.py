@@ -77,7 +77,7 @@ def is_random_word(word: str) -> bool:
 
 
 _FORMS = (
-    Form(pattern=KEY_FORMATS),
+    Form(pattern=KEY_FORMATS, gate=re.compile(r"[\w.~+/-]{12}")),
     Form(pattern=_NAMED),
     Form(pattern=_LONG_WORD, counts=is_random_word),
 )

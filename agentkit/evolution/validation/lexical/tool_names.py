@@ -15,6 +15,9 @@ from agentkit.tools.tool import Tool
 
 _TOKEN = re.compile(r"[A-Za-z0-9_]+(?:[.\-/:]+[A-Za-z0-9_]+)*")
 _LOOKS_LIKE_CODE = re.compile(r"[_.\-/:]|[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_HOLDS_CODE = re.compile(r"_|[A-Za-z0-9][.\-/:]+[A-Za-z0-9]|[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+"""What stands in every text with a word that looks like code."""
+
 _IS_CODE = re.compile(r"_|[a-z0-9][A-Z]")
 """Words with a hyphen are often ordinary ones (*check-in*), so that they must equal a name."""
 
@@ -30,6 +33,13 @@ _MARKED = re.compile(
     r"|[\"'“„«「『《](\w[\w .-]{1,60}\w)[\"'”“»」』》]",
     re.IGNORECASE,
 )
+_HOLDS_MARK = re.compile(
+    r"[`(\"'“„«「『《]|tool|function|werkzeug|funktion|outil|fonction|herramienta|funci[oó]n|api"
+    r"|endpoint",
+    re.IGNORECASE,
+)
+"""What stands in every text with a word that ``_MARKED`` finds."""
+
 _CALLED = re.compile(
     r"\b(?i:call(?:s|ing)?|invok(?:e|ing)|run(?:ning)?|trigger|execute|rufe?|aufrufen|appelle[rz]?"
     r"|llam[ae]r?)\s+(?:the\s+)?[`\"']?([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+)"
@@ -125,16 +135,16 @@ def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
 def _named(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
     """Words of a text that name a tool, with the name; an unknown tool has none."""
     names = tools.spoken
-    for word in _TOKEN.findall(text):
+    for word in _TOKEN.findall(text) if _HOLDS_CODE.search(text) else ():
         known = names.get(spoken(word)) if _LOOKS_LIKE_CODE.search(word) else None
         if known and (_IS_CODE.search(word) or word.casefold() == known.casefold()):
             yield word, known
-    for match in _MARKED.finditer(text):
+    for match in _MARKED.finditer(text) if _HOLDS_MARK.search(text) else ():
         for word in filter(None, match.groups()):
             if known := names.get(spoken(word)):
                 yield word, known
     yield from _spelled(text, tools)
-    for match in _CALLED.finditer(text):
+    for match in _CALLED.finditer(text) if "_" in text else ():
         for word in filter(None, match.groups()):
             yield word, names.get(spoken(word), "")
 
