@@ -121,7 +121,8 @@ class Evolution:
         before: Lessons that the fixed definitions have too.
         counts: What became of suggestions: ``asked``, ``readable``, ``proposed`` to the checks,
             ``valid``, and the codes of what was wrong.
-        about: Names of the tools that could learn, where these were drawn.
+        about: Names of the tools that could learn, where these were drawn; only questions that
+            need one of them are asked.
     """
 
     lessons: Mapping[str, Lesson]
@@ -467,15 +468,20 @@ class Corpus:
     async def _ranked(
         self, queries: Sequence[RetrievalQuery], library: Library
     ) -> list[tuple[str, ...]]:
+        if not queries:
+            return []
         ranked, _ = await rankings(self.questions.with_queries(queries), library)
         return [tuple(keys[:DEPTH]) for keys in ranked]
 
 
 async def lived_and_asked(corpus: Corpus, method: str, seed: int, asking: Asking | None) -> Seed:
     """One seed: definitions evolve from one half, the other is asked with three libraries."""
-    to_live, to_ask = halves(corpus.questions.queries, seed)
+    to_live, held_out = halves(corpus.questions.queries, seed)
     episodes = corpus.episodes(to_live)
     evolution = await evolution_of(method, corpus.library, episodes, seed, asking)
+    keys = corpus.questions.keys
+    about = {keys[name] for name in evolution.about}
+    to_ask = [query for query in held_out if not about or query.gold & about]
     together = in_same_episode(episodes)
     takers = deranged(evolution.about or evolution.lessons, together, seed)
     laid: Mapping[str, Mapping[str, Lesson]] = {
@@ -495,7 +501,7 @@ async def lived_and_asked(corpus: Corpus, method: str, seed: int, asking: Asking
         rows=rows_of(
             to_ask,
             found,
-            taught={corpus.questions.keys[name] for name in evolution.lessons},
+            taught={keys[name] for name in evolution.lessons},
             lived={query.gold for query in to_live},
         ),
     )
@@ -619,7 +625,7 @@ def figures_of(corpus: str, method: str, seeds: Sequence[Seed]) -> Figures:
         lived=fmean(one.lived for one in seeds),
         taught=fmean(one.taught for one in seeds),
         asked=len({row.question for row in rows}),
-        known=fmean(len(row.taught) / len(row.gold) if row.gold else 0.0 for row in rows),
+        known=fmean([len(row.taught) / len(row.gold) for row in rows if row.gold] or [0.0]),
         together=sum(one.together for one in seeds),
         counts=dict(sum((Counter(one.counts) for one in seeds), Counter[str]())),
         recall={arm: {name: mean(rows, arm, name) for name in MEASURES} for arm in ARMS},
@@ -649,7 +655,7 @@ def mean(rows: Sequence[Row], arm: str, measure: str) -> float:
     values: dict[str, list[float]] = defaultdict(list)
     for row in rows:
         values[row.question].append(MEASURES[measure](row.gold, row.found[arm]))
-    return fmean(fmean(several) for several in values.values())
+    return fmean([fmean(several) for several in values.values()] or [0.0])
 
 
 def lines(figures: Figures) -> Iterator[str]:

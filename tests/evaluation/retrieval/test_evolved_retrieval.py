@@ -243,6 +243,19 @@ async def test_a_model_held_in_the_form_is_read_and_checked(script, corpus):
     assert (counts["unreadable: no_tool_name"], counts["unreadable: no_block"]) == (1, 1)
 
 
+async def test_a_model_is_judged_by_the_tools_that_it_was_asked_about(script, corpus):
+    """Only held-out questions for the drawn tools are asked; without a lesson all stays as it is."""
+    asking = script.Asking(model=ScriptedModel(["It is fine."] * 2), tools=2, seeds=1)
+    seed = await script.lived_and_asked(corpus, "model", 0, asking)
+    assert (seed.taught, seed.counts["asked"]) == (0, 2)
+    assert len({key for row in seed.rows for key in row.gold}) == 2
+    assert all(len(set(row.found.values())) == 1 and not row.taught for row in seed.rows)
+    figures = script.figures_of("sample", "model", [seed])
+    assert figures.gains["taught questions"]["evolved"] is None
+    assert figures.gains["@5"]["evolved"].value == 0
+    assert "none" in "\n".join(script.lines(figures))
+
+
 def test_it_runs_on_a_folder(project_root, folder):
     """Half of the questions teach the words of the others, and the wrong words teach nothing."""
     script = project_root / "tests" / "benchmarks" / "evolved_retrieval.py"
