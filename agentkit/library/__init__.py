@@ -1,6 +1,7 @@
 """2. The versioned set of tools: the snapshot, and the seam that keeps it.
 
-The stores themselves load with ``open_store(url)``; importing this package loads none of them.
+The stores themselves load with ``open_store(url)``; importing this package loads none of them, nor
+the events, which agents do not write.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentkit._lazy import lazy_door
-from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.store import (
     EpisodeFilter,
@@ -21,6 +21,7 @@ from agentkit.library.store import (
 )
 
 if TYPE_CHECKING:
+    from agentkit.library.events import Author, LibraryEvent
     from agentkit.library.opening import open_store
 
 __all__ = [
@@ -38,4 +39,11 @@ __all__ = [
     "open_store",
 ]
 
-__getattr__ = lazy_door(__name__, {"open_store": "agentkit.library.opening"})
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "Author": "agentkit.library.events",
+        "LibraryEvent": "agentkit.library.events",
+        "open_store": "agentkit.library.opening",
+    },
+)

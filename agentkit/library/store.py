@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from agentkit.episodes import Episode
-from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
+
+if TYPE_CHECKING:  # agents load this module, and most never see an event
+    from agentkit.library.events import LibraryEvent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
