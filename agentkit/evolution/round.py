@@ -23,7 +23,12 @@ from agentkit.evolution.gates.reuse import with_uses
 from agentkit.evolution.lifecycle.cycle import Advance
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.proposals.proposer import Observations, Proposer
+from agentkit.evolution.proposals.proposer import (
+    Observations,
+    Proposer,
+    ProposerInterruptedError,
+    Suggestion,
+)
 from agentkit.evolution.serving.overlay import overlaid
 from agentkit.library.library import Library
 
@@ -64,7 +69,7 @@ class Considered:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Silent:
-    """A proposer, or a judge of what it suggests, that could not say anything.
+    """A proposer, or a judge of what it suggests, that could not say anything, or not all.
 
     Attributes:
         proposer: Its name.
@@ -179,11 +184,9 @@ async def _suggested(
     records: dict[str, ProposalRecord] = {}
     silent: list[Silent] = []
     for proposer in proposers:
-        try:
-            suggestions = await proposer.propose(observations)
-        except ModelError as error:
-            silent.append(Silent(proposer=proposer.name, error=str(error)))
-            continue
+        suggestions, broken = await _heard(proposer, observations)
+        if broken is not None:
+            silent.append(Silent(proposer=proposer.name, error=str(broken)))
         for suggestion in suggestions:
             try:
                 record = await manager.submit_async(suggestion)
@@ -192,6 +195,18 @@ async def _suggested(
                 continue
             records[record.proposal_id] = record
     return list(records.values()), silent
+
+
+async def _heard(
+    proposer: Proposer, observations: Observations
+) -> tuple[Sequence[Suggestion], ModelError | None]:
+    """What a proposer suggests, and the error that kept it from suggesting more."""
+    try:
+        return await proposer.propose(observations), None
+    except ProposerInterruptedError as error:
+        return error.found, error
+    except ModelError as error:
+        return (), error
 
 
 async def _considered(

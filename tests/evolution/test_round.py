@@ -65,6 +65,28 @@ async def test_a_proposer_that_can_not_be_reached_ends_nothing():
     assert [one.record.state for one in outcome.considered] == ["validated"]
 
 
+async def test_what_a_model_suggested_before_it_failed_is_kept():
+    """The answer about the first tool was paid for, and the round says what is missing."""
+    answers = iter(['<description>{"tool": "loan", "summary": "The rate."}</description>'])
+
+    def once(request):
+        try:
+            return next(answers)
+        except StopIteration:
+            raise ModelConnectionError("the line is broken") from None
+
+    manager = ToolManager(open_store("memory:"))
+    manager.register([loan(), ToolDefinition(name="other")])
+    astray = replace(
+        refused(3),
+        turns=(Turn(message=AssistantMessage(tool_calls=(ToolCall(call_id="1", name="other"),))),),
+    )
+    stream = FeedbackStream(FunctionModel(once, name="far"))
+    outcome = await evolve(manager, [stream], episodes=[refused(1), refused(2), astray])
+    assert [one.record.tool_name for one in outcome.considered] == ["loan"]
+    assert [one.error for one in outcome.silent] == ["the line is broken"]
+
+
 async def test_a_judge_that_can_not_be_reached_leaves_the_proposal_waiting():
     """What the judge could not read is kept, not passed and not rejected."""
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from agentkit.diagnosis.findings import steps_of
 from agentkit.episodes import Episode
+from agentkit.errors import ModelError
 from agentkit.evolution.proposals.block_schema import block_schema
 from agentkit.evolution.proposals.blocks import CLOSING, OPENING
 from agentkit.evolution.proposals.generalising import generalises, instance_values
 from agentkit.evolution.proposals.prompting import Prompt
 from agentkit.evolution.proposals.proposal import Proposal, Stream, UnreadableProposal
-from agentkit.evolution.proposals.proposer import Suggestion
+from agentkit.evolution.proposals.proposer import ProposerInterruptedError, Suggestion
 from agentkit.evolution.proposals.reading import Question, read_answer
 from agentkit.evolution.proposals.stated import stated_values
 from agentkit.evolution.validation.report import Check, ProposedChange
@@ -30,26 +32,59 @@ class Asked:
         tool: The tool.
         stream: Where the answer will come from.
         episodes: What it is shown.
+        shown: These episodes in words.
         reason: Why it is asked.
-        structured: Whether the answer is held to the schema of a block.
     """
 
     tool: str
     stream: Stream
     episodes: tuple[Episode, ...]
+    shown: str
     reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asking:
+    """How a model is asked.
+
+    Attributes:
+        model: The model.
+        prompt: What it is asked with.
+        settings: How it generates.
+        structured: Whether its answer is held to the schema of a block.
+    """
+
+    model: ChatModel
+    prompt: Prompt
+    settings: ModelSettings
     structured: bool = False
 
 
-async def ask(
-    asked: Asked,
+async def ask_each(
+    questions: Iterable[Asked],
     library: Library,
-    model: ChatModel,
+    asking: Asking,
     *,
-    prompt: Prompt,
-    shown: str,
-    settings: ModelSettings,
-) -> tuple[Suggestion, ...]:
+    before: Iterable[Suggestion] = (),
+) -> list[Suggestion]:
+    """What was suggested before, and what a model suggests about one tool after another.
+
+    Raises:
+        ModelError: The model failed before anything was suggested.
+        ProposerInterruptedError: It failed later; the error holds what there was by then.
+    """
+    found = list(before)
+    for asked in questions:
+        try:
+            found += await ask(asked, library, asking)
+        except ModelError as error:
+            if not found:
+                raise
+            raise ProposerInterruptedError(str(error), found=found) from error
+    return found
+
+
+async def ask(asked: Asked, library: Library, asking: Asking) -> tuple[Suggestion, ...]:
     """What a model suggests for one tool.
 
     A suggestion whose words repeat values of the episodes is no proposal: it comes back as an
@@ -58,23 +93,25 @@ async def ask(
     Raises:
         ModelError: The model could not answer.
     """
-    definition = library[asked.tool].definition
-    schema = block_schema(definition) if asked.structured else None
-    request = prompt.request(definition, shown, settings=settings, output_schema=schema)
-    response = await model.complete(request)
+    definition, prompt = library[asked.tool].definition, asking.prompt
+    schema = block_schema(definition) if asking.structured else None
+    request = prompt.request(
+        definition, asked.shown, settings=asking.settings, output_schema=schema
+    )
+    response = await asking.model.complete(request)
     text = response.message.text
-    if asked.structured and OPENING not in text:
+    if asking.structured and OPENING not in text:
         text = f"{OPENING}{text}{CLOSING}"
     question = Question(
         library=library,
         stream=asked.stream,
-        author=prompt.author(model),
+        author=prompt.author(asking.model),
         tools=frozenset({asked.tool}),
         reason=asked.reason,
         evidence=tuple(episode.episode_id for episode in asked.episodes),
     )
     found = read_answer(text, question)
-    if asked.structured:  # whoever has to answer with a block says NOTHING by changing nothing
+    if asking.structured:  # whoever has to answer with a block says NOTHING by changing nothing
         found = tuple(one for one in found if not _says_nothing(one, definition))
     return held_against(found, asked.episodes, library, text=text)
 

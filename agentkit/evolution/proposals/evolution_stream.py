@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from agentkit.episodes import Episode
-from agentkit.evolution.proposals.asking import Asked, ask
+from agentkit.evolution.proposals.asking import Asked, Asking, ask_each
 from agentkit.evolution.proposals.blocks import OPENING
 from agentkit.evolution.proposals.perfection import is_perfect
 from agentkit.evolution.proposals.prompting import PROPOSER_SETTINGS, Prompt, clipped, shown
@@ -63,43 +63,43 @@ class EvolutionStream:
         settings: ModelSettings = PROPOSER_SETTINGS,
         structured: bool = False,
     ) -> None:
-        self._model = model
-        self._prompt = prompt or Prompt.shipped("evolution_v1")
+        self._asking = None
+        if model is not None:
+            self._asking = Asking(
+                model=model,
+                prompt=prompt or Prompt.shipped("evolution_v1"),
+                settings=settings,
+                structured=structured,
+            )
         self._most_episodes = most_episodes
         self._least_episodes = least_episodes
         self._most_tools = most_tools
-        self._settings = settings
-        self._structured = structured
 
     @property
     def name(self) -> str:
         """``evolution``, with the model that is asked."""
-        return "evolution" if self._model is None else f"evolution:{self._model.name}"
+        return "evolution" if self._asking is None else f"evolution:{self._asking.model.name}"
 
     async def propose(self, observations: Observations) -> Sequence[Suggestion]:
         """The blocks of perfect episodes, then what the model answers about each tool."""
         perfect = [episode for episode in observations.episodes if is_perfect(episode)]
         found = [one for episode in perfect for one in _own_blocks(episode, observations)]
-        if self._model is None:
+        if self._asking is None:
             return found
-        for tool in self._tools(perfect, observations):
-            shown_episodes = [e for e in perfect if any(call.name == tool for call in e.calls)]
-            asked = Asked(
-                tool=tool,
-                stream="evolution",
-                episodes=tuple(shown_episodes[-self._most_episodes :]),
-                reason=f"{len(shown_episodes)} episodes with {tool} were perfect",
-                structured=self._structured,
-            )
-            found += await ask(
-                asked,
-                observations.library,
-                self._model,
-                prompt=self._prompt,
-                shown=_shown(asked.episodes, tool),
-                settings=self._settings,
-            )
-        return found
+        tools = self._tools(perfect, observations)
+        questions = (self._question(tool, perfect) for tool in tools)
+        return await ask_each(questions, observations.library, self._asking, before=found)
+
+    def _question(self, tool: str, perfect: Iterable[Episode]) -> Asked:
+        used = [episode for episode in perfect if any(c.name == tool for c in episode.calls)]
+        newest = tuple(used[-self._most_episodes :])
+        return Asked(
+            tool=tool,
+            stream="evolution",
+            episodes=newest,
+            shown=_shown(newest, tool),
+            reason=f"{len(used)} episodes with {tool} were perfect",
+        )
 
     def _tools(self, perfect: Iterable[Episode], observations: Observations) -> list[str]:
         """The tools to ask about, in the order wanted, else the most used first."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from agentkit.episodes import Episode, Evidence
-from agentkit.evolution.proposals.asking import Asked, ask
+from agentkit.evolution.proposals.asking import Asked, Asking, ask_each
 from agentkit.evolution.proposals.perfection import is_imperfect
 from agentkit.evolution.proposals.prompting import PROPOSER_SETTINGS, Prompt, clipped, shown
 from agentkit.evolution.proposals.proposer import Observations, Suggestion
@@ -52,40 +52,37 @@ class FeedbackStream:
         settings: ModelSettings = PROPOSER_SETTINGS,
         structured: bool = False,
     ) -> None:
-        self._model = model
-        self._prompt = prompt or Prompt.shipped("feedback_v1")
+        self._asking = Asking(
+            model=model,
+            prompt=prompt or Prompt.shipped("feedback_v1"),
+            settings=settings,
+            structured=structured,
+        )
         self._most_episodes = most_episodes
         self._least_episodes = least_episodes
         self._most_tools = most_tools
-        self._settings = settings
-        self._structured = structured
 
     @property
     def name(self) -> str:
         """``feedback``, with the model that is asked."""
-        return f"feedback:{self._model.name}"
+        return f"feedback:{self._asking.model.name}"
 
     async def propose(self, observations: Observations) -> Sequence[Suggestion]:
         """What the model answers about each tool that was at fault, the worst first."""
         failed = _by_tool(observations.episodes, observations.library)
-        found: list[Suggestion] = []
-        for tool in self._tools(failed, observations):
-            asked = Asked(
-                tool=tool,
-                stream="feedback",
-                episodes=tuple(failed[tool][-self._most_episodes :]),
-                reason=f"{len(failed[tool])} episodes went wrong with {tool}",
-                structured=self._structured,
-            )
-            found += await ask(
-                asked,
-                observations.library,
-                self._model,
-                prompt=self._prompt,
-                shown=_shown(asked.episodes, tool),
-                settings=self._settings,
-            )
-        return found
+        tools = self._tools(failed, observations)
+        questions = (self._question(tool, failed[tool]) for tool in tools)
+        return await ask_each(questions, observations.library, self._asking)
+
+    def _question(self, tool: str, failed: Sequence[Episode]) -> Asked:
+        newest = tuple(failed[-self._most_episodes :])
+        return Asked(
+            tool=tool,
+            stream="feedback",
+            episodes=newest,
+            shown=_shown(newest, tool),
+            reason=f"{len(failed)} episodes went wrong with {tool}",
+        )
 
     def _tools(
         self, failed: Mapping[str, Sequence[Episode]], observations: Observations

@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
 from agentkit.episodes.naming import in_library_names
+from agentkit.errors import ModelError
 from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
 from agentkit.library.library import Library
 
@@ -36,11 +37,24 @@ class Observations:
         object.__setattr__(self, "episodes", tuple(map(in_library_names, self.episodes)))
 
 
+class ProposerInterruptedError(ModelError):
+    """A proposer's model failed when a part of its suggestions was made.
+
+    Attributes:
+        found: What it had suggested by then; answers that were paid for are not lost.
+    """
+
+    def __init__(self, message: str, *, found: Sequence[Suggestion]) -> None:
+        super().__init__(message)
+        self.found = tuple(found)
+
+
 class Proposer(Protocol):
     """Suggests changes from what was observed.
 
     What it suggests is a value, also when it makes no sense: validation decides. A model that can
-    not be reached raises ``ModelError``.
+    not be reached raises ``ModelError``, and ``ProposerInterruptedError`` where there are
+    suggestions by then.
     """
 
     @property
