@@ -79,6 +79,11 @@ class Case:
         )
 
     @cached_property
+    def can_be_met(self) -> bool:
+        """Whether gold keeps to the tool's own demands; some of BFCL's does not."""
+        return all(keeps_gold(one, self.tasks) for one in self.demands)
+
+    @cached_property
     def _validator(self) -> ArgumentValidator:
         return ArgumentValidator(self.original)
 
@@ -161,7 +166,7 @@ def demands_of(
         one for name, part in parts for one in demands_of_part(part, name, texts.get(name, ""))
     )
     forms = [one for one in every if isinstance(one, Between | Form)]
-    return tuple(one for one in forms if _keeps_gold(one, tasks))
+    return tuple(one for one in forms if keeps_gold(one, tasks))
 
 
 def _meeting(tasks: Sequence[Task], demands: Sequence[Demand]) -> list[Task]:
@@ -169,7 +174,7 @@ def _meeting(tasks: Sequence[Task], demands: Sequence[Demand]) -> list[Task]:
     return [task for task in tasks if names & set(task.gold[0].allowed)]
 
 
-def _keeps_gold(demand: Demand, tasks: Sequence[Task]) -> bool:
+def keeps_gold(demand: Demand, tasks: Sequence[Task]) -> bool:
     """Whether every question can be answered; it is we who read the demand out of a text."""
     allowed = [task.gold[0].allowed.get(demand.parameter, ("",)) for task in tasks]
     return all("" in values or any(holds(demand, one) for one in values) for values in allowed)

@@ -294,6 +294,7 @@ def rows_of(
             "tool": case.name,
             "task": task.task_id,
             "kinds": sorted({demand.kind for demand in case.demands}),
+            "can_be_met": case.can_be_met,
             **{f"{name}_valid": float(case.is_valid(one)) for name, one in episodes.items()},
             **{f"{name}_right": float(one) for name, one in passed.items()},
         }
@@ -355,7 +356,11 @@ def main() -> None:
     feedback = ReplayModel(options.feedback, model, "auto") if options.feedback else None
     learning = Learning(feedback=feedback)
     results = asyncio.run(experiment(chosen, asking, learning, options.seeds))
-    told(results.rows, [*CONDITIONS, *(["feedback"] if feedback else [])])
+    conditions = [*CONDITIONS, *(["feedback"] if feedback else [])]
+    told(results.rows, conditions)
+    met = [row for row in results.rows if row["can_be_met"]]
+    print(f"\nwithout tools whose own list refuses gold: {len({row['tool'] for row in met})} tools")
+    told(met, conditions)
     print("tools with a learned rule, by seed:", *results.learned.values())
     print("rules that refuse a gold value, all seeds:", results.wrong_rules)
     print("suggestions, all seeds and rounds:", dict(learning.answers.most_common()))

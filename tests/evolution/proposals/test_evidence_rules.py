@@ -148,6 +148,27 @@ async def test_a_value_that_was_taken_forbids_the_rule(library, refused, make_ep
     assert await learned(library, *refused(TERMS + "31", TERMS + "31"), taken) == []
 
 
+async def test_a_slip_that_was_taken_forbids_nothing(make_episode):
+    """A call whose value runs once its case is mended does not break the list."""
+    unit = {"type": "object", "properties": {"unit": {"type": "string"}}}
+    library = Library([ToolDefinition.from_schema("weather", "The weather.", unit)])
+    episodes = tuple(
+        make_episode(str(number), ("weather", {"unit": value}, result))
+        for number, (value, result) in enumerate(
+            [
+                ("warm", "!unit must be one of 'CELSIUS', 'KELVIN', got 'warm'"),
+                ("cold", "!unit must be one of 'CELSIUS', 'KELVIN', got 'cold'"),
+                ("Kelvin", 280),
+            ]
+        )
+    )
+    seen = Observations(library=library, episodes=episodes)
+    [found] = await EvidenceProposer().propose(seen)
+    assert found.candidate.specification.rules == (
+        OneOf(parameter="unit", values=("CELSIUS", "KELVIN")),
+    )
+
+
 async def test_a_value_that_is_right_forbids_the_rule(library, refused, make_episode, wrong_value):
     """A verifier holds 24 for right, so no rule may refuse it."""
     verdict = wrong_value("calculate_loan", "periods", expected=[24], actual=36)

@@ -6,15 +6,18 @@ allowed; that another one never came up shows nothing (a closed world is not ass
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from typing import Any
 
 from agentkit.evolution.proposals.evidence.lessons import with_rule
 from agentkit.evolution.proposals.evidence.observed import ObservedCall, ToolRecord
+from agentkit.messages import JsonObject
+from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.fit import fits
 from agentkit.tools.rules import CallBefore, Requires, Rule, rule_problems
+from agentkit.tools.rules.earlier import EarlierCall
 from agentkit.tools.rules.refusal import RuleChecker
 
 
@@ -25,8 +28,24 @@ def checker_of(rule: Rule, definition: ToolDefinition) -> RuleChecker:
 
 
 def is_refused(checker: RuleChecker, call: ObservedCall) -> bool:
-    """Whether a rule would have refused a call, as far as it can be told."""
+    """Whether a rule would have refused a call as it was made, as far as it can be told."""
     return checker.refusal(call.arguments, call.earlier) is not None
+
+
+def stops(
+    rule: Rule,
+    definition: ToolDefinition,
+    arguments: JsonObject,
+    earlier: Sequence[EarlierCall] | None = (),
+) -> bool:
+    """Whether a rule would keep a call from running, once its plain slips are mended.
+
+    ``"Burger"`` runs where a rule lists ``"BURGER"``, so that such a call, once taken, does not
+    speak against the rule.
+    """
+    ruled = replace(definition, specification=replace(definition.specification, rules=(rule,)))
+    mended: JsonObject = coerce(arguments, ruled.parameters_schema, fill="none")
+    return RuleChecker(ruled).refusal(mended, earlier) is not None
 
 
 def is_sound(rule: Rule, definition: ToolDefinition, library: Container[str]) -> bool:
@@ -40,13 +59,12 @@ def rejects_known(rule: Rule, definition: ToolDefinition, record: ToolRecord) ->
     Verifiers list the values that are right. Values that the parameter does not take at all say
     nothing, such as the empty text for one that may be left out (BFCL).
     """
-    checker = checker_of(rule, definition)
-    if any(is_refused(checker, call) for call in record.accepted):
+    if any(stops(rule, definition, call.arguments, call.earlier) for call in record.accepted):
         return True
     if isinstance(rule, CallBefore | Requires):
         return False  # one value says nothing about other calls or parameters
     return any(
-        checker.refusal({name: value}) is not None
+        stops(rule, definition, {name: value})
         for name, values in record.right.items()
         for _, value in values
         if may_be(value, name, definition)
