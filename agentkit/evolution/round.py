@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
 from agentkit.episodes.late_verdicts import with_late_verdicts
-from agentkit.errors import ModelError
+from agentkit.errors import ModelError, UsageError
 from agentkit.evolution.gates.decision import GateReport, GateRules, PairedScore
 from agentkit.evolution.gates.elond import Elond
 from agentkit.evolution.gates.offline import NAME as OFFLINE
@@ -23,6 +23,7 @@ from agentkit.evolution.gates.reuse import with_uses
 from agentkit.evolution.lifecycle.cycle import Advance
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.manager import ToolManager
+from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.proposals.proposer import (
     Observations,
     Proposer,
@@ -151,6 +152,7 @@ async def evolve(
         tools: Names of the tools to look at, the worst first; empty for all.
 
     Raises:
+        UsageError: A proposer answers with something that is no suggestion.
         StoreError: The store failed. What was promoted before stays.
         RunError: The model failed for good while held-out tasks were asked.
 
@@ -202,11 +204,19 @@ async def _heard(
 ) -> tuple[Sequence[Suggestion], ModelError | None]:
     """What a proposer suggests, and the error that kept it from suggesting more."""
     try:
-        return await proposer.propose(observations), None
+        found, broken = await proposer.propose(observations), None
     except ProposerInterruptedError as error:
-        return error.found, error
+        found, broken = error.found, error
     except ModelError as error:
         return (), error
+    odd = [one for one in found or () if not isinstance(one, Proposal | UnreadableProposal)]
+    if odd or not isinstance(found, Sequence):
+        what = type(odd[0] if odd else found).__name__
+        raise UsageError(
+            f"the proposer {proposer.name!r} suggests {what}; propose() returns a list of Proposal "
+            "and UnreadableProposal, empty when nothing should change"
+        )
+    return found, broken
 
 
 async def _considered(

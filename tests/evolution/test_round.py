@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pytest
+
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.episodes import Turn, Verdict
-from agentkit.errors import ModelConnectionError
+from agentkit.errors import ModelConnectionError, UsageError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.gates import GateRules, PairedScore
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
@@ -85,6 +87,22 @@ async def test_what_a_model_suggested_before_it_failed_is_kept():
     outcome = await evolve(manager, [stream], episodes=[refused(1), refused(2), astray])
     assert [one.record.tool_name for one in outcome.considered] == ["loan"]
     assert [one.error for one in outcome.silent] == ["the line is broken"]
+
+
+@pytest.mark.parametrize("answer", [None, "Better words.", ["Better words."], [None]])
+async def test_what_is_no_suggestion_is_named(answer):
+    """A proposer of one's own that answers with something else is told what is asked of it."""
+
+    class Odd:
+        name = "odd"
+
+        async def propose(self, observations):
+            return answer
+
+    manager = ToolManager(open_store("memory:"))
+    manager.register([loan()])
+    with pytest.raises(UsageError, match=r"the proposer 'odd' suggests (NoneType|str)"):
+        await evolve(manager, [Odd()], episodes=[refused(1)])
 
 
 async def test_a_judge_that_can_not_be_reached_leaves_the_proposal_waiting():
