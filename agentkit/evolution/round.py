@@ -204,19 +204,24 @@ async def _heard(
 ) -> tuple[Sequence[Suggestion], ModelError | None]:
     """What a proposer suggests, and the error that kept it from suggesting more."""
     try:
-        found, broken = await proposer.propose(observations), None
+        return _checked(proposer, await proposer.propose(observations)), None
     except ProposerInterruptedError as error:
-        found, broken = error.found, error
+        return _checked(proposer, error.found), error
     except ModelError as error:
         return (), error
-    odd = [one for one in found or () if not isinstance(one, Proposal | UnreadableProposal)]
-    if odd or not isinstance(found, Sequence):
-        what = type(odd[0] if odd else found).__name__
+
+
+def _checked(proposer: Proposer, answer: object) -> Sequence[Suggestion]:
+    """What a proposer answers; it may be anybody's code."""
+    found = list(answer) if isinstance(answer, Sequence) else [answer]
+    good = [one for one in found if isinstance(one, Proposal | UnreadableProposal)]
+    if len(good) < len(found):
+        odd = next(one for one in found if not isinstance(one, Proposal | UnreadableProposal))
         raise UsageError(
-            f"the proposer {proposer.name!r} suggests {what}; propose() returns a list of Proposal "
-            "and UnreadableProposal, empty when nothing should change"
+            f"the proposer {proposer.name!r} suggests {type(odd).__name__}; propose() returns a "
+            "list of Proposal and UnreadableProposal, empty when nothing should change"
         )
-    return found, broken
+    return good
 
 
 async def _considered(
