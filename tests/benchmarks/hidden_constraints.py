@@ -9,9 +9,10 @@ from half of the questions of each tool, and the other half is asked with six de
 * hidden    what is left, as the proposer found it;
 * words     with the learned rules as sentences only;
 * rule      with the learned rules as data, so that the schema and with it the grammar hold them;
-* rounds    as ``rule``, after further rounds: the questions learned from that still went wrong are
-  asked again, twice, at a temperature of 0.7 and with up to three tries each, as long as that
-  teaches something new, and four rounds at most;
+* rounds    as ``rule``, after further rounds: the questions learned from that still went wrong, or
+  all of them where none did and nothing was learned, are asked again, twice, at a temperature of
+  0.7 and with up to three tries each, as long as that teaches something new, and four rounds at
+  most;
 * shuffled  with rules of another tool at the same place: whether any would do;
 * original  as BFCL has it.
 
@@ -268,12 +269,11 @@ async def further_rounds(
     for _ in range(MOST_ROUNDS - 1):
         base = with_rules(case.hidden, rules)
         answers = await asking.episodes(case, base)
-        wrong = [
-            task
-            for task in case.tasks
-            if task.task_id in train and not case.is_valid(answers[task.task_id])
-        ]
-        seen = [*seen, *await asking.again(case, base, wrong)]
+        tasks = [task for task in case.tasks if task.task_id in train]
+        wrong = [task for task in tasks if not case.is_valid(answers[task.task_id])]
+        if rules and not wrong:
+            break
+        seen = [*seen, *await asking.again(case, base, wrong or tasks)]
         before, rules = rules, await learning.rules(base, seen)
         if rules == before:
             break
