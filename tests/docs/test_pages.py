@@ -3,7 +3,8 @@
 * ``python`` blocks are executed; lines ``#> text`` are what the block prints (``...`` stands for
   anything). ``python {weights}`` runs only where the small local model is installed.
 * In ``console`` and ``bash`` blocks each command that starts with ``agentkit`` is run by a shell and
-  has to succeed; what a console block shows below it is compared with what it prints.
+  has to succeed; what a console block shows below it is compared with what it prints. Commands that
+  install, build or measure are shown only; any other word at the start of a line is a mistake.
 * ``{no-run}`` leaves a block out; the HTML comment above it says why.
 """
 
@@ -32,6 +33,7 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 KNOWN_FLAGS = {"weights", "no-run"}
+SHOWN_ONLY = ("pip install ", "make ", "python ")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,8 +110,19 @@ def commands_of(block: Block) -> Iterator[tuple[str, str]]:
             shown += line
 
 
+def unknown_commands(block: Block) -> list[str]:
+    """Lines that look like commands and would be left out without a word."""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    if block.kind == "console":
+        lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    known = ("agentkit ", "#", *SHOWN_ONLY)
+    return [line for line in lines if line.strip() and not line.startswith(known)]
+
+
 def run_shell(path: Path, block: Block, folder: Path) -> None:
     """Run a block's commands in a shell whose ``agentkit`` is the one under test."""
+    unknown = unknown_commands(block)
+    assert not unknown, f"{path.name}:{block.line} has commands that nothing runs: {unknown}"
     bin_folder = Path(sys.executable).parent
     env = {**os.environ, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"}
     for command, shown in commands_of(block):
@@ -219,6 +232,8 @@ def test_the_runner_can_fail(folder: Path) -> None:
         ("```python\nraise RuntimeError('boom')\n```\n", "boom"),
         ("```console\n$ agentkit no-such-command\n```\n", "no-such-command"),
         ("```console\n$ agentkit version\nseventeen\n```\n", "shows other output"),
+        ("```console\n$ KEY=1 agentkit version\n```\n", "nothing runs"),
+        ("```bash\nKEY=1 agentkit version\n```\n", "nothing runs"),
         ("```python {no-run}\nx\n```\n", "not why"),
         ("```python {weight}\nx\n```\n", "weight"),
     ]:
