@@ -14,11 +14,11 @@ from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, plural, print_json, print_table, say
 from agentkit.cli.stores import author, commit, new_proposal_id, opened_to_read
 from agentkit.errors import CompositeError
-from agentkit.evolution.agreement import agree
-from agentkit.evolution.budget import BudgetSpent
-from agentkit.evolution.dry_run import DryRun, Failed
-from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.trial import call_text
+from agentkit.evolution.insertion.agreement import agree
+from agentkit.evolution.insertion.budget import BudgetSpent
+from agentkit.evolution.insertion.dry_run import DryRun, Failed
+from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.trial import call_text
 from agentkit.library import Library, LibraryChange
 from agentkit.library.graph import in_order
 from agentkit.library.pins import repinned, with_current_pins

@@ -13,7 +13,7 @@ from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.stores import author, opened
 from agentkit.errors import SourceProblem, UsageError
-from agentkit.evolution.outcome import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
+from agentkit.evolution.insertion.outcome import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
 from agentkit.library import Library
 from agentkit.tools.tool import Tool
 

@@ -9,7 +9,7 @@ import click
 
 from agentkit.cli.graph_model import flat_size_or_none
 from agentkit.errors import CompositeError
-from agentkit.evolution.composite_prompt import python_type
+from agentkit.evolution.proposals.composites.prompt import python_type
 from agentkit.library import Library
 from agentkit.library.dag import rounded
 from agentkit.library.pins import pin_faults

@@ -10,10 +10,10 @@ import click
 from agentkit import evolution
 from agentkit.cli.loading import load_tools
 from agentkit.cli.stores import opened_to_read
+from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.lifecycle.assessing import EpisodeGates
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.policy import InsertPolicy
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.library import Author
 from agentkit.models.resolve import resolve_model

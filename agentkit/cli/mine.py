@@ -15,13 +15,13 @@ from agentkit.cli.output import Column, plural, print_json, print_table, say
 from agentkit.cli.stores import author, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import BrokenLine, read_episodes
+from agentkit.evolution.insertion.outcome import Added, InsertOutcome, Merged, Rejected
 from agentkit.evolution.mining.candidates import MinedComposite
 from agentkit.evolution.mining.dataflow import RouteEvidence
 from agentkit.evolution.mining.inserting import insert_mined
 from agentkit.evolution.mining.miner import MiningResult, MiningRules, mine
 from agentkit.evolution.mining.patterns import SearchLimits
 from agentkit.evolution.mining.sources import trajectories_of
-from agentkit.evolution.outcome import Added, InsertOutcome, Merged, Rejected
 from agentkit.library import Store
 
 

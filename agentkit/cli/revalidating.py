@@ -10,8 +10,8 @@ from agentkit.cli.managing import managed, targets_option
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, one_line, print_json, print_table, say
 from agentkit.evaluation.results.texts import shown
+from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.lifecycle.revalidating import Revalidation
-from agentkit.evolution.policy import InsertPolicy
 
 
 @click.command(

@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
-    from agentkit.evolution.composite_proposer import CompositeCandidate, propose_composites
     from agentkit.evolution.gates.decision import GateReport, GateRules
-    from agentkit.evolution.judge import ModelJudge
+    from agentkit.evolution.insertion.judge import ModelJudge
+    from agentkit.evolution.insertion.outcome import (
+        Added,
+        InsertOutcome,
+        Merged,
+        Rejected,
+        RejectionCode,
+        Witness,
+    )
+    from agentkit.evolution.insertion.policy import InsertPolicy
     from agentkit.evolution.language.report import language_report
     from agentkit.evolution.learning.report import LearnReport
     from agentkit.evolution.learning.rules import LearningRules
@@ -23,16 +31,11 @@ if TYPE_CHECKING:
     from agentkit.evolution.mining.inserting import insert_mined
     from agentkit.evolution.mining.miner import MiningResult, MiningRules, mine
     from agentkit.evolution.mining.sources import trajectories_of
-    from agentkit.evolution.outcome import (
-        Added,
-        InsertOutcome,
-        Merged,
-        Rejected,
-        RejectionCode,
-        Witness,
-    )
-    from agentkit.evolution.policy import InsertPolicy
     from agentkit.evolution.proposals.composite_stream import CompositeStream
+    from agentkit.evolution.proposals.composites.proposer import (
+        CompositeCandidate,
+        propose_composites,
+    )
     from agentkit.evolution.proposals.evidence.knobs import EvidenceRules
     from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
     from agentkit.evolution.proposals.evolution_stream import EvolutionStream
@@ -100,9 +103,9 @@ __all__ = [
 ]
 
 _MODULES = {
-    "Added": "agentkit.evolution.outcome",
+    "Added": "agentkit.evolution.insertion.outcome",
     "CanaryRouter": "agentkit.evolution.serving.canary",
-    "CompositeCandidate": "agentkit.evolution.composite_proposer",
+    "CompositeCandidate": "agentkit.evolution.proposals.composites.proposer",
     "CompositeStream": "agentkit.evolution.proposals.composite_stream",
     "EpisodeGates": "agentkit.evolution.lifecycle.assessing",
     "EvidenceProposer": "agentkit.evolution.proposals.evidence_proposer",
@@ -112,25 +115,25 @@ _MODULES = {
     "GateReport": "agentkit.evolution.gates.decision",
     "GateRules": "agentkit.evolution.gates.decision",
     "GepaOptimizer": "agentkit.evolution.proposals.optimizer",
-    "InsertOutcome": "agentkit.evolution.outcome",
-    "InsertPolicy": "agentkit.evolution.policy",
+    "InsertOutcome": "agentkit.evolution.insertion.outcome",
+    "InsertPolicy": "agentkit.evolution.insertion.policy",
     "LearnReport": "agentkit.evolution.learning.report",
     "LearningRules": "agentkit.evolution.learning.rules",
     "Ledger": "agentkit.evolution.lifecycle.ledger",
     "LifecyclePolicy": "agentkit.evolution.lifecycle.policy",
-    "Merged": "agentkit.evolution.outcome",
+    "Merged": "agentkit.evolution.insertion.outcome",
     "MinedComposite": "agentkit.evolution.mining.candidates",
     "MiningResult": "agentkit.evolution.mining.miner",
     "MiningRules": "agentkit.evolution.mining.miner",
-    "ModelJudge": "agentkit.evolution.judge",
+    "ModelJudge": "agentkit.evolution.insertion.judge",
     "ModelSemanticJudge": "agentkit.evolution.validation.semantic_judge",
     "Observations": "agentkit.evolution.proposals.proposer",
     "Proposal": "agentkit.evolution.proposals.proposal",
     "ProposalRecord": "agentkit.evolution.lifecycle.record",
     "ProposedChange": "agentkit.evolution.validation.report",
     "Proposer": "agentkit.evolution.proposals.proposer",
-    "Rejected": "agentkit.evolution.outcome",
-    "RejectionCode": "agentkit.evolution.outcome",
+    "Rejected": "agentkit.evolution.insertion.outcome",
+    "RejectionCode": "agentkit.evolution.insertion.outcome",
     "Round": "agentkit.evolution.round",
     "ShadowLimits": "agentkit.evolution.serving.shadow",
     "ShadowRunner": "agentkit.evolution.serving.shadow",
@@ -139,12 +142,12 @@ _MODULES = {
     "UnreadableProposal": "agentkit.evolution.proposals.proposal",
     "ValidationPolicy": "agentkit.evolution.validation.policy",
     "ValidationReport": "agentkit.evolution.validation.report",
-    "Witness": "agentkit.evolution.outcome",
+    "Witness": "agentkit.evolution.insertion.outcome",
     "evolve": "agentkit.evolution.round",
     "insert_mined": "agentkit.evolution.mining.inserting",
     "language_report": "agentkit.evolution.language.report",
     "mine": "agentkit.evolution.mining.miner",
-    "propose_composites": "agentkit.evolution.composite_proposer",
+    "propose_composites": "agentkit.evolution.proposals.composites.proposer",
     "trajectories_of": "agentkit.evolution.mining.sources",
     "unmatched_words": "agentkit.evolution.learning.unmatched",
     "validate": "agentkit.evolution.validation.validate",

@@ -8,10 +8,13 @@ from functools import partial
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, UsageError
-from agentkit.evolution.decision import Addition, Merger, told
-from agentkit.evolution.duplicates import Judge
 from agentkit.evolution.gates.decision import GateReport
-from agentkit.evolution.insert import Procedure, decide
+from agentkit.evolution.insertion.decision import Addition, Merger, told
+from agentkit.evolution.insertion.duplicates import Judge
+from agentkit.evolution.insertion.insert import Procedure, decide
+from agentkit.evolution.insertion.outcome import InsertOutcome, Rejected
+from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.reading import Candidate
 from agentkit.evolution.learning.lessons import Teaching, lessons_of
 from agentkit.evolution.learning.report import LearnReport
 from agentkit.evolution.learning.rules import LearningRules
@@ -29,11 +32,8 @@ from agentkit.evolution.lifecycle.screening import Validate
 from agentkit.evolution.lifecycle.standing import Standing
 from agentkit.evolution.lifecycle.step import Position, Step
 from agentkit.evolution.loops import from_sync
-from agentkit.evolution.outcome import InsertOutcome, Rejected
-from agentkit.evolution.policy import InsertPolicy
 from agentkit.evolution.proposals.proposer import Suggestion
 from agentkit.evolution.provenance import LESSON, Operation, Provenance, lesson
-from agentkit.evolution.reading import Candidate
 from agentkit.evolution.recorded import check_recorded, with_recorded
 from agentkit.evolution.validation.validate import validate
 from agentkit.library.chain import Signer

@@ -8,11 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentkit.evolution.agreement import agree
-from agentkit.evolution.bodies import normal_form, passed_on
-from agentkit.evolution.index import ToolIndex
-from agentkit.evolution.probes import probes
-from agentkit.evolution.signatures import forced_mapping, mappings, signature_key, type_key
+from agentkit.evolution.insertion.agreement import agree
+from agentkit.evolution.insertion.bodies import normal_form, passed_on
+from agentkit.evolution.insertion.index import ToolIndex
+from agentkit.evolution.insertion.probes import probes
+from agentkit.evolution.insertion.signatures import (
+    forced_mapping,
+    mappings,
+    signature_key,
+    type_key,
+)
 from agentkit.tools.composite.codec import program_to_json
 from agentkit.tools.composite.parser import parse
 from agentkit.tools.decorator import tool

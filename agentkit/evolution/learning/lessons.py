@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentkit.errors import DefinitionError
-from agentkit.evolution.budget import BudgetSpent
-from agentkit.evolution.dry_run import DryRun
+from agentkit.evolution.insertion.budget import BudgetSpent
+from agentkit.evolution.insertion.dry_run import DryRun
+from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.stubs import call_key, runs_live
+from agentkit.evolution.insertion.trial import example_fault
 from agentkit.evolution.learning.private import private_part
 from agentkit.evolution.learning.report import LearnReport, Skipped, SkipReason
 from agentkit.evolution.learning.rules import LearningRules
 from agentkit.evolution.learning.uses import Use
 from agentkit.evolution.learning.variety import Words, varied, words_of
-from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.stubs import call_key, runs_live
-from agentkit.evolution.trial import example_fault
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.retrieval.words import terms

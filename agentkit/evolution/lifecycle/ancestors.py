@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from agentkit.evolution.agreement import agree
-from agentkit.evolution.budget import BudgetSpent
-from agentkit.evolution.dry_run import DryRun, Failed
-from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.reading import check_composite
-from agentkit.evolution.refusal import Refused
-from agentkit.evolution.trial import call_text
+from agentkit.evolution.insertion.agreement import agree
+from agentkit.evolution.insertion.budget import BudgetSpent
+from agentkit.evolution.insertion.dry_run import DryRun, Failed
+from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.reading import check_composite
+from agentkit.evolution.insertion.refusal import Refused
+from agentkit.evolution.insertion.trial import call_text
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned
 from agentkit.tools.composite.limits import CompositeLimits

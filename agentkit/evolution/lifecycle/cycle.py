@@ -8,7 +8,8 @@ from typing import Any
 
 from agentkit.errors import ModelError, StoreError, UsageError
 from agentkit.evolution.gates.decision import GateReport
-from agentkit.evolution.insert import Procedure
+from agentkit.evolution.insertion.insert import Procedure
+from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.lifecycle.assessing import Assess
 from agentkit.evolution.lifecycle.consenting import approval, judgement, record_of, refusal
 from agentkit.evolution.lifecycle.drafts import Scribe
@@ -33,7 +34,6 @@ from agentkit.evolution.lifecycle.standing import Standing, standing
 from agentkit.evolution.lifecycle.step import Position, Step
 from agentkit.evolution.lifecycle.submitting import identified, readable, taken_in
 from agentkit.evolution.loops import require_loop
-from agentkit.evolution.policy import InsertPolicy
 from agentkit.evolution.proposals.proposal import ProposalState
 from agentkit.evolution.proposals.proposer import Suggestion
 from agentkit.evolution.validation.report import ProposedChange

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentkit.errors import StaleVersionError
+from agentkit.evolution.insertion.snapshot import Snapshot
 from agentkit.evolution.lifecycle.ledger import Ledger
 from agentkit.evolution.lifecycle.pinning import served_library
 from agentkit.evolution.lifecycle.step import Position, Step
-from agentkit.evolution.snapshot import Snapshot
 from agentkit.library.chain import Signer, chained
 from agentkit.library.changes import now
 from agentkit.library.events import Author, LibraryEvent

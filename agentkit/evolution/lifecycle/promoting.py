@@ -8,6 +8,7 @@ from typing import Any
 
 from agentkit.errors import LibraryError
 from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.lifecycle.ancestors import Above, look_above
 from agentkit.evolution.lifecycle.drafts import Scribe, screening_facts
 from agentkit.evolution.lifecycle.ledger import EXPERIMENTS
@@ -17,7 +18,6 @@ from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.lifecycle.rejecting import rejection
 from agentkit.evolution.lifecycle.screening import RejectedBy, Screen, Screened
 from agentkit.evolution.lifecycle.step import Position, Step
-from agentkit.evolution.policy import InsertPolicy
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.chain import EventDraft
 from agentkit.library.events import Author

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.lifecycle.ancestors import Tried, try_composite
 from agentkit.evolution.lifecycle.step import Position, Step
-from agentkit.evolution.policy import InsertPolicy
 from agentkit.library.chain import EventDraft
 from agentkit.library.events import Author
 from agentkit.tools.composite.limits import CompositeLimits

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from agentkit.evolution.decision import Merger
-from agentkit.evolution.insert import Procedure, decide
+from agentkit.evolution.insertion.decision import Merger
+from agentkit.evolution.insertion.insert import Procedure, decide
+from agentkit.evolution.insertion.outcome import Rejected
 from agentkit.evolution.lifecycle.rebase import Conflict, rebase
 from agentkit.evolution.lifecycle.record import Consent
 from agentkit.evolution.lifecycle.step import Position
-from agentkit.evolution.outcome import Rejected
 from agentkit.evolution.validation.overruling import is_overruled
 from agentkit.evolution.validation.report import (
     FailedCheck,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from agentkit.evolution.insertion.snapshot import Snapshot
 from agentkit.evolution.lifecycle.ledger import Ledger
-from agentkit.evolution.snapshot import Snapshot
 from agentkit.library.chain import EventDraft
 from agentkit.library.events import Author
 from agentkit.library.library import Library

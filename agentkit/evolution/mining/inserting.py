@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from agentkit.evolution.insertion.outcome import InsertOutcome
+from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.lifecycle.journal import LibraryStore
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mining.candidates import MinedComposite
 from agentkit.evolution.mining.recording import pinned_to, with_recordings
-from agentkit.evolution.outcome import InsertOutcome
-from agentkit.evolution.policy import InsertPolicy
 from agentkit.library.events import Author
 from agentkit.tools.tool import Tool
 

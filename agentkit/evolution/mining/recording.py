@@ -12,9 +12,9 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.stubs import call_key, runs_live
 from agentkit.evolution.mining.candidates import MinedComposite, WorkedCall
-from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.stubs import call_key, runs_live
 from agentkit.library.library import Library
 from agentkit.metrics.calls import CanonicalCall
 from agentkit.tools.definition import ChildReference, Example, ToolDefinition

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from agentkit.evolution.composite_proposer import CompositeCandidate, propose_composites
 from agentkit.evolution.mining.sources import is_success
+from agentkit.evolution.proposals.composites.proposer import CompositeCandidate, propose_composites
 from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.proposals.proposer import Observations, Suggestion
 from agentkit.evolution.validation.report import FailedCheck

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 import workload
 
 from agentkit import open_store
+from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.manager import ToolManager
-from agentkit.evolution.policy import InsertPolicy
 from agentkit.tools.decorator import tool
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.tool import Tool

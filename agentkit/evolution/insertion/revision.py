@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from agentkit.errors import LibraryError
-from agentkit.evolution.dry_run import DryRun
-from agentkit.evolution.outcome import Witness
-from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.reading import check_composite
-from agentkit.evolution.refusal import Refused, refuse
-from agentkit.evolution.trial import example_fault
+from agentkit.evolution.insertion.dry_run import DryRun
+from agentkit.evolution.insertion.outcome import Witness
+from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.reading import check_composite
+from agentkit.evolution.insertion.refusal import Refused, refuse
+from agentkit.evolution.insertion.trial import example_fault
 from agentkit.library.dag import ancestors, find_cycle
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned

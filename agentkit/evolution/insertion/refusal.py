@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from agentkit.errors import SourceProblem
-from agentkit.evolution.outcome import Rejected, RejectionCode, Witness
+from agentkit.evolution.insertion.outcome import Rejected, RejectionCode, Witness
 
 _LONGEST = 2_000  # characters of an explanation, which may quote the candidate
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agentkit.evolution.outcome import Added, InsertOutcome, Merged, Rejected
+from agentkit.evolution.insertion.outcome import Added, InsertOutcome, Merged, Rejected
 from agentkit.library.dag import depth, flat_size
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition

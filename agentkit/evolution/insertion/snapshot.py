@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentkit.errors import UsageError
-from agentkit.evolution.decision import Addition, Merger
-from agentkit.evolution.index import ToolIndex
+from agentkit.evolution.insertion.decision import Addition, Merger
+from agentkit.evolution.insertion.index import ToolIndex
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool

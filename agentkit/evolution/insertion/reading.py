@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from agentkit.errors import CompositeError
-from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.refusal import REJECTION_OF_FAULT, Refused, refuse, refuse_source
-from agentkit.evolution.wellformed import check_data
+from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.refusal import REJECTION_OF_FAULT, Refused, refuse, refuse_source
+from agentkit.evolution.insertion.wellformed import check_data
 from agentkit.library.library import Library
 from agentkit.library.soundness import library_faults
 from agentkit.tools.composite.codec import program_from_json

@@ -13,15 +13,15 @@ from heapq import nlargest
 from typing import Any, TypeAlias
 
 from agentkit.errors import CompositeError
-from agentkit.evolution.agreement import agree
-from agentkit.evolution.bodies import normal_form, passed_on
-from agentkit.evolution.dry_run import DryRun, Failed
+from agentkit.evolution.insertion.agreement import agree
+from agentkit.evolution.insertion.bodies import normal_form, passed_on
+from agentkit.evolution.insertion.dry_run import DryRun, Failed
+from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.probes import probes
+from agentkit.evolution.insertion.signatures import forced_mapping, mappings, renamed, signature_key
+from agentkit.evolution.insertion.similarity import similarity, similarity_to
+from agentkit.evolution.insertion.snapshot import Snapshot
 from agentkit.evolution.loops import require_loop
-from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.probes import probes
-from agentkit.evolution.signatures import forced_mapping, mappings, renamed, signature_key
-from agentkit.evolution.similarity import similarity, similarity_to
-from agentkit.evolution.snapshot import Snapshot
 from agentkit.library.pins import pin_faults
 from agentkit.messages import JsonObject
 from agentkit.tools.composite.contracts import check_post, check_pre

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from agentkit.evolution.policy import InsertPolicy
+from agentkit.evolution.insertion.policy import InsertPolicy
 
 
 class BudgetSpent(Exception):  # noqa: N818 - a signal inside this package, told as a rejection

@@ -10,19 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from agentkit.errors import CompositeError
-from agentkit.evolution.budget import BudgetSpent
-from agentkit.evolution.decision import Addition, Decision, Merger
-from agentkit.evolution.dry_run import DryRun
-from agentkit.evolution.duplicates import Duplicate, Judge, find_duplicate
-from agentkit.evolution.outcome import SAME_TOOL, Rejected
-from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.reading import Candidate, read_candidate
-from agentkit.evolution.refusal import Refused, refuse, refuse_source
-from agentkit.evolution.revision import check_acyclic, check_parents, pinned_above
-from agentkit.evolution.signatures import renamed
-from agentkit.evolution.snapshot import Snapshot
-from agentkit.evolution.stubs import with_examples
-from agentkit.evolution.trial import check_children, check_examples, check_probes
+from agentkit.evolution.insertion.budget import BudgetSpent
+from agentkit.evolution.insertion.decision import Addition, Decision, Merger
+from agentkit.evolution.insertion.dry_run import DryRun
+from agentkit.evolution.insertion.duplicates import Duplicate, Judge, find_duplicate
+from agentkit.evolution.insertion.outcome import SAME_TOOL, Rejected
+from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.reading import Candidate, read_candidate
+from agentkit.evolution.insertion.refusal import Refused, refuse, refuse_source
+from agentkit.evolution.insertion.revision import check_acyclic, check_parents, pinned_above
+from agentkit.evolution.insertion.signatures import renamed
+from agentkit.evolution.insertion.snapshot import Snapshot
+from agentkit.evolution.insertion.stubs import with_examples
+from agentkit.evolution.insertion.trial import check_children, check_examples, check_probes
 from agentkit.library.library import Library
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import ToolDefinition

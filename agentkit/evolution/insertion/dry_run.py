@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from agentkit.errors import CompositeRunError, ContractViolation
-from agentkit.evolution.budget import Budget, BudgetSpent
+from agentkit.evolution.insertion.budget import Budget, BudgetSpent
+from agentkit.evolution.insertion.outcome import RejectionCode
+from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.stubs import MissingStub, runs_live, stub
 from agentkit.evolution.loops import require_loop
-from agentkit.evolution.outcome import RejectionCode
-from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.stubs import MissingStub, runs_live, stub
 from agentkit.messages import JsonObject
 from agentkit.tools.composite.binding import composite_tool
 from agentkit.tools.composite.contracts import check_post, check_pre

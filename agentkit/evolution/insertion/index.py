@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-from agentkit.evolution.bodies import normal_form
-from agentkit.evolution.signatures import signature_key
+from agentkit.evolution.insertion.bodies import normal_form
+from agentkit.evolution.insertion.signatures import signature_key
 from agentkit.tools.definition import ToolDefinition
 
 _Groups: TypeAlias = dict[str, tuple[str, ...]]

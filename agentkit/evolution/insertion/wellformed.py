@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agentkit.errors import DefinitionError
-from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.refusal import Refused, refuse
+from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.refusal import Refused, refuse
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.validation import validate_arguments

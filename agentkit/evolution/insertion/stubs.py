@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from agentkit.evolution.policy import InsertPolicy
+from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.messages import JsonObject, ToolCall
 from agentkit.metrics.calls import CanonicalCall, canonical_calls
 from agentkit.tools.definition import Example, ToolDefinition

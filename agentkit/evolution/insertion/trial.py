@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agentkit.evolution.agreement import agree
-from agentkit.evolution.dry_run import DryRun, Failed
-from agentkit.evolution.outcome import RejectionCode, Witness
-from agentkit.evolution.policy import InsertPolicy
-from agentkit.evolution.probes import probes
-from agentkit.evolution.refusal import Refused, refuse
+from agentkit.evolution.insertion.agreement import agree
+from agentkit.evolution.insertion.dry_run import DryRun, Failed
+from agentkit.evolution.insertion.outcome import RejectionCode, Witness
+from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.probes import probes
+from agentkit.evolution.insertion.refusal import Refused, refuse
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool

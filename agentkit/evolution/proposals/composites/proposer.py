@@ -9,9 +9,13 @@ from functools import partial
 from agentkit.episodes import Episode
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import SourceProblem, UsageError
-from agentkit.evolution.composite_prompt import INSTRUCTIONS, code_blocks, proposal_prompt
-from agentkit.evolution.outcome import Rejected
-from agentkit.evolution.repair import Repaired, Review, repaired
+from agentkit.evolution.insertion.outcome import Rejected
+from agentkit.evolution.proposals.composites.prompt import (
+    INSTRUCTIONS,
+    code_blocks,
+    proposal_prompt,
+)
+from agentkit.evolution.proposals.composites.repair import Repaired, Review, repaired
 from agentkit.library.library import Library
 from agentkit.messages import SystemMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest, ModelSettings

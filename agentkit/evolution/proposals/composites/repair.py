@@ -6,8 +6,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from agentkit.errors import CompositeError, SourceProblem
-from agentkit.evolution.composite_prompt import code_blocks, refusal_prompt, repair_prompt
-from agentkit.evolution.outcome import Rejected
+from agentkit.evolution.insertion.outcome import Rejected
+from agentkit.evolution.proposals.composites.prompt import (
+    code_blocks,
+    refusal_prompt,
+    repair_prompt,
+)
 from agentkit.messages import AssistantMessage, Usage, UserMessage
 from agentkit.models.base import ChatModel, ModelRequest
 from agentkit.tools.definition import ToolDefinition

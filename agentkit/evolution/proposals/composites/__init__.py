@@ -1,0 +1,1 @@
+"""Composites that a model writes from episodes that went well (CoCoDA, Algorithm 1)."""
