@@ -39,11 +39,14 @@ def codes(candidate, base=BASE):
         Description(summary="Fine.", parameters={3: "city"}),
         Description(summary="Fine.", usage_rules="one text"),
         Description(summary="Fine.", usage_rules=("", " ")),
+        Description(summary="Fine.", usage_rules=("...",)),
+        Description(summary="Fine.", parameters={"city": "…"}),
+        Description(summary="..."),
         Description(summary="Fine.", tags=({"a": 1},)),
     ],
 )
 def test_texts_of_other_types_are_malformed(words):
-    """A number, a list or an empty text where a text belongs is told with its place."""
+    """A number, a list, an empty text or the dots of a prompt in the place of a text are told."""
     assert "malformed" in codes(replace(BASE, description=words))
 
 

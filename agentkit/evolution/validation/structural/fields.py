@@ -18,8 +18,9 @@ _DEEPEST = 32
 def fields_well_formed(change: ProposedChange) -> Iterator[FailedCheck]:
     """Texts are texts, lists are lists, and examples are JSON.
 
-    A definition that was read from foreign JSON may hold anything in its fields. Texts of white
-    space alone count as malformed too, and so do texts that are emptied.
+    A definition that was read from foreign JSON may hold anything in its fields. Texts without a
+    letter or a digit count as malformed too: white space, or the ``...`` that a prompt shows. So do
+    texts that are emptied.
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
@@ -53,8 +54,8 @@ def _malformed(tool: ToolDefinition) -> Iterator[tuple[str, str]]:
     words: Any = tool.description
     conditions: Any = tool.specification
     for field, value in (("summary", words.summary), ("complexity", conditions.complexity)):
-        if not isinstance(value, str):
-            yield field, f"it is {shown_value(value)}, not a text"
+        if value != "" and not _has_words(value):
+            yield field, _no_words(value)
     for field, values in (
         ("usage_rules", words.usage_rules),
         ("tags", words.tags),
@@ -63,13 +64,22 @@ def _malformed(tool: ToolDefinition) -> Iterator[tuple[str, str]]:
         if not isinstance(values, tuple | list):
             yield field, f"it is {shown_value(values)}, not a list of texts"
         for at, text in enumerate(sequence(values)):
-            if not isinstance(text, str) or not text.strip():
-                yield f"{field}[{at}]", f"it is {shown_value(text)}, not a text with words"
+            if not _has_words(text):
+                yield f"{field}[{at}]", _no_words(text)
     if not isinstance(words.parameters, Mapping):
         yield "parameters", f"it is {shown_value(words.parameters)}, not a text for each parameter"
     for path, text in mapping(words.parameters).items():
-        if not isinstance(path, str) or not isinstance(text, str) or not text.strip():
-            yield f"parameters.{path!s:.60}", f"it is {shown_value(text)}, not a text with words"
+        if not isinstance(path, str) or not _has_words(text):
+            yield f"parameters.{path!s:.60}", _no_words(text)
+
+
+def _no_words(value: object) -> str:
+    return f"it is {shown_value(value)}, not a text with words"
+
+
+def _has_words(text: object) -> bool:
+    """Whether a value is a text that says something: ``"..."`` out of a prompt does not."""
+    return isinstance(text, str) and any(character.isalnum() for character in text)
 
 
 def _malformed_examples(examples: Any) -> Iterator[tuple[str, str]]:
