@@ -172,6 +172,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+# A page of the command line starts dozens of processes, one after the other.
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_page_runs(path: Path, folder: Path) -> None:
     """A reader who types a page from top to bottom sees what it shows."""
