@@ -49,8 +49,10 @@ def word_diff(before: str, after: str) -> tuple[DiffPart, ...]:
         added ' all'
         kept ' used cars.'
     """
+    if before == after:
+        return (DiffPart(kind="kept", text=before),) if before else ()
     old, new = pieces(before), pieces(after)
-    if before != after and (max(len(old), len(new)) > _MOST_PIECES or _likeness(old, new) < ALIKE):
+    if max(len(old), len(new)) > _MOST_PIECES or _likeness(old, new) < ALIKE:
         return tuple(_changed(before, after))
     found: list[DiffPart] = []
     gone, come = "", ""
