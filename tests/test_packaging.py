@@ -23,8 +23,10 @@ EXTRAS = {
     "litellm",
     "mcp",
     "openai",
-    "sign",
+    "openapi",
     "otel",
+    "serve",
+    "sign",
     "vectors",
 }
 TOP_LEVEL = {
