@@ -345,11 +345,20 @@ def _who(model: str, asked: Evaluation, store: Store) -> ChatModel | RecordedAns
     return recorded
 
 
+def is_local(model_name: str) -> bool:
+    """Whether a model runs in this process."""
+    return model_name.startswith("local:")
+
+
+def concurrency_of(model_name: str) -> int:
+    """Attempts at the same time where nobody says how many; a local model answers one."""
+    return 1 if is_local(model_name) else 8
+
+
 async def _run(
     model: ChatModel | RecordedAnswers, store: Store, asked: Evaluation
 ) -> tuple[RunOutcome, EvaluationReport]:
     run = asked.run or _name(model, asked)
-    is_local = model.name.startswith("local:")  # one at a time is all that it can do
     with progress() as begin:
         outcome = await evaluate(
             asked.benchmark,
@@ -359,7 +368,7 @@ async def _run(
             library=asked.library,
             judge=None if asked.judge is None else resolve_model(asked.judge),
             settings=asked.settings,
-            concurrency=asked.concurrency or (1 if is_local else 8),
+            concurrency=asked.concurrency or concurrency_of(model.name),
             listen=_listener(begin("Asking the model")),
         )
     report = summarise(

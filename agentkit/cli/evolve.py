@@ -11,7 +11,7 @@ import click
 
 from agentkit import evolution
 from agentkit._waiting import wait_for
-from agentkit.cli.evaluate import evaluation_store_url
+from agentkit.cli.evaluate import concurrency_of, evaluation_store_url, is_local
 from agentkit.cli.evolve_report import print_round
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, model_option, store_option
@@ -32,7 +32,7 @@ from agentkit.evolution.proposals.proposer import Proposer
 from agentkit.evolution.round import Compare, Round, evolve
 from agentkit.library import Author, EpisodeFilter, Library, LibraryChange, Store
 from agentkit.library.opening import file_of, open_store
-from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
+from agentkit.models.base import ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
 
 
@@ -196,16 +196,14 @@ def _proposers(feedback_model: str | None) -> list[Proposer]:
     if feedback_model is None:
         return [EvidenceProposer(), EvolutionStream()]  # reads what models wrote unasked
     model = resolve_model(feedback_model)
-    is_held = _is_local(model)  # to the schema of a block, which small models do not keep to alone
+    is_held = is_local(
+        model.name
+    )  # to the schema of a block, which small models do not keep to alone
     return [
         EvidenceProposer(),
         FeedbackStream(model, structured=is_held),
         EvolutionStream(model, structured=is_held),
     ]
-
-
-def _is_local(model: ChatModel) -> bool:
-    return model.name.startswith("local:")
 
 
 @contextmanager
@@ -233,7 +231,7 @@ def _compare(
                 tool_choice=asked.tool_choice,
                 settings=ModelSettings(temperature=0.0, max_tokens=asked.max_tokens),
             ),
-            concurrency=asked.concurrency or (1 if _is_local(model) else 8),
+            concurrency=asked.concurrency or concurrency_of(model.name),
         )
 
 

@@ -113,13 +113,11 @@ def told(rows: Sequence[Mapping[str, Any]], what: str) -> None:
     """One table of the differences to the definitions as they are."""
     print(f"\n{what}: {len(rows)} held-out questions over all seeds")
     for name in CONDITIONS:
-        shown = [shown_interval(mean(rows, f"{name}_{kind}")) for kind in ("valid", "right")]
-        gains = [
-            shown_interval(mean(rows, f"{name}_{kind}", f"hidden_{kind}"))
-            for kind in ("valid", "right")
-        ]
+        valid, right = mean(rows, f"{name}_valid"), mean(rows, f"{name}_right")
+        gain = mean(rows, f"{name}_right", "hidden_right")
         label = "fixed" if name == "hidden" else name
-        print(f"{label:<10} valid {shown[0]:>22} right {shown[1]:>22} gain in right {gains[1]:>22}")
+        shown = [f"{shown_interval(one):>22}" for one in (valid, right, gain)]
+        print(f"{label:<10} valid {shown[0]} right {shown[1]} gain in right {shown[2]}")
 
 
 def main() -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from agentkit.errors import UsageError
+from agentkit.evolution.gates.bisection import crossing
 from agentkit.metrics.intervals import Interval
-
-_HALVINGS = 60
-"""Of the interval from 0 to 1, until its ends are as near as floating point tells apart."""
 
 
 def exact_interval(found: int, of: int, *, alpha: float) -> Interval:
@@ -39,8 +36,11 @@ def exact_interval(found: int, of: int, *, alpha: float) -> Interval:
     if not 0 < alpha < 0.5:
         raise UsageError(f"alpha must lie between 0 and .5, got {alpha}")
     value = found / of if of else 0.0
-    low = 0.0 if not found else _crossing(lambda p: 1 - chance_of_at_most(found - 1, of, p) < alpha)
-    high = 1.0 if found == of else _crossing(lambda p: chance_of_at_most(found, of, p) >= alpha)
+    low, high = 0.0, 1.0
+    if found:
+        low, _ = crossing(lambda p: 1 - chance_of_at_most(found - 1, of, p) < alpha, 0.0, 1.0)
+    if found < of:
+        high, _ = crossing(lambda p: chance_of_at_most(found, of, p) >= alpha, 0.0, 1.0)
     return Interval(value=value, low=low, high=high, level=1 - 2 * alpha)
 
 
@@ -66,12 +66,3 @@ def chance_of_at_most(most: int, of: int, share: float) -> float:
         if term < total * 1e-17:
             break
     return min(1.0, total)
-
-
-def _crossing(holds: Callable[[float], bool]) -> float:
-    """Where a claim that holds from 0 up to some share ceases to."""
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from agentkit.errors import UsageError
-
-_HALVINGS = 80
-"""Of an interval around a quantile, until its ends are as near as floating point tells apart."""
+from agentkit.evolution.gates.bisection import crossing
 
 
 def student_spread(values: Sequence[float], *, level: float) -> float:
@@ -53,13 +51,7 @@ def student_quantile(share: float, freedom: int) -> float:
     low, high = 0.0, 1.0
     while _within(high, freedom) < 2 * share - 1:
         low, high = high, 2 * high
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        below = _within(middle, freedom) < 2 * share - 1
-        low, high = (middle, high) if below else (low, middle)
-        if high - low <= high * 1e-15:
-            break
-    return high
+    return crossing(lambda distance: _within(distance, freedom) < 2 * share - 1, low, high)[1]
 
 
 def _within(distance: float, freedom: int) -> float:

@@ -115,12 +115,9 @@ def _nearest_numbers(rule: Between, value: Any) -> list[Any]:
 
     Next to a bound that is itself not allowed no number is the nearest; the next whole one serves.
     """
-    lows = [n for n in (rule.minimum, rule.exclusive_minimum) if n is not None]
-    highs = [n for n in (rule.maximum, rule.exclusive_maximum) if n is not None]
-    limits = [*lows, *highs]
-    if not all(map(_is_number, [value, *limits])):
+    if not all(map(_is_number, (value, *rule.lows, *rule.highs))):
         return []
-    inside = min([max([value, *lows]), *highs])
+    inside = min((max((value, *rule.lows)), *rule.highs))
     step, is_open = rule.multiple_of, not _in(replace(rule, multiple_of=None), inside)
     if step is not None and is_finite(step) and step > 0:
         return _multiples(rule, inside, step)

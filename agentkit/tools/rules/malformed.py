@@ -7,24 +7,16 @@ asked this before it is asked what it means.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from dataclasses import fields
 from reprlib import Repr
-from typing import Any
+from typing import Any, get_args
 
-from agentkit.tools.rules.records import Between, CallBefore, Condition, Form, OneOf, Requires
+from agentkit.tools.rules.records import Rule
 
 _TEXT = frozenset(
     {"parameter", "unit", "pattern", "format", "words", "example", "expression", "tool"}
 )
-_BOUNDS = ("minimum", "maximum", "exclusive_minimum", "exclusive_maximum", "multiple_of")
-_PARTS: Mapping[type, tuple[str, ...]] = {
-    OneOf: ("parameter", "values"),
-    Between: ("parameter", *_BOUNDS, "unit"),
-    Form: ("parameter", "pattern", "format", "words", "example"),
-    Requires: ("parameter", "others"),
-    Condition: ("expression", "words"),
-    CallBefore: ("tool", "parameter"),
-}
+_NUMBERS = ("minimum", "maximum", "exclusive_minimum", "exclusive_maximum", "multiple_of")
 _REPR = Repr()
 _REPR.maxlevel, _REPR.maxstring, _REPR.maxother = 3, 60, 60
 
@@ -33,15 +25,15 @@ def why_malformed(rule: Any) -> str:
     """What is no rule, or of the wrong type in one; empty when nothing is.
 
     Example:
+        >>> from agentkit.tools.rules import Between, OneOf
         >>> why_malformed(OneOf(parameter="days", values=(1, 2)))
         ''
         >>> why_malformed(Between(parameter="days", minimum="1"))
         "its minimum is '1', not a number"
     """
-    parts = _PARTS.get(type(rule))
-    if parts is None:
+    if type(rule) not in get_args(Rule):
         return f"{_shown(rule)} is no rule"
-    for name in parts:
+    for name in (field.name for field in fields(rule) if field.name != "kind"):
         value = getattr(rule, name)
         wanted = _wanted(name, value)
         if wanted:
@@ -63,7 +55,7 @@ def _wanted(name: str, value: Any) -> str:
     """What should stand there; empty when it does."""
     if name in _TEXT:
         return "" if isinstance(value, str) and _is_unicode(value) else "a text"
-    if name in _BOUNDS:
+    if name in _NUMBERS:
         fits = value is None or (isinstance(value, int | float) and not isinstance(value, bool))
         return "" if fits else "a number"
     kinds = str if name == "others" else (str, int, float, bool, type(None))

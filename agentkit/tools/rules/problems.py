@@ -152,8 +152,7 @@ def _values(rule: OneOf) -> Iterator[RuleProblem]:
 
 
 def _range(rule: Between) -> Iterator[RuleProblem]:
-    lows = [n for n in (rule.minimum, rule.exclusive_minimum) if n is not None]
-    highs = [n for n in (rule.maximum, rule.exclusive_maximum) if n is not None]
+    lows, highs = rule.lows, rule.highs
     limits = [*lows, *highs, *([] if rule.multiple_of is None else [rule.multiple_of])]
     if not limits and not rule.unit:
         yield _empty("it has no bound, no step and no unit")

@@ -48,6 +48,16 @@ class Between:
     unit: str = ""
     kind: Literal["between"] = "between"
 
+    @property
+    def lows(self) -> tuple[float, ...]:
+        """The lower bounds that it has, whether they are themselves allowed or not."""
+        return tuple(n for n in (self.minimum, self.exclusive_minimum) if n is not None)
+
+    @property
+    def highs(self) -> tuple[float, ...]:
+        """The upper bounds that it has."""
+        return tuple(n for n in (self.maximum, self.exclusive_maximum) if n is not None)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Form:

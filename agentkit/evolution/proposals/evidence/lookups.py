@@ -8,7 +8,7 @@ from agentkit.evolution.mining.dataflow import RouteEvidence
 from agentkit.evolution.proposals.evidence.lessons import Lesson, is_enough
 from agentkit.evolution.proposals.evidence.observed import ObservedCall
 from agentkit.evolution.proposals.evidence.stated_rules import Seen
-from agentkit.evolution.proposals.evidence.vetoes import checker_of, is_refused, is_sound
+from agentkit.evolution.proposals.evidence.vetoes import Trial, is_sound
 from agentkit.tools.rules import CallBefore
 
 
@@ -32,12 +32,10 @@ def lookup_lessons(seen: Seen, routes: Collection[RouteEvidence]) -> Iterator[Le
             continue
         if not is_sound(rule, seen.definition, seen.library):
             continue
-        checker = checker_of(rule, seen.definition)
-        if any(argument in c.arguments and is_refused(checker, c) for c in seen.record.accepted):
+        trial = Trial(rule, seen.definition)
+        if any(argument in c.arguments and trial.refuses(c) for c in seen.record.accepted):
             continue
-        failed = [
-            c for c in seen.record.calls if _failed_at(c, argument) and is_refused(checker, c)
-        ]
+        failed = [c for c in seen.record.calls if _failed_at(c, argument) and trial.refuses(c)]
         if is_enough(failed, seen.record, seen.knobs):
             basis = f"in {support} successful episodes {argument} came from that result"
             yield Lesson.from_calls(failed, seen.record, basis=basis, rule=rule)

@@ -7,7 +7,7 @@ from itertools import chain
 
 from agentkit.evolution.proposals.evidence.lessons import Lesson, confidence, subject
 from agentkit.evolution.proposals.evidence.stated_rules import Seen
-from agentkit.evolution.proposals.evidence.vetoes import may_be, stops
+from agentkit.evolution.proposals.evidence.vetoes import Trial, may_be
 from agentkit.tools.rules import CallBefore, Requires, Rule
 
 
@@ -43,14 +43,16 @@ def _right(rule: Rule, seen: Seen) -> Iterator[str]:
     """Episodes in which a value was right that the rule refuses."""
     if isinstance(rule, CallBefore | Requires):
         return
+    trial = Trial(rule, seen.definition)
     for name, values in seen.record.right.items():
         for episode_id, value in values:
-            if may_be(value, name, seen.definition) and stops(rule, seen.definition, {name: value}):
+            if may_be(value, name, seen.definition) and trial.stops({name: value}):
                 yield episode_id
 
 
 def _taken(rule: Rule, seen: Seen) -> Iterator[str]:
     """Episodes in which the tool took a call that the rule refuses."""
+    trial = Trial(rule, seen.definition)
     for call in seen.record.accepted:
-        if stops(rule, seen.definition, call.arguments, call.earlier):
+        if trial.stops(call.arguments, call.earlier):
             yield call.episode_id

@@ -27,8 +27,7 @@ from agentkit.evolution.proposals.evidence.rule_of import (
     value_paths,
 )
 from agentkit.evolution.proposals.evidence.vetoes import (
-    checker_of,
-    is_refused,
+    Trial,
     is_sound,
     rejects_known,
 )
@@ -105,7 +104,7 @@ def _claimed(call: ObservedCall, failure: ToolFailure | None, seen: Seen) -> Ite
         broken = [
             rule
             for rule in _possible(statement, paths, seen)
-            if is_refused(checker_of(rule, seen.definition), call)
+            if Trial(rule, seen.definition).refuses(call)
         ]
         chosen = meant(broken, statement, call, failure, seen.definition)
         if chosen is not None:
@@ -254,5 +253,5 @@ def _described(seen: Seen) -> Iterator[_Claim]:
                 rule = rule_of(statement, path, seen.definition)
                 if rule is None or not is_sound(rule, seen.definition, seen.library):
                     continue
-                checker = checker_of(rule, seen.definition)
-                yield from (_Claim(rule=rule, call=c) for c in calls if is_refused(checker, c))
+                trial = Trial(rule, seen.definition)
+                yield from (_Claim(rule=rule, call=c) for c in calls if trial.refuses(c))

@@ -21,31 +21,31 @@ from agentkit.tools.rules.earlier import EarlierCall
 from agentkit.tools.rules.refusal import RuleChecker
 
 
-def checker_of(rule: Rule, definition: ToolDefinition) -> RuleChecker:
-    """A checker that knows this rule and no other."""
-    specification = replace(definition.specification, rules=(rule,))
-    return RuleChecker(replace(definition, specification=specification))
+class Trial:
+    """One rule of a tool, and no other, held against calls.
 
-
-def is_refused(checker: RuleChecker, call: ObservedCall) -> bool:
-    """Whether a rule would have refused a call as it was made, as far as it can be told."""
-    return checker.refusal(call.arguments, call.earlier) is not None
-
-
-def stops(
-    rule: Rule,
-    definition: ToolDefinition,
-    arguments: JsonObject,
-    earlier: Sequence[EarlierCall] | None = (),
-) -> bool:
-    """Whether a rule would keep a call from running, once its plain slips are mended.
-
-    ``"Burger"`` runs where a rule lists ``"BURGER"``, so that such a call, once taken, does not
-    speak against the rule.
+    Args:
+        rule: The rule.
+        definition: The tool, with or without it.
     """
-    ruled = replace(definition, specification=replace(definition.specification, rules=(rule,)))
-    mended: JsonObject = coerce(arguments, ruled.parameters_schema, fill="none")
-    return RuleChecker(ruled).refusal(mended, earlier) is not None
+
+    def __init__(self, rule: Rule, definition: ToolDefinition) -> None:
+        specification = replace(definition.specification, rules=(rule,))
+        self._ruled = replace(definition, specification=specification)
+        self._checker = RuleChecker(self._ruled)
+
+    def refuses(self, call: ObservedCall) -> bool:
+        """Whether the rule would have refused a call as it was made, as far as it can be told."""
+        return self._checker.refusal(call.arguments, call.earlier) is not None
+
+    def stops(self, arguments: JsonObject, earlier: Sequence[EarlierCall] | None = None) -> bool:
+        """Whether the rule would keep a call from running, once its plain slips are mended.
+
+        ``"Burger"`` runs where a rule lists ``"BURGER"``, so that such a call, once taken, does not
+        speak against the rule.
+        """
+        mended: JsonObject = coerce(arguments, self._ruled.parameters_schema, fill="none")
+        return self._checker.refusal(mended, earlier) is not None
 
 
 def is_sound(rule: Rule, definition: ToolDefinition, library: Container[str]) -> bool:
@@ -59,12 +59,13 @@ def rejects_known(rule: Rule, definition: ToolDefinition, record: ToolRecord) ->
     Verifiers list the values that are right. Values that the parameter does not take at all say
     nothing, such as the empty text for one that may be left out (BFCL).
     """
-    if any(stops(rule, definition, call.arguments, call.earlier) for call in record.accepted):
+    trial = Trial(rule, definition)
+    if any(trial.stops(call.arguments, call.earlier) for call in record.accepted):
         return True
     if isinstance(rule, CallBefore | Requires):
         return False  # one value says nothing about other calls or parameters
     return any(
-        stops(rule, definition, {name: value})
+        trial.stops({name: value})
         for name, values in record.right.items()
         for _, value in values
         if may_be(value, name, definition)
