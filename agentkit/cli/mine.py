@@ -15,6 +15,7 @@ from agentkit.cli.output import Column, plural, print_json, print_table, say
 from agentkit.cli.stores import author, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import BrokenLine, read_episodes
+from agentkit.errors import EpisodeFormatError
 from agentkit.evolution.insertion.outcome import Added, InsertOutcome, Merged, Rejected
 from agentkit.evolution.mining.candidates import MinedComposite
 from agentkit.evolution.mining.dataflow import RouteEvidence
@@ -125,13 +126,19 @@ def mine_command(
 
 
 def episodes_of(store: Store, file: Path | None) -> list[Episode]:
-    """The episodes in a file, or else those in the store; broken lines are told."""
+    """The episodes in a file, or else those in the store; broken lines are told.
+
+    Raises:
+        EpisodeFormatError: Nothing in the file is an episode.
+    """
     if file is None:
         return list(store.select())
     broken: list[BrokenLine] = []
     episodes = list(read_episodes(file, on_broken=broken.append))
     for line in broken:
         say(f"skipped {line}")
+    if broken and not episodes:
+        raise EpisodeFormatError(f"{file} holds no episode: {plural(len(broken), 'line')} skipped")
     return episodes
 
 

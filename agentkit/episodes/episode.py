@@ -275,7 +275,11 @@ class Episode:
             values["verdict"] = None if verdict is None else Verdict.from_json(verdict)
             values["diagnosis"] = None if diagnosis is None else Diagnosis.from_json(diagnosis)
             return cls(**values)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except KeyError as error:
+            raise EpisodeFormatError(
+                f"not an episode (it has no {error}): {str(record)[:200]}"
+            ) from error
+        except (AttributeError, TypeError, ValueError) as error:
             raise EpisodeFormatError(
                 f"not an episode ({type(error).__name__}: {error}): {str(record)[:200]}"
             ) from error

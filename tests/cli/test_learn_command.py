@@ -141,3 +141,13 @@ def test_without_a_store_it_says_so(invoke):
     result = invoke("tools", "learn")
     assert result.exit_code != 0
     assert "there is no store" in result.stderr
+
+
+def test_a_file_without_any_episode_is_an_error(invoke, remembered, tmp_path) -> None:
+    """Whoever names the wrong file is told so, line by line, and the exit status says it too."""
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"city": "Bonn"}\nnot json\n', encoding="utf-8")
+    result = invoke("tools", "learn", "--from", str(wrong))
+    assert result.exit_code == 1
+    assert "not an episode (it has no 'format')" in result.stderr
+    assert "holds no episode: 2 lines skipped" in result.stderr
