@@ -117,7 +117,8 @@ def _example(example: Example) -> Iterator[str]:
     blamed = ".".join(filter(None, (example.tool, example.parameter)))
     yield f"### {escaped(label_name(example.label))}: {escaped(shown(blamed or example.task, 120))}"
     yield ""
-    yield f"* task {_code(example.task)}, episode {_code(example.episode_id)}, step {example.turn + 1}"
+    place = f"episode {_code(example.episode_id)}, step {example.turn + 1}"
+    yield f"* task {_code(example.task)}, {place}"
     yield f"* asked: {escaped(example.request)}"
     for call in example.calls:
         yield f"* called: {_code(call)}"
