@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
+from agentkit._loop_bound import LoopBound
 from agentkit.errors import MissingExtraError, ModelError
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
 from agentkit.models.hosted.anthropic_messages import AnthropicCodec, MessageAssembler
@@ -14,7 +15,6 @@ from agentkit.models.hosted.sdk_errors import translated_sdk_error
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint
 from agentkit.models.transport.base import cut_short, place
-from agentkit.models.transport.loop_bound import LoopBound
 from agentkit.models.wire.reading import parse_object
 from agentkit.models.wire.request import checked_extra
 

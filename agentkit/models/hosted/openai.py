@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from agentkit._loop_bound import LoopBound
 from agentkit.errors import MissingExtraError, ModelError, UsageError
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
 from agentkit.models.hosted.model import HostedModel
@@ -19,7 +20,6 @@ from agentkit.models.openai_compatible import OPENAI_HOST, OPENAI_URL
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint, embedded_error
 from agentkit.models.transport.base import cut_short, place
-from agentkit.models.transport.loop_bound import LoopBound
 from agentkit.models.wire.names import WireNames
 from agentkit.models.wire.reading import parse_object
 from agentkit.models.wire.request import MaxTokensField, checked_extra, encode_fields

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from agentkit._loop_bound import LoopBound
 from agentkit.errors import MissingExtraError, ModelError, ModelTimeoutError
 from agentkit.models.transport.base import (
     HttpResponse,
@@ -16,7 +17,6 @@ from agentkit.models.transport.base import (
     trusted_certificates,
     unreachable,
 )
-from agentkit.models.transport.loop_bound import LoopBound
 
 if TYPE_CHECKING:
     import ssl

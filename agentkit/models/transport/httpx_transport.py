@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
+from agentkit._loop_bound import LoopBound
 from agentkit.errors import ModelError, ModelTimeoutError
 from agentkit.models.transport.base import (
     HttpResponse,
@@ -18,7 +19,6 @@ from agentkit.models.transport.base import (
     unreachable,
 )
 from agentkit.models.transport.httpx_connections import HttpxConnections
-from agentkit.models.transport.loop_bound import LoopBound
 
 if TYPE_CHECKING:
     import httpx
