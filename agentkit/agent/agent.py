@@ -24,7 +24,7 @@ from agentkit.agent.observing import FinishedRun, Observer, Observers
 from agentkit.agent.offer import Offer
 from agentkit.agent.offering import Offering, OfferPolicy, Shown
 from agentkit.agent.output import OutputFormat
-from agentkit.agent.recording import Recorder, Start
+from agentkit.agent.recording import Recorder, Start, new_episode_id
 from agentkit.agent.refine import RefineSettings
 from agentkit.agent.result import RunResult
 from agentkit.agent.resuming import answered_turn
@@ -159,6 +159,11 @@ class Agent:
         return self._snapshots.current
 
     @property
+    def output_schema(self) -> JsonObject | None:
+        """The JSON Schema that final answers match; None when they are text."""
+        return None if self._output_format is None else self._output_format.schema
+
+    @property
     def observer_errors(self) -> int:
         """How often an observer raised; each error was logged."""
         return self._observers.errors
@@ -174,6 +179,7 @@ class Agent:
         session_id: str | None = None,
         history: Sequence[Message] | RunResult = (),
         metadata: Mapping[str, str] | None = None,
+        episode_id: str | None = None,
     ) -> RunResult:
         """Answer one request.
 
@@ -185,6 +191,8 @@ class Agent:
                 result of the last run, or messages. The result also tells which tools were
                 offered, so that these stay and prompt caches hold.
             metadata: Labels to keep with the episode.
+            episode_id: The id that the episode will have, for callers who must tell it before the
+                run ends; unique in the store, as ``new_episode_id`` makes them. None makes one.
 
         Returns:
             The result. A run that stops at a limit, or waits for somebody, is a result too: see
@@ -194,7 +202,8 @@ class Agent:
             RunError: The model failed for good; carries the episode, caused by a ``ModelError``.
             UsageError: A session was asked for without a store, or together with a history.
         """
-        return await self._run(await self._start(request, session_id, history, metadata))
+        start = await self._start(request, session_id, history, metadata, episode_id)
+        return await self._run(start)
 
     def run_sync(
         self,
@@ -225,12 +234,13 @@ class Agent:
         session_id: str | None = None,
         history: Sequence[Message] | RunResult = (),
         metadata: Mapping[str, str] | None = None,
+        episode_id: str | None = None,
     ) -> AsyncGenerator[RunEvent, None]:
         """Answer one request and yield what happens; ``RunFinished`` comes last.
 
         Leaving the iteration early cancels the run. Arguments and errors are those of ``run``.
         """
-        start = await self._start(request, session_id, history, metadata)
+        start = await self._start(request, session_id, history, metadata, episode_id)
         events = stream_events(lambda emit: self._run(replace(start, emit=emit)))
         async with aclosing(events):
             async for event in events:
@@ -243,6 +253,7 @@ class Agent:
         approvals: Mapping[str, Decision] | None = None,
         values: Mapping[str, object] | None = None,
         history: Sequence[Message] = (),
+        episode_id: str | None = None,
     ) -> RunResult:
         """Go on with a run whose calls were deferred.
 
@@ -251,6 +262,7 @@ class Agent:
             approvals: Decisions by call id; an approved call runs now.
             values: Results by call id, for calls that were answered outside this process.
             history: The messages before the run when they are in no store.
+            episode_id: As for ``run``.
 
         Raises:
             UsageError: A waiting call got neither a decision nor a value, or an id is unknown.
@@ -267,6 +279,7 @@ class Agent:
             session_id=episode.session_id,
             metadata=unrouted(episode.metadata),
             resumes=episode.episode_id,
+            episode_id=episode_id or new_episode_id(),
         )
         start = await self._routed(start, episode.metadata, is_new=False)
         turn = await answered_turn(
@@ -292,6 +305,7 @@ class Agent:
         session_id: str | None,
         history: Sequence[Message] | RunResult,
         metadata: Mapping[str, str] | None,
+        episode_id: str | None = None,
     ) -> Start:
         said = history.messages if isinstance(history, RunResult) else tuple(history)
         start = Start(
@@ -301,6 +315,7 @@ class Agent:
             shown=_shown_in(history),
             session_id=session_id,
             metadata=metadata or {},
+            episode_id=episode_id or new_episode_id(),
         )
         if session_id is None:
             # Who keeps messages alone can hand on the labels of the last episode as metadata.
@@ -378,6 +393,9 @@ class Agent:
             raise RunError(message, episode=episode) from error
         except asyncio.CancelledError as error:
             recorder.keep_now(recorder.episode(loop, Outcome(stop_reason="cancelled"), error=error))
+            raise
+        except Exception as error:  # a defect of a model: what happened until then is kept
+            await recorder.keep(recorder.episode(loop, Outcome(stop_reason="error"), error=error))
             raise
         episode = recorder.episode(loop, outcome, data=self._as_data(outcome))
         await recorder.keep(episode)

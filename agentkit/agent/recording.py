@@ -96,9 +96,18 @@ class Recorder:
         )
 
     async def keep(self, episode: Episode) -> None:
-        """Append the episode to the store without blocking the event loop."""
-        if self.store is not None:
+        """Append the episode to the store without blocking the event loop.
+
+        Cancelled meanwhile, it is appended here and now: the thread may not have begun, and a
+        store ignores an id that it knows.
+        """
+        if self.store is None:
+            return
+        try:
             await asyncio.to_thread(self.store.append, episode)
+        except asyncio.CancelledError:
+            self.keep_now(episode)
+            raise
 
     def keep_now(self, episode: Episode) -> None:
         """Append the episode before anything else can happen; for a run that is being cancelled."""

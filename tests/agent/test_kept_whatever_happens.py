@@ -1,0 +1,61 @@
+"""A run leaves its episode whatever ends it, under an id that a caller may choose."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from agentkit import Agent, open_store
+from agentkit.agent.recording import new_episode_id
+from agentkit.messages import ToolCall
+from agentkit.testing import FunctionModel, ScriptedModel
+from agentkit.tools import ToolDefinition
+from agentkit.tools.tool import Tool
+
+
+async def test_an_answer_that_waits_for_a_thread_is_kept_when_its_caller_leaves():
+    """Cancelled before the store's thread has begun, the run appends its episode itself."""
+    loop = asyncio.get_running_loop()
+    blocked = threading.Event()
+    pool = ThreadPoolExecutor(max_workers=1)
+    loop.set_default_executor(pool)
+    pool.submit(blocked.wait)  # nothing else gets a thread
+    store = open_store("memory:")
+    agent = Agent(ScriptedModel(["Hello."]), store=store)
+    run = asyncio.create_task(agent.run("Hi"))
+    await asyncio.sleep(0.05)
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    blocked.set()
+    assert [episode.output for episode in store.select()] == ["Hello."]
+
+
+async def test_a_defect_of_a_model_leaves_an_episode():
+    """An exception that is no ModelError goes on to the caller; the record of the run stays."""
+
+    def broken(request):
+        raise KeyError("choices")
+
+    store = open_store("memory:")
+    with pytest.raises(KeyError):
+        await Agent(FunctionModel(broken), store=store).run("Hi")
+    (episode,) = store.select()
+    assert episode.stop_reason == "error"
+    assert episode.error == "KeyError: 'choices'"
+
+
+async def test_a_caller_can_name_the_episode_before_it_ends():
+    """run, stream and resume take the id that the episode will have."""
+    store = open_store("memory:")
+    desk = Tool(definition=ToolDefinition(name="desk"))
+    call = ToolCall(call_id="c", name="desk")
+    agent = Agent(ScriptedModel([[call], "Done.", "Hello."]), store=store, tools=[desk])
+    ids = [new_episode_id() for _ in range(3)]
+    waiting = await agent.run("Ask the desk", episode_id=ids[0])
+    result = await agent.resume(waiting, values={"c": "yes"}, episode_id=ids[1])
+    events = [event async for event in agent.stream("Hi", episode_id=ids[2])]
+    assert result.episode.episode_id == ids[1]
+    assert events[-1].result.episode.episode_id == ids[2]
+    assert {episode.episode_id for episode in store.select()} == set(ids)
