@@ -194,12 +194,44 @@ class UserMessage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ProviderItem:
+    """A part of an answer that only its provider understands, and wants back as it was.
+
+    Reasoning, thinking and what a provider's own tool search found are such parts: leaving them
+    out of the next request is refused by some models and makes others think again.
+
+    Attributes:
+        protocol: Whose it is; an adapter of another protocol leaves it out.
+        data: The part as it came.
+    """
+
+    protocol: str
+    data: JsonObject
+
+    def to_json(self) -> dict[str, Any]:
+        """The part as a JSON object."""
+        return {"protocol": self.protocol, "data": dict(self.data)}
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> ProviderItem:
+        """The inverse of ``to_json``."""
+        return cls(protocol=record["protocol"], data=record["data"])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AssistantMessage:
-    """What the model answered: text, tool calls, or both."""
+    """What the model answered: text, tool calls, or both.
+
+    Attributes:
+        text: What it said.
+        tool_calls: What it wants to be run.
+        provider_items: What came before both and has to go back to the provider unread.
+    """
 
     role: ClassVar[Literal["assistant"]] = "assistant"
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+    provider_items: tuple[ProviderItem, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -220,6 +252,8 @@ def message_to_json(message: Message) -> dict[str, Any]:
     record: dict[str, Any] = {"role": message.role, "text": message.text}
     if isinstance(message, AssistantMessage) and message.tool_calls:
         record["tool_calls"] = [call.to_json() for call in message.tool_calls]
+    if isinstance(message, AssistantMessage) and message.provider_items:
+        record["provider_items"] = [item.to_json() for item in message.provider_items]
     if isinstance(message, ToolMessage):
         record |= {"call_id": message.call_id, "name": message.name}
     return record
@@ -239,12 +273,40 @@ def message_from_json(record: JsonObject) -> Message:
             return UserMessage(text=text)
         case "assistant":
             calls = tuple(ToolCall.from_json(call) for call in record.get("tool_calls", ()))
-            return AssistantMessage(text=text, tool_calls=calls)
+            items = tuple(map(ProviderItem.from_json, record.get("provider_items", ())))
+            return AssistantMessage(text=text, tool_calls=calls, provider_items=items)
         case "tool":
             return ToolMessage(call_id=record["call_id"], name=record["name"], text=text)
         case _:
             message = f"unknown message role {role!r}; expected system, user, assistant or tool"
             raise ValueError(message)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenIds:
+    """The tokens of one answer as the server that wrote it numbers them, unchanged.
+
+    Training on them avoids tokenising the text again, which need not give the same tokens.
+
+    Attributes:
+        prompt: What the model read, chat template included.
+        completion: What it wrote, the end token included where the server reports it.
+        logprobs: Natural logarithm of each written token's probability; empty when not reported.
+    """
+
+    prompt: tuple[int, ...] = ()
+    completion: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The ids as a JSON object; empty parts are left out."""
+        parts = {"prompt": self.prompt, "completion": self.completion, "logprobs": self.logprobs}
+        return {name: list(part) for name, part in parts.items() if part}
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> TokenIds:
+        """The inverse of ``to_json``."""
+        return cls(**{name: tuple(part) for name, part in record.items()})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

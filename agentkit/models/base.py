@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from agentkit.messages import AssistantMessage, JsonObject, Message, Usage
+from agentkit.messages import AssistantMessage, JsonObject, Message, TokenIds, Usage
 from agentkit.tools.definition import ToolDefinition
 
 ToolChoice = Literal["auto", "none", "required"]
@@ -50,6 +50,9 @@ class ModelRequest:
         tool_choice: Whether the model may, must not or must call a tool.
         output_schema: JSON Schema that the text of the answer must match, or None.
         settings: How to generate.
+        deferred: Definitions that the model does not read but the provider's own search can find;
+            only for a model whose ``defers_tools`` is true, all others ignore it. Keep the tuple
+            object, as that of ``tools``.
     """
 
     messages: tuple[Message, ...]
@@ -57,6 +60,7 @@ class ModelRequest:
     tool_choice: ToolChoice = "auto"
     output_schema: JsonObject | None = None
     settings: ModelSettings = field(default_factory=ModelSettings)
+    deferred: tuple[ToolDefinition, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,12 +72,14 @@ class ModelResponse:
         usage: What it cost.
         finish_reason: Why the model stopped.
         model: The name that the provider reports.
+        tokens: The tokens of the answer, from servers that report them; None from all others.
     """
 
     message: AssistantMessage
     usage: Usage = field(default_factory=Usage)
     finish_reason: FinishReason = "unknown"
     model: str = ""
+    tokens: TokenIds | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,4 +121,14 @@ class StreamingChatModel(ChatModel, Protocol):
         Raises:
             ModelError: As ``complete``; half a stream is a ``ModelConnectionError``.
         """
+        ...
+
+
+@runtime_checkable
+class DeferringChatModel(ChatModel, Protocol):
+    """A language model whose provider can search among tools that the model has not read."""
+
+    @property
+    def defers_tools(self) -> bool:
+        """Whether it does: whether ``ModelRequest.deferred`` is sent and searched."""
         ...

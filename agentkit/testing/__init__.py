@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
-    from agentkit.testing.faulty_server import (
+    from agentkit.testing.faulty_server import FaultyServer
+    from agentkit.testing.function_model import FunctionModel
+    from agentkit.testing.primitives import primitive_library
+    from agentkit.testing.provider_server import ProviderServer
+    from agentkit.testing.replay_model import ReplayModel
+    from agentkit.testing.sample_definitions import sample_library
+    from agentkit.testing.scripted_model import ScriptedModel
+    from agentkit.testing.server_steps import (
         ErrorStatus,
-        FaultyServer,
         HalfStream,
         RawReply,
         RawStream,
@@ -17,11 +23,6 @@ if TYPE_CHECKING:
         Reset,
         Stall,
     )
-    from agentkit.testing.function_model import FunctionModel
-    from agentkit.testing.primitives import primitive_library
-    from agentkit.testing.replay_model import ReplayModel
-    from agentkit.testing.sample_definitions import sample_library
-    from agentkit.testing.scripted_model import ScriptedModel
     from agentkit.testing.store_conformance import (
         EpisodeStoreConformance,
         EventStoreConformance,
@@ -35,6 +36,7 @@ __all__ = [
     "FaultyServer",
     "FunctionModel",
     "HalfStream",
+    "ProviderServer",
     "RawReply",
     "RawStream",
     "ReplayModel",
@@ -49,18 +51,19 @@ __all__ = [
 
 _MODULES = {
     "EpisodeStoreConformance": "agentkit.testing.store_conformance",
-    "ErrorStatus": "agentkit.testing.faulty_server",
+    "ErrorStatus": "agentkit.testing.server_steps",
     "EventStoreConformance": "agentkit.testing.store_conformance",
     "FaultyServer": "agentkit.testing.faulty_server",
     "FunctionModel": "agentkit.testing.function_model",
-    "HalfStream": "agentkit.testing.faulty_server",
-    "RawReply": "agentkit.testing.faulty_server",
-    "RawStream": "agentkit.testing.faulty_server",
+    "HalfStream": "agentkit.testing.server_steps",
+    "ProviderServer": "agentkit.testing.provider_server",
+    "RawReply": "agentkit.testing.server_steps",
+    "RawStream": "agentkit.testing.server_steps",
     "ReplayModel": "agentkit.testing.replay_model",
-    "Reply": "agentkit.testing.faulty_server",
-    "Reset": "agentkit.testing.faulty_server",
+    "Reply": "agentkit.testing.server_steps",
+    "Reset": "agentkit.testing.server_steps",
     "ScriptedModel": "agentkit.testing.scripted_model",
-    "Stall": "agentkit.testing.faulty_server",
+    "Stall": "agentkit.testing.server_steps",
     "ToolStoreConformance": "agentkit.testing.store_conformance",
     "primitive_library": "agentkit.testing.primitives",
     "sample_library": "agentkit.testing.sample_definitions",

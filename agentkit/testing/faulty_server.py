@@ -1,7 +1,8 @@
-"""``FaultyServer``: a chat-completions server on loopback that fails the way real ones do.
+"""``FaultyServer``: a model server on loopback that fails the way real ones do.
 
 Standard library only. It runs in a thread of its own, so that it serves synchronous and
-asynchronous code alike, and answers each request with the next step of its script.
+asynchronous code alike, and answers each request with the next step of its script, in the protocol
+of the path that was asked: chat completions, OpenAI's responses or Anthropic's messages.
 """
 
 from __future__ import annotations
@@ -11,129 +12,29 @@ import json
 import socket
 import struct
 import threading
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias, assert_never
+from collections.abc import Callable, Iterable, Mapping
+from typing import Self, assert_never
+from urllib.parse import urlsplit
 
 from agentkit.errors import UsageError
-from agentkit.messages import JsonObject, ToolCall
+from agentkit.testing.dialects.base import Dialect
+from agentkit.testing.dialects.chat import CHAT
+from agentkit.testing.dialects.messages import MESSAGES
+from agentkit.testing.dialects.responses import RESPONSES
+from agentkit.testing.server_steps import (
+    ErrorStatus,
+    HalfStream,
+    RawReply,
+    RawStream,
+    ReceivedRequest,
+    Reply,
+    Reset,
+    Stall,
+    Step,
+)
 
-_USAGE: Mapping[str, int] = {"prompt_tokens": 12, "completion_tokens": 5, "total_tokens": 17}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reply:
-    """A good answer; streamed when the request asks for it.
-
-    Attributes:
-        text: The answer's text.
-        tool_calls: Calls to answer with; a ``malformed`` one is sent as its text.
-        finish_reason: Why the model stopped; None says ``tool_calls`` or ``stop``.
-        usage: Token counts; None leaves them out.
-        seconds: Wait before answering.
-    """
-
-    text: str = ""
-    tool_calls: Sequence[ToolCall] = ()
-    finish_reason: str | None = None
-    usage: JsonObject | None = field(default_factory=lambda: dict(_USAGE))
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RawReply:
-    """Any status, headers and body: invalid JSON, a wrong shape, an error page.
-
-    Attributes:
-        body: Text as it is, or data to send as JSON.
-        status: The status code.
-        headers: Further headers, such as ``{"Retry-After": "2"}``.
-        content_type: The type the server claims.
-    """
-
-    body: str | JsonObject | Sequence[Any] = ""
-    status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
-    content_type: str = "application/json"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ErrorStatus:
-    """An error in OpenAI's form.
-
-    Attributes:
-        status: The status code.
-        message: The provider's words.
-        retry_after: Value of the Retry-After header: seconds, or an HTTP date.
-    """
-
-    status: int
-    message: str = "scripted failure"
-    retry_after: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reset:
-    """The connection is reset.
-
-    Attributes:
-        after_bytes: How much of a good answer is sent before.
-    """
-
-    after_bytes: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Stall:
-    """The server sends a part of a good answer and then nothing, until the client goes.
-
-    Attributes:
-        after_bytes: How much of the answer is sent.
-    """
-
-    after_bytes: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HalfStream:
-    """A stream that ends in good order before the answer does.
-
-    Attributes:
-        text: The text of the whole answer.
-        events: How many of its events are sent.
-    """
-
-    text: str = "This answer never ends."
-    events: int = 3
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RawStream:
-    """A stream of exactly these pieces of bytes, each sent on its own.
-
-    Attributes:
-        pieces: The bytes, cut where you like.
-    """
-
-    pieces: Sequence[bytes]
-
-
-Step: TypeAlias = Reply | RawReply | ErrorStatus | Reset | Stall | HalfStream | RawStream
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReceivedRequest:
-    """What a client sent.
-
-    Attributes:
-        path: Path and query.
-        headers: The headers, names in lower case.
-        body: The decoded JSON body.
-    """
-
-    path: str
-    headers: Mapping[str, str]
-    body: JsonObject
+DIALECTS = (CHAT, RESPONSES, MESSAGES)
+"""The protocols that are spoken."""
 
 
 class FaultyServer:
@@ -143,7 +44,8 @@ class FaultyServer:
     script that is spent answers 400, which no client retries.
 
     Args:
-        script: The steps, in order; a string stands for ``Reply(text=...)``.
+        script: The steps, in order, or a function from a request to its step, which is called in
+            the server's thread; a string stands for ``Reply(text=...)``.
 
     Attributes:
         requests: What was received so far, in order.
@@ -164,11 +66,11 @@ class FaultyServer:
         'hello'
     """
 
-    def __init__(self, script: Iterable[Step | str]) -> None:
-        self._script = [Reply(text=step) if isinstance(step, str) else step for step in script]
-        for step in self._script:
-            if not isinstance(step, Step):
-                raise UsageError(f"{step!r} is not a step of a FaultyServer; use a string or Reply")
+    def __init__(
+        self, script: Iterable[Step | str] | Callable[[ReceivedRequest], Step | str]
+    ) -> None:
+        self._answers = script if callable(script) else None
+        self._script = [] if callable(script) else [_checked(step) for step in script]
         self._next = 0
         self._base_url = ""
         self._open: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
@@ -183,6 +85,11 @@ class FaultyServer:
     def base_url(self) -> str:
         """What to give a model as ``base_url``."""
         return self._base_url
+
+    @property
+    def root_url(self) -> str:
+        """``base_url`` without the version, as Anthropic's SDK wants it."""
+        return self._base_url.removesuffix("/v1")
 
     @property
     def open_connections(self) -> int:
@@ -233,22 +140,27 @@ class FaultyServer:
     async def _answer(
         self, request: ReceivedRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        step = self._step()
+        step = self.step_for(request)
+        dialect = dialect_of(request.path) or CHAT
         streams = bool(request.body.get("stream"))
         match step:
             case Reply():
                 await asyncio.sleep(step.seconds)
-                writer.write(_good(step, streams=streams))
+                pieces = _good(step, request, dialect)
+                for piece in pieces if streams and step.piece_bytes else [b"".join(pieces)]:
+                    await _send(writer, piece)
             case RawReply() | ErrorStatus():
-                writer.write(_raw(step))
+                writer.write(_raw(step, dialect))
             case Reset(after_bytes=count):
-                await _send(writer, _good(Reply(text="never read"), streams=streams)[:count])
+                good = _good(Reply(text="never read"), request, dialect)
+                await _send(writer, b"".join(good)[:count])
                 _reset(writer)
             case Stall(after_bytes=count):
-                writer.write(_good(Reply(text="never read"), streams=streams)[:count])
+                good = _good(Reply(text="never read"), request, dialect)
+                writer.write(b"".join(good)[:count])
                 await reader.read()  # ends when the client hangs up
             case HalfStream():
-                events = _events(Reply(text=step.text))[: step.events]
+                events = dialect.events(Reply(text=step.text), request.body)[: step.events]
                 writer.write(_STREAM_HEAD + b"".join(map(_chunk, events)) + _LAST_CHUNK)
             case RawStream(pieces=pieces):
                 writer.write(_STREAM_HEAD)
@@ -259,7 +171,10 @@ class FaultyServer:
                 assert_never(step)
         await writer.drain()
 
-    def _step(self) -> Step:
+    def step_for(self, request: ReceivedRequest) -> Step:
+        """The next step of the script, which this takes."""
+        if self._answers is not None:
+            return _checked(self._answers(request))
         if self._next >= len(self._script):
             return ErrorStatus(
                 status=400, message=f"the script of {len(self._script)} steps is spent"
@@ -267,6 +182,20 @@ class FaultyServer:
         step = self._script[self._next]
         self._next += 1
         return step
+
+
+def dialect_of(path: str) -> Dialect | None:
+    """The protocol that is spoken at a path; None for a path that has none."""
+    bare = urlsplit(path).path
+    return next((one for one in DIALECTS if bare.endswith(one.path)), None)
+
+
+def _checked(step: Step | str) -> Step:
+    if isinstance(step, str):
+        return Reply(text=step)
+    if not isinstance(step, Step):
+        raise UsageError(f"{step!r} is not a step of a FaultyServer; use a string or Reply")
+    return step
 
 
 _STREAM_HEAD = (
@@ -292,65 +221,21 @@ async def _receive(reader: asyncio.StreamReader) -> ReceivedRequest | None:
     return ReceivedRequest(path=first.split(" ")[1], headers=headers, body=json.loads(body or "{}"))
 
 
-def _good(reply: Reply, *, streams: bool) -> bytes:
-    if streams:
-        return _STREAM_HEAD + b"".join(map(_chunk, _events(reply))) + _LAST_CHUNK
-    message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
-    if reply.tool_calls:
-        message["tool_calls"] = _calls(reply)
-    choice = {"index": 0, "message": message, "finish_reason": _finish_reason(reply)}
-    completion: dict[str, Any] = {"id": "c", "model": "faulty", "choices": [choice]}
-    if reply.usage is not None:
-        completion["usage"] = reply.usage
-    return _http(200, json.dumps(completion).encode(), "application/json", {})
+def _good(reply: Reply, request: ReceivedRequest, dialect: Dialect) -> list[bytes]:
+    """The answer, in the pieces in which it is to be sent."""
+    if not request.body.get("stream"):
+        body = json.dumps(dialect.whole(reply, request.body)).encode()
+        return [_http(200, body, "application/json", {})]
+    events = dialect.events(reply, request.body)
+    if reply.piece_bytes:
+        data, size = b"".join(events), reply.piece_bytes
+        events = [data[begin : begin + size] for begin in range(0, len(data), size)]
+    return [_STREAM_HEAD, *map(_chunk, events), _LAST_CHUNK]
 
 
-def _events(reply: Reply) -> list[bytes]:
-    """The events of a streamed answer: words one by one, arguments in halves."""
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": f"{word} "} for word in reply.text.split(" ")[:-1]]
-    deltas += [{"content": word} for word in reply.text.split(" ")[-1:] if word]
-    for index, call in enumerate(_calls(reply)):
-        arguments = call["function"]["arguments"]
-        half = len(arguments) // 2
-        first = {**call, "function": {**call["function"], "arguments": arguments[:half]}}
-        rest = {"index": index, "function": {"arguments": arguments[half:]}}
-        deltas += [{"tool_calls": [{"index": index, **first}]}, {"tool_calls": [rest]}]
-    events = [_event([{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
-    events.append(_event([{"index": 0, "delta": {}, "finish_reason": _finish_reason(reply)}]))
-    if reply.usage is not None:
-        events.append(_event([], usage=reply.usage))
-    return [*events, b"data: [DONE]\n\n"]
-
-
-def _event(choices: Sequence[JsonObject], **further: Any) -> bytes:
-    chunk = {"id": "c", "model": "faulty", "choices": choices, **further}
-    return b"data: " + json.dumps(chunk).encode() + b"\n\n"
-
-
-def _calls(reply: Reply) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": call.call_id,
-            "type": "function",
-            "function": {
-                "name": call.name,
-                "arguments": json.dumps(dict(call.arguments))
-                if call.malformed is None
-                else call.malformed,
-            },
-        }
-        for call in reply.tool_calls
-    ]
-
-
-def _finish_reason(reply: Reply) -> str:
-    return reply.finish_reason or ("tool_calls" if reply.tool_calls else "stop")
-
-
-def _raw(step: RawReply | ErrorStatus) -> bytes:
+def _raw(step: RawReply | ErrorStatus, dialect: Dialect) -> bytes:
     if isinstance(step, ErrorStatus):
-        body = json.dumps({"error": {"message": step.message, "type": "scripted"}})
+        body = json.dumps(dialect.error(step))
         headers = {} if step.retry_after is None else {"Retry-After": step.retry_after}
         return _http(step.status, body.encode(), "application/json", headers)
     text = step.body if isinstance(step.body, str) else json.dumps(step.body)

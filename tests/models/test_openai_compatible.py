@@ -41,7 +41,7 @@ async def test_text_answer(open_model, question) -> None:
             response = await model.complete(question)
     assert response.message == AssistantMessage(text="hello there")
     assert response.usage == Usage(requests=1, prompt_tokens=12, completion_tokens=5)
-    assert (response.finish_reason, response.model) == ("stop", "faulty")
+    assert (response.finish_reason, response.model) == ("stop", "m")
 
 
 async def test_request_on_the_wire(open_model) -> None:

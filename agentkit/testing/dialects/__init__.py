@@ -1,0 +1,1 @@
+"""Providers' protocols as a server speaks them: one module each, pure functions."""

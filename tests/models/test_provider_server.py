@@ -1,0 +1,123 @@
+"""The scripted server speaks three protocols; the official SDKs read what it says."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from agentkit.messages import TokenIds, ToolCall
+from agentkit.testing import ErrorStatus, ProviderServer, Reply
+
+CALLS = [
+    ToolCall(call_id="c1", name="f", arguments={"n": 1}),
+    ToolCall(call_id="c2", name="f", arguments={"n": 2}),
+]
+REPLY = Reply(text="one two", tool_calls=CALLS, reasoning="hm hm", piece_bytes=7)
+ASKED = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+PATHS = ["/chat/completions", "/responses", "/messages"]
+
+
+def post(server: ProviderServer, path: str, **further: object) -> httpx.Response:
+    """One request, over plain HTTP."""
+    return httpx.post(f"{server.base_url}{path}", json={**ASKED, **further}, trust_env=False)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_anthropic_sdk_accumulates_the_message(streamed) -> None:
+    """Anthropic's own accumulator puts the stream together to what comes as a whole."""
+    anthropic = pytest.importorskip("anthropic", reason="the extra 'anthropic' is not installed")
+    with ProviderServer([REPLY]) as server:
+        client = anthropic.AsyncAnthropic(base_url=server.root_url, api_key="k", max_retries=0)
+        async with client:
+            if streamed:
+                async with client.messages.stream(max_tokens=9, **ASKED) as stream:
+                    message = await stream.get_final_message()
+            else:
+                message = await client.messages.create(max_tokens=9, **ASKED)
+    assert [block.type for block in message.content] == ["thinking", "text", "tool_use", "tool_use"]
+    assert message.content[0].signature == "sealed"
+    assert message.content[1].text == "one two"
+    assert [block.input for block in message.content[2:]] == [{"n": 1}, {"n": 2}]
+    assert (message.stop_reason, message.usage.output_tokens) == ("tool_use", 5)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_openai_sdk_accumulates_the_response(streamed) -> None:
+    """OpenAI's own accumulator puts the stream together to what comes as a whole."""
+    openai = pytest.importorskip("openai", reason="the extra 'openai' is not installed")
+    with ProviderServer([REPLY]) as server:
+        client = openai.AsyncOpenAI(base_url=server.base_url, api_key="k", max_retries=0)
+        async with client:
+            if streamed:
+                async with client.responses.stream(model="m", input="hi") as stream:
+                    response = await stream.get_final_response()
+            else:
+                response = await client.responses.create(model="m", input="hi")
+    kinds = ["reasoning", "message", "function_call", "function_call"]
+    assert [item.type for item in response.output] == kinds
+    assert response.output_text == "one two"
+    assert [item.arguments for item in response.output[2:]] == ['{"n": 1}', '{"n": 2}']
+    assert (response.status, response.usage.output_tokens) == ("completed", 5)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_openai_sdk_accumulates_the_completion(streamed) -> None:
+    """The same for chat completions."""
+    openai = pytest.importorskip("openai", reason="the extra 'openai' is not installed")
+    with ProviderServer([REPLY]) as server:
+        client = openai.AsyncOpenAI(base_url=server.base_url, api_key="k", max_retries=0)
+        async with client:
+            if streamed:
+                async with client.chat.completions.stream(**ASKED) as stream:
+                    completion = await stream.get_final_completion()
+            else:
+                completion = await client.chat.completions.create(**ASKED)
+    message = completion.choices[0].message
+    assert message.content == "one two"
+    assert [call.function.arguments for call in message.tool_calls] == ['{"n": 1}', '{"n": 2}']
+    assert completion.choices[0].finish_reason == "tool_calls"
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_refusals_take_no_step(path) -> None:
+    """A wrong key and an unknown model are refused; the script goes on where it was."""
+    with ProviderServer(["well"], models=["m"], api_key="right") as server:
+        key = {"Authorization": "Bearer wrong"}
+        url = f"{server.base_url}{path}"
+        assert httpx.post(url, json=ASKED, headers=key, trust_env=False).status_code == 401
+        key = {"x-api-key": "right"}
+        unknown = {**ASKED, "model": "other"}
+        assert httpx.post(url, json=unknown, headers=key, trust_env=False).status_code == 404
+        good = httpx.post(url, json=ASKED, headers=key, trust_env=False)
+        assert "well" in good.text
+        elsewhere = httpx.post(f"{server.base_url}/x", json=ASKED, headers=key, trust_env=False)
+        assert elsewhere.status_code == 404
+    assert [request.path for request in server.requests] == [f"/v1{path}"] * 3 + ["/v1/x"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_errors_have_the_form_of_the_provider(path) -> None:
+    """Each protocol has its own words for an overloaded server."""
+    with ProviderServer([ErrorStatus(status=529, message="busy", retry_after="3")]) as server:
+        answer = post(server, path)
+    assert answer.json()["error"]["message"] == "busy"
+    assert (answer.json().get("type") == "error") == (path == "/messages")
+    assert answer.headers["retry-after"] == "3"
+
+
+def test_script_may_be_a_function() -> None:
+    """A function answers as many requests as there are, from what they say."""
+    with ProviderServer(lambda request: f"{request.body['model']}!") as server:
+        texts = [post(server, path).text for path in PATHS]
+    assert all("m!" in text for text in texts)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 50])
+def test_streamed_token_ids_are_all_there(count) -> None:
+    """However many chunks there are, each token id is sent exactly once."""
+    tokens = TokenIds(prompt=(1, 2), completion=tuple(range(count)))
+    with ProviderServer([Reply(text="a b c", tokens=tokens)]) as server:
+        text = post(server, PATHS[0], stream=True).text
+    written = [part.partition("]")[0] for part in text.split('"token_ids": [')[1:]]
+    assert [int(one) for part in written for one in part.split(", ") if one] == list(range(count))
+    assert text.count('"prompt_token_ids": [1, 2]') == 1
