@@ -15,6 +15,7 @@
         * StaleVersionError      another writer was faster
             * StaleChainError    another writer's events came first
         * StoreFormatError       the file is broken, or written by a newer agentkit
+    * ArtifactError              an artifact is broken, changed, or written by a newer agentkit
     * EpisodeFormatError         a stored episode can not be read
     * ModelError
         * ModelNotFoundError     no such model, or its weights are not installed
@@ -258,6 +259,18 @@ class StaleChainError(StaleVersionError):
 
 class StoreFormatError(StoreError):
     """The file is broken, or written by a newer agentkit; nothing in it was changed."""
+
+
+class ArtifactError(AgentKitError):
+    """An artifact is cut off, changed after it was written, unsigned, or from a newer agentkit.
+
+    Attributes:
+        place: What in the file is wrong, such as ``library.definitions[3]``; empty for the file.
+    """
+
+    def __init__(self, message: str, *, place: str = "") -> None:
+        self.place = place
+        super().__init__(message)
 
 
 class EpisodeFormatError(AgentKitError):

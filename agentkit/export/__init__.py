@@ -1,0 +1,53 @@
+"""9. Out of the library: artifacts, the formats of providers, and what a reviewer wants to see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentkit._lazy import lazy_door
+
+if TYPE_CHECKING:
+    from agentkit.export.artifact import Artifact, ArtifactChange
+    from agentkit.export.collecting import artifact_of
+    from agentkit.export.evidence import GateEvidence
+    from agentkit.export.file import (
+        artifact_digest,
+        artifact_text,
+        parse_artifact,
+        read_artifact,
+        signed,
+        write_artifact,
+    )
+    from agentkit.export.store import ArtifactStore, open_artifact
+
+_MODULES = {
+    "Artifact": "agentkit.export.artifact",
+    "ArtifactChange": "agentkit.export.artifact",
+    "ArtifactStore": "agentkit.export.store",
+    "GateEvidence": "agentkit.export.evidence",
+    "artifact_digest": "agentkit.export.file",
+    "artifact_of": "agentkit.export.collecting",
+    "artifact_text": "agentkit.export.file",
+    "open_artifact": "agentkit.export.store",
+    "parse_artifact": "agentkit.export.file",
+    "read_artifact": "agentkit.export.file",
+    "signed": "agentkit.export.file",
+    "write_artifact": "agentkit.export.file",
+}
+
+__all__ = [
+    "Artifact",
+    "ArtifactChange",
+    "ArtifactStore",
+    "GateEvidence",
+    "artifact_digest",
+    "artifact_of",
+    "artifact_text",
+    "open_artifact",
+    "parse_artifact",
+    "read_artifact",
+    "signed",
+    "write_artifact",
+]
+
+__getattr__ = lazy_door(__name__, _MODULES)

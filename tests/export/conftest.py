@@ -1,0 +1,198 @@
+"""A store with a history that has all there is to tell: primitives, a composite, a promotion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from agentkit import ToolDefinition, open_store
+from agentkit.evolution import ToolManager
+from agentkit.evolution.gates.decision import GateReport
+from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.library import Author, LibraryChange, Store
+from agentkit.testing import primitive_library, sample_library
+from agentkit.tools.definition import Effects, Example, Origin
+
+PERSON = Author(kind="person", name="ada")
+MODEL = Author(kind="model", name="small-model")
+
+ORDER_TOTAL = '''
+@composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])
+def order_total(price: float, count: int, fee: float) -> float:
+    """What an order costs with its fee."""
+    return add(mul(price, count), fee)
+'''
+
+
+def reworded(definition: ToolDefinition, added: str) -> ToolDefinition:
+    """The definition with one more sentence in its summary."""
+    said = definition.description
+    return replace(definition, description=replace(said, summary=f"{said.summary} {added}"))
+
+
+def promote(manager: ToolManager, name: str, sentence: str) -> str:
+    """Bring one reworded definition through the gates; the id of the proposal."""
+    base = manager.library[name].definition
+    proposal = Proposal.of(
+        base, reworded(base, sentence), stream="feedback", author=MODEL, reason="was misread"
+    )
+    manager.submit(proposal)
+    report = GateReport(gate="offline", decision="pass", reason="12 of 14 pairs were won")
+    manager.assess(proposal.proposal_id, [report])
+    manager.advance(proposal.proposal_id)
+    return proposal.proposal_id
+
+
+def fill(store: Store) -> ToolManager:
+    """A library that grew: registered, composed, reworded, and with one tool taken away."""
+    code = primitive_library()
+    manager = ToolManager(store, tools=code, author=PERSON, lifecycle=LifecyclePolicy())
+    manager.register([*code, *sample_library()], reason="the warm library")
+    manager.insert(ORDER_TOTAL, reason="asked for often")
+    promote(manager, "add", "Both numbers may be negative.")
+    manager.edit(
+        lambda _: LibraryChange(
+            proposal_id="remove-1",
+            removals=("calendar_cancel_event",),
+            author="ada",
+            reason="not used any more",
+        )
+    )
+    return manager
+
+
+@pytest.fixture(scope="session")
+def store() -> Iterator[Store]:
+    """The library that ``fill`` makes, in memory; tests read it and leave it as it is."""
+    opened = open_store("memory:")
+    fill(opened)
+    yield opened
+    opened.close()
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+NAMES = st.text("abcdefgh_", min_size=1, max_size=8)
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(allow_nan=False, allow_infinity=False),
+    TEXTS,
+)
+OPTIONAL = st.none() | st.booleans()
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS, inner, max_size=2),
+    max_leaves=4,
+)
+
+
+def _simple() -> st.SearchStrategy[dict[str, Any]]:
+    """Schemas of scalar values with the keywords that tools in the wild have."""
+    return st.one_of(
+        st.fixed_dictionaries(
+            {"type": st.just("string")},
+            optional={
+                "enum": st.lists(TEXTS, min_size=1, max_size=3, unique=True),
+                "pattern": st.sampled_from(["^a", "[0-9]+$"]),
+                "format": st.sampled_from(["date", "date-time", "email"]),
+                "minLength": st.integers(0, 3),
+                "maxLength": st.integers(4, 9),
+                "default": TEXTS,
+            },
+        ),
+        st.fixed_dictionaries(
+            {"type": st.sampled_from(["integer", "number"])},
+            optional={
+                "minimum": st.integers(-9, 0),
+                "maximum": st.integers(1, 9),
+                "exclusiveMaximum": st.integers(10, 20),
+                "multipleOf": st.integers(1, 5),
+                "enum": st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True),
+            },
+        ),
+        st.just({"type": "boolean"}),
+        st.just({"type": ["string", "null"]}),
+        st.just({}),
+        st.fixed_dictionaries({"const": TEXTS}),
+    )
+
+
+def _objects(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    """Schemas of objects whose properties carry words."""
+
+    @st.composite
+    def build(draw: st.DrawFn) -> dict[str, Any]:
+        properties = draw(st.dictionaries(NAMES, inner, max_size=3))
+        for name in properties:
+            if draw(st.booleans()):
+                properties[name] = {**properties[name], "description": draw(TEXTS) + "."}
+        schema: dict[str, Any] = {"type": "object", "properties": properties}
+        required = [name for name in properties if draw(st.booleans())]
+        if required:
+            schema["required"] = required
+        if draw(st.booleans()):
+            schema["additionalProperties"] = draw(st.sampled_from([False, True]))
+        return schema
+
+    return build()
+
+
+SCHEMAS = st.recursive(
+    _simple(),
+    lambda inner: st.one_of(
+        _objects(inner),
+        st.fixed_dictionaries({"type": st.just("array"), "items": inner}),
+        st.fixed_dictionaries({"anyOf": st.lists(inner, min_size=1, max_size=2)}),
+        st.fixed_dictionaries({"oneOf": st.lists(inner, min_size=1, max_size=2)}),
+    ),
+    max_leaves=4,
+)
+
+
+@st.composite
+def _definitions(draw: st.DrawFn) -> ToolDefinition:
+    base = ToolDefinition.from_schema(
+        draw(NAMES),
+        draw(TEXTS),
+        draw(_objects(SCHEMAS)),
+        result=draw(st.none() | SCHEMAS.filter(bool)),
+        effects=draw(st.builds(Effects, reads=OPTIONAL, writes=OPTIONAL, destructive=OPTIONAL)),
+        tags=draw(st.lists(TEXTS, max_size=2)),
+        origin=draw(
+            st.builds(Origin, reference=TEXTS, licence=st.none() | st.sampled_from(["MIT", "0BSD"]))
+        ),
+    )
+    examples = draw(
+        st.lists(
+            st.builds(Example, arguments=st.dictionaries(NAMES, VALUES, max_size=2), result=VALUES),
+            max_size=2,
+        )
+    )
+    return replace(base, examples=tuple(examples))
+
+
+@pytest.fixture(scope="session")
+def definitions() -> st.SearchStrategy[ToolDefinition]:
+    """Definitions of any shape, with words, examples and origins."""
+    return _definitions()
+
+
+@pytest.fixture
+def ed25519_pem() -> str:
+    """A private ed25519 key."""
+    ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+    )
+
+    key = ed25519.Ed25519PrivateKey.generate()
+    pem: bytes = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return pem.decode()
