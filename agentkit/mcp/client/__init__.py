@@ -1,0 +1,1 @@
+"""Servers as tools: ``server.McpServer``."""

@@ -1,0 +1,1 @@
+"""A library as an MCP server: ``library_server.LibraryServer``."""

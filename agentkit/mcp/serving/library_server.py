@@ -1,0 +1,301 @@
+"""``LibraryServer``: a library as an MCP server, on the official server library."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from agentkit import retrieval
+from agentkit._version import __version__
+from agentkit.agent.approval import Approval, Approver
+from agentkit.agent.executor import ExecutionPolicy
+from agentkit.agent.snapshots import Snapshots
+from agentkit.errors import AgentKitError
+from agentkit.library.library import Library
+from agentkit.library.store import Store
+from agentkit.mcp.sdk import require_sdk
+from agentkit.mcp.serving.announcing import Announcer
+from agentkit.mcp.serving.asking import NOBODY, ask_client, can_ask
+from agentkit.mcp.serving.exposure import Exposure, HiddenTool
+from agentkit.mcp.serving.results import call_record, error_record
+from agentkit.mcp.serving.running import CallRunner
+from agentkit.mcp.serving.searching import CALL, SEARCH, answer_search, search_records
+from agentkit.retrieval.retriever import Retriever
+from agentkit.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+    from mcp.server.context import ServerRequestContext
+    from mcp_types import CallToolRequestParams, PaginatedRequestParams
+    from starlette.applications import Starlette
+
+_logger = logging.getLogger(__name__)
+_PAGE = 1_000
+_POLL_SECONDS = 1.0
+
+
+class LibraryServer:
+    """The active tools of a library, composites included, for any MCP client.
+
+    Args:
+        source: A store, whose newest library is served and which keeps an episode of every call;
+            or a ``Library``, which then never changes.
+        tools: Tools in code. They give their code to the definitions of the same name; what has
+            no code here is not listed.
+        name: What the server calls itself.
+        prefix: Stands before the name of every tool.
+        search: List ``search_tools`` and ``call_tool`` in place of all tools.
+        retriever: Ranks tools for ``search_tools``; None takes that of agents.
+        approve: Decides here about tools that need approval. Without it they are listed only to
+            clients that can ask their person, who is then asked for each call.
+        timeout_seconds: Longest run of a call, unless the tool says otherwise.
+        poll_seconds: How often the store is asked for a newer library.
+
+    Raises:
+        MissingExtraError: The package ``mcp`` is absent.
+
+    Example:
+        >>> from agentkit import Library, tool
+        >>> @tool
+        ... def add(a: int, b: int) -> int:
+        ...     '''Add two numbers.'''
+        ...     return a + b
+        >>> server = LibraryServer(Library([add]))
+        >>> list(server.exposure.open), server.exposure.hidden
+        (['add'], ())
+    """
+
+    def __init__(
+        self,
+        source: Store | Library,
+        *,
+        tools: Iterable[Tool] = (),
+        name: str = "agentkit",
+        prefix: str = "",
+        search: bool = False,
+        retriever: Retriever | None = None,
+        approve: Approver | None = None,
+        timeout_seconds: float = 60.0,
+        poll_seconds: float = _POLL_SECONDS,
+    ) -> None:
+        require_sdk("serving MCP")
+        library = source if isinstance(source, Library) else None
+        store = None if isinstance(source, Library) else source
+        self._name = name
+        self._prefix = prefix
+        self._search = search
+        self._approve = approve
+        self._poll_seconds = poll_seconds
+        self._retriever = retriever
+        self._snapshots = Snapshots(store=store, library=library, tools=tuple(tools))
+        policy = ExecutionPolicy(timeout_seconds=timeout_seconds)
+        self._runner = CallRunner(store=store, policy=policy)
+        self._exposure = self._exposed(self._snapshots.current)
+        self._announcer = Announcer()
+        self._watches = store is not None
+
+    @property
+    def exposure(self) -> Exposure:
+        """What clients see now."""
+        return self._exposure
+
+    @property
+    def hidden(self) -> tuple[HiddenTool, ...]:
+        """The tools that can not run here, each with the reason."""
+        return self._exposure.hidden
+
+    def _exposed(self, library: Library) -> Exposure:
+        approval = "client" if self._approve is None else "host"
+        return Exposure(library=library, prefix=self._prefix, approval=approval)  # type: ignore[arg-type]  # both are literals
+
+    async def refresh(self) -> bool:
+        """Take up the newest library of the store, and tell clients when there is one.
+
+        Returns:
+            Whether the library changed.
+        """
+        newest = await asyncio.to_thread(self._snapshots.refresh)
+        if newest is self._exposure.library:
+            return False
+        self._exposure = self._exposed(newest)
+        await self._announcer.tools_changed()
+        return True
+
+    def sdk_server(self) -> Server[Any]:
+        """The server object of the official library; serve it over any of its transports."""
+        from mcp.server import Server
+        from mcp_types import NotificationParams
+
+        server: Server[Any] = Server(
+            self._name,
+            version=__version__,
+            instructions=self._instructions(),
+            lifespan=self._lifespan,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_subscriptions_listen=self._announcer.listen,
+        )
+        server.add_notification_handler(
+            "notifications/initialized", NotificationParams, self._greeted
+        )
+        return server
+
+    def http_app(self, *, host: str = "127.0.0.1", path: str = "/mcp") -> Starlette:
+        """An ASGI application that speaks streamable HTTP.
+
+        Args:
+            host: Where it will listen; on loopback, requests for other host names are refused.
+            path: The path that clients connect to.
+        """
+        server = self.sdk_server()
+        return server.streamable_http_app(host=host, streamable_http_path=path)
+
+    async def serve_stdio(self) -> None:
+        """Serve one client over this process's standard input and output, until it hangs up."""
+        from mcp.server.lowlevel.server import NotificationOptions
+        from mcp.server.stdio import stdio_server
+
+        server = self.sdk_server()
+        options = server.create_initialization_options(NotificationOptions(tools_changed=True))
+        async with stdio_server() as (read, write):
+            await server.run(read, write, options)
+
+    def _instructions(self) -> str | None:
+        return (
+            f"Look for tools with {SEARCH}, then call them with {CALL}." if self._search else None
+        )
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Server[Any]) -> AsyncIterator[None]:
+        watch = asyncio.create_task(self._watch()) if self._watches else None
+        try:
+            yield
+        finally:
+            if watch is not None:
+                watch.cancel()
+                await asyncio.gather(watch, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            try:
+                await self.refresh()
+            except (AgentKitError, OSError) as error:
+                _logger.warning("the store could not be asked for a newer library: %s", error)
+
+    async def _greeted(
+        self, context: ServerRequestContext[Any, Any], params: object | None
+    ) -> None:
+        del params
+        self._announcer.add(context.session)
+
+    async def _list_tools(
+        self, context: ServerRequestContext[Any, Any], params: PaginatedRequestParams | None
+    ) -> Any:
+        exposure = self._exposure
+        visible = exposure.visible(can_ask=can_ask(context))
+        if self._search:
+            return _listing(search_records(len(visible)))
+        start = _offset(None if params is None else params.cursor, exposure)
+        names = list(visible)
+        records = [exposure.record(name) for name in names[start : start + _PAGE]]
+        following = start + _PAGE
+        return _listing(records, _cursor(following, exposure) if following < len(names) else None)
+
+    async def _call_tool(
+        self, context: ServerRequestContext[Any, Any], params: CallToolRequestParams
+    ) -> Any:
+        name, arguments = params.name, params.arguments or {}
+        if self._search and name == SEARCH:
+            ranks = self._retriever = self._retriever or retrieval.default_retriever()
+            asks = can_ask(context)
+            return await answer_search(arguments, self._exposure, ranks, can_ask=asks)
+        if self._search and name == CALL:
+            inner, given = arguments.get("name"), arguments.get("arguments", {})
+            if not isinstance(inner, str) or not isinstance(given, Mapping):
+                return error_record("name must be a tool's name, and arguments an object.")
+            name, arguments = inner, dict(given)
+        return await self._call(context, params, name, arguments)
+
+    async def _call(
+        self,
+        context: ServerRequestContext[Any, Any],
+        params: CallToolRequestParams,
+        name: str,
+        arguments: Mapping[str, Any],
+    ) -> Any:
+        exposure = self._exposure
+        tool = exposure.runnable.get(name)
+        if tool is None:
+            near = ", ".join(exposure.library.nearest(name.removeprefix(self._prefix)))
+            return error_record(f"There is no tool {name!r}." + f" Similar: {near}." * bool(near))
+        approve = self._approve
+        if tool.needs_approval and approve is None:
+            decision = await self._asked(context, params, name, arguments)
+            if not isinstance(decision, Approval):
+                return decision
+            approve = _always(decision)
+        result = await self._runner.run(
+            tool.name,
+            arguments,
+            library=exposure.library,
+            approve=approve,
+            client=_client(context),
+        )
+        return call_record(result, tool.definition)
+
+    async def _asked(
+        self,
+        context: ServerRequestContext[Any, Any],
+        params: CallToolRequestParams,
+        name: str,
+        arguments: Mapping[str, Any],
+    ) -> Any:
+        """An ``Approval``, or the question that is to be answered first."""
+        if not can_ask(context):
+            return Approval(approved=False, reason=NOBODY)
+        return await ask_client(context, params, name, arguments)
+
+
+def _always(decision: Approval) -> Approver:
+    return lambda *_: decision
+
+
+def _client(context: ServerRequestContext[Any, Any]) -> str:
+    """Who calls, as it names itself; shortened, because it may say anything."""
+    known = context.session.client_params
+    return "unknown" if known is None else known.client_info.name[:80] or "unknown"
+
+
+def _listing(records: list[dict[str, Any]], cursor: str | None = None) -> dict[str, Any]:
+    answer: dict[str, Any] = {
+        "tools": records,
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "resultType": "complete",
+    }
+    return answer if cursor is None else answer | {"nextCursor": cursor}
+
+
+def _cursor(start: int, exposure: Exposure) -> str:
+    return f"{exposure.library.version}:{start}"
+
+
+def _offset(cursor: str | None, exposure: Exposure) -> int:
+    """Where a page begins.
+
+    Raises:
+        MCPError: The cursor is not ours, or of a library that has changed since.
+    """
+    from mcp import MCPError
+    from mcp_types import INVALID_PARAMS
+
+    if cursor is None:
+        return 0
+    version, _, start = cursor.partition(":")
+    if version != str(exposure.library.version) or not (start.isascii() and start.isdigit()):
+        raise MCPError(INVALID_PARAMS, "the cursor is of another list of tools; list them anew")
+    return int(start)

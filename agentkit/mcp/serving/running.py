@@ -1,0 +1,121 @@
+"""One call of a client: through the executor of agents, into an episode."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from agentkit.agent.approval import Approver
+from agentkit.agent.events import ignore
+from agentkit.agent.executor import ExecutionPolicy, Executor
+from agentkit.agent.limits import Limits
+from agentkit.agent.offer import Offer
+from agentkit.agent.recording import new_episode_id
+from agentkit.episodes import Episode, Turn
+from agentkit.library.library import Library
+from agentkit.library.store import EpisodeStore
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit.tools.validation import ArgumentValidator
+
+
+@dataclass(kw_only=True)
+class CallRunner:
+    """Runs calls as an agent would: arguments checked, contracts kept, failures as values.
+
+    Attributes:
+        store: Where episodes are kept; None keeps none.
+        policy: Timeouts and retries.
+        limits: The bound on a result's text.
+    """
+
+    store: EpisodeStore | None
+    policy: ExecutionPolicy
+    limits: Limits = field(default_factory=Limits)
+    _validators: dict[str, ArgumentValidator] = field(init=False, default_factory=dict)
+    _snapshot: Library | None = field(init=False, default=None)
+
+    async def run(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        library: Library,
+        approve: Approver | None,
+        client: str,
+    ) -> ToolResult:
+        """Run one call and keep it as an episode, whatever came of it.
+
+        Args:
+            name: What the library calls the tool.
+            arguments: What the client sent.
+            library: The snapshot that the call is pinned to.
+            approve: Decides about a tool that needs approval.
+            client: Who called, as it names itself.
+        """
+        call = ToolCall(call_id=new_episode_id(), name=name, arguments=dict(arguments))
+        begun = _Begun(call=call, client=client, version=library.version)
+        executor = self._executor(library, approve)
+        try:
+            (result,) = await executor.execute((call,))
+        except asyncio.CancelledError:
+            if self.store is not None:  # nothing can be awaited any more
+                self.store.append(begun.episode(None))
+            raise
+        if self.store is not None:
+            await asyncio.to_thread(self.store.append, begun.episode(result))
+        return result
+
+    def _executor(self, library: Library, approve: Approver | None) -> Executor:
+        if library is not self._snapshot:
+            self._snapshot, self._validators = library, {}
+        return Executor(
+            library=library,
+            offer=Offer.whole(library),
+            policy=self.policy,
+            limits=self.limits,
+            approve=approve,
+            validators=self._validators,
+            emit=ignore,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Begun:
+    """A call that was started.
+
+    Attributes:
+        call: The call.
+        client: Who called.
+        version: The library's.
+        at: When, for people.
+        clock: When, to measure.
+    """
+
+    call: ToolCall
+    client: str
+    version: int
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    clock: float = field(default_factory=time.perf_counter)
+
+    def episode(self, result: ToolResult | None) -> Episode:
+        """The record of the call; without a result it was cancelled."""
+        seconds = time.perf_counter() - self.clock
+        results = () if result is None else (result,)
+        message = AssistantMessage(tool_calls=(self.call,))
+        return Episode(
+            episode_id=self.call.call_id,
+            request="",
+            turns=(Turn(message=message, results=results, seconds=seconds),),
+            stop_reason="cancelled" if result is None else "finished",
+            output=None if result is None else result.text,
+            model=f"mcp:{self.client}",
+            library_version=self.version,
+            started_at=self.at.isoformat(timespec="milliseconds"),
+            seconds=seconds,
+            error="CancelledError: the client cancelled the call" if result is None else None,
+            metadata={"source": "mcp", "client": self.client},
+        )
