@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from agentkit._waiting import wait_for
@@ -28,9 +37,10 @@ from agentkit.agent.recording import Recorder, Start, new_episode_id
 from agentkit.agent.refine import RefineSettings
 from agentkit.agent.result import RunResult
 from agentkit.agent.resuming import answered_turn
-from agentkit.agent.routing import Router, RouteRequest, happened, labels_of, unrouted
+from agentkit.agent.routing import Router, RouteRequest, happened, labels_of, unrouted, untraced
 from agentkit.agent.snapshots import Snapshots
 from agentkit.agent.streaming import stream_events
+from agentkit.agent.traced_executor import TracedExecutor
 from agentkit.episodes import Episode, RefineMode
 from agentkit.errors import ModelError, RunError, UsageError
 from agentkit.library.library import Library
@@ -42,8 +52,13 @@ from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
+from agentkit.tracing.guarded import Tracing
+from agentkit.tracing.models import TracedRetriever, traced_model
+from agentkit.tracing.operations import RunOperation
+from agentkit.tracing.tracer import Tracer
 
 T = TypeVar("T")
+Prepare: TypeAlias = Callable[[Start], Awaitable[Start]]
 
 OFFER_ALL_UP_TO = 32
 """With ``retriever="auto"``, libraries of at most this many tools are offered whole."""
@@ -84,6 +99,7 @@ class Agent:
             ``agentkit.agent.routing``; None pins each run to the newest version, or to that of
             its conversation.
         observers: Are told of every run that gave a result, once it is there.
+        tracer: Is told what runs do while they do it, see ``agentkit.tracing``; None for nobody.
         name: The agent's name, for records.
 
     Raises:
@@ -128,6 +144,7 @@ class Agent:
         contracts: Literal["off", "always"] = "off",
         router: Router | None = None,
         observers: Iterable[Observer] = (),
+        tracer: Tracer | None = None,
         name: str = "agent",
     ) -> None:
         self.name = name
@@ -150,6 +167,7 @@ class Agent:
         self._contracts = ContractChecker(contracts)
         self._router = router
         self._observers = Observers(observers)
+        self._tracing = None if tracer is None else Tracing(tracer)
         self._validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]]
         self._validators = WeakKeyDictionary()
 
@@ -167,6 +185,11 @@ class Agent:
     def observer_errors(self) -> int:
         """How often an observer raised; each error was logged."""
         return self._observers.errors
+
+    @property
+    def tracer_errors(self) -> int:
+        """How often the tracer raised; no run took notice."""
+        return 0 if self._tracing is None else self._tracing.errors
 
     def refresh(self) -> Library:
         """Take up the newest version from the store, for runs that start from now on."""
@@ -277,18 +300,20 @@ class Agent:
             history=said,
             shown=await self._shown_before(episode),
             session_id=episode.session_id,
-            metadata=unrouted(episode.metadata),
+            metadata=untraced(unrouted(episode.metadata)),
             resumes=episode.episode_id,
             episode_id=episode_id or new_episode_id(),
         )
         start = await self._routed(start, episode.metadata, is_new=False)
-        turn = await answered_turn(
-            episode,
-            approvals=approvals or {},
-            values=values or {},
-            executor=self._executor(start.library, Offer.whole(start.library), ignore, said),
-        )
-        return await self._run(replace(start, answered=turn))
+
+        async def answered(start: Start) -> Start:
+            executor = self._executor(start.library, Offer.whole(start.library), ignore, said)
+            turn = await answered_turn(
+                episode, approvals=approvals or {}, values=values or {}, executor=executor
+            )
+            return replace(start, answered=turn)
+
+        return await self._run(start, answered)
 
     async def close(self) -> None:
         """Close the model's connections, and the store if the agent opened it."""
@@ -380,7 +405,40 @@ class Agent:
             return Shown.in_episodes([waiting])
         return Shown.in_episodes(await self._session(waiting.session_id))
 
-    async def _run(self, start: Start) -> RunResult:
+    async def _run(self, start: Start, prepare: Prepare | None = None) -> RunResult:
+        """Do the work of one run, inside its span if somebody traces.
+
+        Args:
+            start: Where it begins.
+            prepare: What is still to be done before the model is asked.
+        """
+        if self._tracing is None:
+            return await self._answer(start if prepare is None else await prepare(start))
+        with self._tracing.span(self._operation(start), at_ns=start.began_ns) as span:
+            start = replace(start, metadata={**start.metadata, **span.ids})
+            try:
+                result = await self._answer(start if prepare is None else await prepare(start))
+            except RunError as error:
+                span.value = cast("Episode", error.episode)
+                raise
+            span.value = result.episode
+        return result
+
+    def _operation(self, start: Start) -> RunOperation:
+        return RunOperation(
+            agent=self.name,
+            model=self.model,
+            episode_id=start.episode_id,
+            request=start.request,
+            history=start.history,
+            instructions=self._instructions,
+            library=start.library,
+            conversation_id=start.session_id,
+            resumes=start.resumes,
+            wants_json=self._output_format is not None,
+        )
+
+    async def _answer(self, start: Start) -> RunResult:
         recorder = Recorder(start=start, model=self.model.name, store=self.store)
         loop = self._loop(start, await self._offering(start))
         asked = loop.first_request() if self._observers and start.answered is None else None
@@ -427,6 +485,8 @@ class Agent:
             retriever = self._default_retriever if is_large else None
         if retriever is None:
             return Offering(offer=Offer.whole(start.library))
+        if self._tracing is not None:
+            retriever = TracedRetriever(retriever, self._tracing)
         said = [m.text for m in start.history if isinstance(m, UserMessage)][-1:]
         query = "\n".join((*said, start.request)).strip()
         goes_on = not start.request and start.shown.first is not None
@@ -437,7 +497,8 @@ class Agent:
     def _executor(
         self, library: Library, offer: Offer, emit: Emit, said: Sequence[Message]
     ) -> Executor:
-        return Executor(
+        make = Executor if self._tracing is None else partial(TracedExecutor, tracing=self._tracing)
+        return make(
             library=library,
             offer=offer,
             policy=self._policy,
@@ -448,6 +509,13 @@ class Agent:
             contracts=self._contracts,
             said=said,
         )
+
+    def _asked(self, start: Start) -> tuple[ChatModel, Callable[[], ChatModel] | None]:
+        """The model that answers, and what gives the one for a refinement."""
+        if self._tracing is None:
+            return self.model, None
+        traced = partial(traced_model, self.model, self._tracing, conversation_id=start.session_id)
+        return traced(), partial(traced, refines=True)
 
     def _loop(self, start: Start, offering: Offering) -> Loop:
         opening: list[Message] = [*start.history]
@@ -461,8 +529,10 @@ class Agent:
             output_schema=self._output_format.schema if self._output_format else None,
             settings=self._settings,
         )
+        model, refiner = self._asked(start)
         return Loop(
-            model=self.model,
+            model=model,
+            refiner=refiner,
             request=request,
             executor=self._executor(start.library, offering.offer, start.emit, start.history),
             messages=opening,

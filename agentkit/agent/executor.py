@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentkit.agent.approval import Approver, as_approval
+from agentkit.agent.approval import Approval, Approver, as_approval
 from agentkit.agent.contracts import ContractChecker, calls_first, is_transient
 from agentkit.agent.earlier import DEFERRED_TEXT, WAITS_FOR_PERSON, EarlierCalls
 from agentkit.agent.events import Emit, ToolCallFinished, ToolCallStarted
@@ -200,14 +200,20 @@ class Executor:
     async def _refusal(self, call: ToolCall, tool: Tool) -> ToolResult | None:
         """A denied or deferred result, or None when the call may run here and now."""
         if tool.needs_approval:
-            if self.approve is None:
+            approval = await self._approval(call, tool)
+            if approval is None:
                 return _deferred(call, WAITS_FOR_PERSON.format(name=tool.name))
-            decision = self.approve(call, tool)
-            approval = as_approval(await decision if inspect.isawaitable(decision) else decision)
             if not approval.approved:
                 rule = approval.reason or "A person said no."
                 return self._failed(call, tool, kind="denied", rule=rule, retryable=False)
         return None if tool.is_bound else self._unbound(call, tool)
+
+    async def _approval(self, call: ToolCall, tool: Tool) -> Approval | None:
+        """What a person says about the call; None when nobody can be asked."""
+        if self.approve is None:
+            return None
+        decision = self.approve(call, tool)
+        return as_approval(await decision if inspect.isawaitable(decision) else decision)
 
     def _unbound(self, call: ToolCall, tool: Tool) -> ToolResult:
         """Work for somebody else; but a composite that nobody could run is a failure."""
@@ -237,13 +243,30 @@ class Executor:
         deadline = asyncio.timeout(seconds)
         try:
             async with deadline:
-                value = await _invoke(tool, arguments)
+                value = await self._invoke(call, tool, arguments)
             result = self._succeeded(call, value)
-            broken = self.contracts.after(tool.definition, arguments, result.value)
+            broken = self._broken_by(tool, arguments, result.value)
             return result if broken is None else self._counted(call, tool, broken)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - becomes the result's failure
             late = seconds if deadline.expired() else None
             return self._counted(call, tool, failure_of(error, late_seconds=late))
+
+    async def _invoke(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> Any:
+        """What the tool's function returns for validated arguments."""
+        if tool.function is None:  # unbound tools were deferred before
+            raise ToolFailed(f"{tool.name} has no function in this process")
+        return await self._called(tool, tool.function, arguments)
+
+    async def _called(self, tool: Tool, function: Callable[..., Any], arguments: JsonObject) -> Any:
+        keywords = tool.convert(arguments)
+        if tool.is_async:
+            return await function(**keywords)
+        value = await run_in_daemon_thread(lambda: function(**keywords))
+        return await value if inspect.isawaitable(value) else value
+
+    def _broken_by(self, tool: Tool, arguments: JsonObject, value: object) -> ToolFailure | None:
+        """The first postcondition that a value breaks."""
+        return self.contracts.after(tool.definition, arguments, value)
 
     def _succeeded(self, call: ToolCall, value: object) -> ToolResult:
         data, text = encode_result(value)
@@ -284,17 +307,6 @@ class Executor:
         self._failures[name] += 1
         over = failure.retryable and self._failures[name] > allowed
         return replace(failure, retryable=False) if over else failure
-
-
-async def _invoke(tool: Tool, arguments: JsonObject) -> Any:
-    function = tool.function
-    if function is None:  # unbound tools were deferred before
-        raise ToolFailed(f"{tool.name} has no function in this process")
-    keywords = tool.convert(arguments)
-    if tool.is_async:
-        return await function(**keywords)
-    value = await run_in_daemon_thread(lambda: function(**keywords))
-    return await value if inspect.isawaitable(value) else value
 
 
 def _deferred(call: ToolCall, text: str) -> ToolResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,6 +63,7 @@ class Loop:
         messages: The conversation so far; grows.
         limits: When to stop.
         refinement: How proposals are refined.
+        refiner: Gives the model to ask in the rounds of one refinement; None asks ``model``.
         output_format: What the final answer must look like; None for text.
         output_retries: How often a final answer may be sent back.
         retrieval: How the offered tools were found; recorded in the first turn.
@@ -77,6 +79,7 @@ class Loop:
     messages: list[Message]
     limits: Limits
     refinement: RefineSettings
+    refiner: Callable[[], ChatModel] | None = None
     output_format: OutputFormat | None = None
     output_retries: int = 2
     retrieval: RetrievalTrace | None = None
@@ -154,7 +157,8 @@ class Loop:
         response = replace(response, message=taken_in(response.message, self.turns))
         if self.refinement.mode == "none" or not response.message.tool_calls:
             return response, None
-        response, trace = await refine(self.model, request, response, self.refinement)
+        refiner = self.model if self.refiner is None else self.refiner()
+        response, trace = await refine(refiner, request, response, self.refinement)
         self.emit(CallsRefined(trace=trace))
         return replace(response, message=taken_in(response.message, self.turns)), trace
 

@@ -40,6 +40,7 @@ class Start:
         emit: Receives events.
         ends_loop: Whether the event loop ends with the run.
         episode_id: Id of the episode that the run will be.
+        began_ns: When, in nanoseconds since 1970.
     """
 
     request: str
@@ -53,6 +54,7 @@ class Start:
     emit: Emit = ignore
     ends_loop: bool = False
     episode_id: str = field(default_factory=new_episode_id)
+    began_ns: int = field(default_factory=time.time_ns)
 
 
 @dataclass(kw_only=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentkit.episodes import Episode
-from agentkit.episodes.labels import ROUTE_LABELS, is_extra_record
+from agentkit.episodes.labels import ROUTE_LABELS, TRACE_LABELS, is_extra_record
 from agentkit.library.library import Library
 
 
@@ -75,6 +75,11 @@ def labels_of(episodes: Iterable[Episode]) -> dict[str, str]:
 def unrouted(labels: Mapping[str, str]) -> dict[str, str]:
     """The labels without those that a router gave, for a run that is routed anew."""
     return {name: text for name, text in labels.items() if name not in ROUTE_LABELS}
+
+
+def untraced(labels: Mapping[str, str]) -> dict[str, str]:
+    """The labels without those that say where another run was traced."""
+    return {name: text for name, text in labels.items() if name not in TRACE_LABELS}
 
 
 def happened(episodes: Iterable[Episode]) -> list[Episode]:

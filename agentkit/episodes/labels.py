@@ -30,6 +30,15 @@ VIEW_OF = "view_of"
 """Id of an episode of which this record is another view: the part that a shadow run repeats, or a
 copy with a verdict. Nothing happened a second time."""
 
+TRACE_ID = "trace_id"
+"""Id of the trace that the run is a part of, in hexadecimal digits, when it was traced."""
+
+SPAN_ID = "span_id"
+"""Id of the run's span in it."""
+
+TRACE_LABELS = frozenset({TRACE_ID, SPAN_ID})
+"""Where one run is found in a tracing system."""
+
 ROUTE_LABELS = frozenset({EXPERIMENT, ARM, CANDIDATE, LEFT_EXPERIMENT, LEFT_BECAUSE})
 """What a router says about one run."""
 

@@ -6,8 +6,9 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from agentkit.errors import (
     ModelConnectionError,
@@ -21,6 +22,12 @@ RETRIED_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """Statuses that say "not now" rather than "not like this"; 529 is Anthropic's "overloaded"."""
 
 Answer = TypeVar("Answer")
+
+Attempt: TypeAlias = Callable[[ModelError, int, float], None]
+"""Is told of a request that will be sent again: its error, how many failed, seconds to wait."""
+
+RETRYING: ContextVar[Attempt | None] = ContextVar("retrying", default=None)
+"""Who wants to hear of retries in this context, such as the span of the request."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,7 +110,11 @@ async def with_retries(policy: RetryPolicy, attempt: Callable[[], Awaitable[Answ
 def delay_or_raise(policy: RetryPolicy, error: ModelError, failures: int) -> float:
     """Seconds to wait before the next attempt; raises ``error`` when there is none."""
     if policy.allows_another(error, failures):
-        return policy.delay(failures, error)
+        delay = policy.delay(failures, error)
+        told = RETRYING.get()
+        if told is not None:
+            told(error, failures, delay)
+        return delay
     if failures > 1:
         error.add_note(f"gave up after {failures} attempts")
     raise error

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from time import monotonic
+from time import monotonic, time_ns
 from types import CoroutineType
 from typing import Any, NoReturn, Protocol
 
@@ -246,6 +246,7 @@ class Watch:
         self._arguments = arguments
         self._activation: Activation = frame[ACTIVATION]
         self.place: Place = frame[ORDER].take()
+        self._began_ns = time_ns()
 
     def before(self) -> None:
         """Check what the call is given."""
@@ -267,6 +268,8 @@ class Watch:
                     result=result,
                     error=error,
                     sequence=self.place,
+                    began_ns=self._began_ns,
+                    ended_ns=time_ns(),
                 )
             )
 

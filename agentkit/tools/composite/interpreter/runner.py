@@ -143,6 +143,15 @@ class Composite:
             arguments = self._named(values, arguments)
         return self.run_async(arguments) if self.needs_event_loop else self.run(arguments)
 
+    def traced(self, trace: Trace) -> Callable[..., Any]:
+        """The function that it is, telling ``trace`` of each call of a child."""
+
+        def call(**arguments: Any) -> Any:
+            run = self.run_async if self.needs_event_loop else self.run
+            return run(arguments, trace=trace)
+
+        return call
+
     def _named(self, values: Sequence[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
         names = [parameter.name for parameter in self.program.parameters]
         if len(values) > len(names):

@@ -18,6 +18,8 @@ class TracedCall:
         error: What it raised; None when it returned.
         sequence: Its place in program order: sorting by it gives the order in which Python would
             start the calls, however they overlapped. A call sorts before the calls inside it.
+        began_ns: When it began, in nanoseconds since 1970.
+        ended_ns: When it was over.
     """
 
     path: tuple[str, ...]
@@ -25,6 +27,8 @@ class TracedCall:
     result: Any = None
     error: BaseException | None = None
     sequence: tuple[int, ...] = ()
+    began_ns: int = 0
+    ended_ns: int = 0
 
     @property
     def name(self) -> str:

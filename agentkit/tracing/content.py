@@ -1,0 +1,225 @@
+"""What was said, asked and returned, for those who want it in their traces.
+
+Messages have the shape of the GenAI semantic conventions, as JSON text. Every text in them passes
+``redact`` first and is then cut; numbers and structure stay, so a value to hide has to be a text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from agentkit.episodes import Episode
+from agentkit.errors import UsageError
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    ToolResult,
+)
+from agentkit.models.base import ModelRequest, ModelResponse
+from agentkit.retrieval.retriever import Retrieval
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tracing import conventions as names
+from agentkit.tracing.operations import (
+    ChatOperation,
+    ChildOperation,
+    ChildResult,
+    Operation,
+    Outcome,
+    RetrievalOperation,
+    RunOperation,
+    ToolOperation,
+)
+
+Redact: TypeAlias = Callable[[str], str]
+_FINISH = {"tool_calls": "tool_call"}
+_DEEPEST = 32
+
+
+def unredacted(text: str) -> str:
+    """A text as it is."""
+    return text
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ContentPolicy:
+    """How content is written into traces.
+
+    Attributes:
+        max_chars: Longest text; a longer one ends in ``…``. The sum over all texts of one
+            attribute is bounded by 16 times as much: older messages are left out first.
+        redact: Changes each text, keys of arguments included, before it is cut. What it raises
+            drops all content of that span.
+
+    Example:
+        >>> policy = ContentPolicy(max_chars=5, redact=lambda text: text.replace("4711", "****"))
+        >>> policy.text("PIN 4711"), policy.value({"pin": "4711", "tries": 3})
+        ('PIN *…', {'pin': '****', 'tries': 3})
+    """
+
+    max_chars: int = 8_192
+    redact: Redact = unredacted
+
+    def __post_init__(self) -> None:
+        if self.max_chars < 1:
+            raise UsageError(f"max_chars must be at least 1, got {self.max_chars}")
+
+    def text(self, text: str) -> str:
+        """One text, redacted and cut."""
+        changed = self.redact(text)
+        return changed if len(changed) <= self.max_chars else f"{changed[: self.max_chars]}…"
+
+    def value(self, value: Any, depth: int = _DEEPEST) -> Any:
+        """JSON data with each text redacted and cut; what is no JSON becomes its type's name."""
+        if isinstance(value, str):
+            return self.text(value)
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if depth == 0:
+            return "…"
+        if isinstance(value, Mapping):
+            return {self.text(str(k)): self.value(v, depth - 1) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(item, depth - 1) for item in value]
+        return f"<{type(value).__name__}>"
+
+    def json(self, value: Any) -> str:
+        """JSON data as text, redacted; cut as a whole when its parts are many."""
+        return self._bounded(json.dumps(self.value(value), ensure_ascii=False))
+
+    def messages(self, messages: Iterable[dict[str, Any]]) -> str:
+        """Messages as text; the oldest are left out when they are too long together."""
+        kept: list[str] = []
+        left = self.longest
+        for message in reversed(list(messages)):
+            text = json.dumps(message, ensure_ascii=False)
+            left -= len(text)
+            if left < 0 and kept:
+                break
+            kept.append(text)
+        return f"[{', '.join(reversed(kept))}]"
+
+    @property
+    def longest(self) -> int:
+        """Most characters of one attribute, where parts can be left out."""
+        return 16 * self.max_chars
+
+    def _bounded(self, text: str) -> str:
+        return text if len(text) <= self.longest else json.dumps(f"{text[: self.longest]}…")
+
+
+def content_of(operation: Operation, outcome: Outcome, policy: ContentPolicy) -> dict[str, str]:
+    """The content of an operation, as attributes.
+
+    Raises:
+        Exception: Whatever ``policy.redact`` raises.
+    """
+    match operation:
+        case RunOperation():
+            return _of_run(operation, outcome.value, policy)
+        case ChatOperation(request=request):
+            return _of_chat(request, outcome.value, policy)
+        case ToolOperation(call=call) | ChildOperation(call=call):
+            return _of_call(call, outcome.value, policy)
+        case RetrievalOperation(query=query):
+            return _of_retrieval(query, outcome.value, policy)
+        case _:
+            return {}
+
+
+def _of_run(run: RunOperation, value: object, policy: ContentPolicy) -> dict[str, str]:
+    asked = [_message(message, policy) for message in run.history]
+    if run.request:
+        asked.append(_said("user", run.request, policy))
+    content = {names.INPUT_MESSAGES: policy.messages(asked)}
+    if run.instructions:
+        content[names.INSTRUCTIONS] = _instructions([run.instructions], policy)
+    if isinstance(value, Episode) and value.turns:
+        answer = _message(value.turns[-1].message, policy) | {"finish_reason": "stop"}
+        content[names.OUTPUT_MESSAGES] = policy.messages([answer])
+    return content
+
+
+def _of_chat(request: ModelRequest, value: object, policy: ContentPolicy) -> dict[str, str]:
+    system = [one.text for one in request.messages if isinstance(one, SystemMessage)]
+    said = [one for one in request.messages if not isinstance(one, SystemMessage)]
+    content = {names.INPUT_MESSAGES: policy.messages(_message(one, policy) for one in said)}
+    if system:
+        content[names.INSTRUCTIONS] = _instructions(system, policy)
+    if request.tools:
+        content[names.TOOL_DEFINITIONS] = policy.messages(
+            _definition(tool, policy) for tool in request.tools
+        )
+    if isinstance(value, ModelResponse):
+        finish = _FINISH.get(value.finish_reason, value.finish_reason)
+        answer = _message(value.message, policy) | {"finish_reason": finish}
+        content[names.OUTPUT_MESSAGES] = policy.messages([answer])
+    return content
+
+
+def _of_call(call: ToolCall, value: object, policy: ContentPolicy) -> dict[str, str]:
+    content = {names.ARGUMENTS: policy.json(_arguments(call))}
+    if isinstance(value, ToolResult) and value.status == "ok":
+        content[names.RESULT] = policy.json(value.value)
+    elif isinstance(value, ToolResult):
+        content[names.RESULT] = policy.json(value.text)
+    elif isinstance(value, ChildResult):
+        content[names.RESULT] = policy.json(value.value)
+    return content
+
+
+def _of_retrieval(query: str, value: object, policy: ContentPolicy) -> dict[str, str]:
+    content = {names.QUERY: policy.text(query)}
+    if isinstance(value, Retrieval):
+        content[names.DOCUMENTS] = policy.messages(
+            {"id": hit.definition.name, "score": hit.score} for hit in value.hits
+        )
+    return content
+
+
+def _instructions(texts: Sequence[str], policy: ContentPolicy) -> str:
+    return policy.messages({"type": "text", "content": policy.text(text)} for text in texts)
+
+
+def _definition(tool: ToolDefinition, policy: ContentPolicy) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": policy.text(tool.text),
+        "parameters": policy.value(tool.parameters_schema),
+    }
+
+
+def _said(role: str, text: str, policy: ContentPolicy) -> dict[str, Any]:
+    return {"role": role, "parts": [{"type": "text", "content": policy.text(text)}]}
+
+
+def _message(message: Message, policy: ContentPolicy) -> dict[str, Any]:
+    match message:
+        case AssistantMessage(text=text, tool_calls=calls):
+            parts = [{"type": "text", "content": policy.text(text)}] if text else []
+            return {"role": "assistant", "parts": [*parts, *(_call(one, policy) for one in calls)]}
+        case ToolMessage(call_id=call_id, text=text):
+            response = {"type": "tool_call_response", "id": call_id, "response": policy.text(text)}
+            return {"role": "tool", "parts": [response]}
+        case _:
+            return _said(message.role, message.text, policy)
+
+
+def _call(call: ToolCall, policy: ContentPolicy) -> dict[str, Any]:
+    arguments = policy.value(_arguments(call))
+    return {
+        "type": "tool_call",
+        "id": call.call_id,
+        "name": policy.text(call.name),
+        "arguments": arguments,
+    }
+
+
+def _arguments(call: ToolCall) -> Any:
+    return dict(call.arguments) if call.malformed is None else call.malformed
