@@ -1,0 +1,262 @@
+"""``create_app``: an agent as an ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from agentkit.agent.agent import Agent
+from agentkit.errors import AgentKitError, MissingExtraError, UsageError
+from agentkit.server.asked import Reader
+from agentkit.server.chat import ChatCompletions
+from agentkit.server.front import LOCAL_NAMES, Admission, Front
+from agentkit.server.keys import Keys
+from agentkit.server.limits import ServerLimits
+from agentkit.server.measures import Measures
+from agentkit.server.problem import Problem
+from agentkit.server.prometheus import CONTENT_TYPE
+from agentkit.server.runs import Runs
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+_LOG = logging.getLogger(__name__)
+
+CHAT_PATH = "/v1/chat/completions"
+MODELS_PATH = "/v1/models"
+HEALTH_PATH = "/healthz"
+READY_PATH = "/readyz"
+METRICS_PATH = "/metrics"
+_PATHS = (CHAT_PATH, MODELS_PATH, HEALTH_PATH, READY_PATH, METRICS_PATH)
+
+
+def create_app(
+    agent: Agent,
+    *,
+    keys: Keys | None = None,
+    limits: ServerLimits = ServerLimits(),  # noqa: B008 - immutable
+    model_name: str | None = None,
+    client_approval: bool = False,
+    open_metrics: bool = False,
+    allowed_hosts: Sequence[str] | None = None,
+    cors_origins: Sequence[str] = (),
+    refresh_seconds: float | None = 30.0,
+    close_agent: bool = True,
+) -> Starlette:
+    """An agent behind OpenAI's chat completions, as an ASGI application.
+
+    ========================  ===============================================================
+    POST /v1/chat/completions  an answer, whole or as a stream of server-sent events
+    GET /v1/models             the one model that there is
+    GET /healthz               the process lives
+    GET /readyz                it takes requests: the store answers and no stop was asked for
+    GET /metrics               numbers in Prometheus' text format
+    ========================  ===============================================================
+
+    Every run that begins leaves an episode in the agent's store, whatever becomes of it; a good
+    answer ends only after its episode is kept. When the application is shut down, runs under way
+    may end, the others are cut and kept as cancelled, and then the agent is closed.
+
+    Args:
+        agent: Answers. Its tools, settings and limits are those of its owner; clients choose what
+            is said.
+        keys: Who may use it; None lets everybody in.
+        limits: What is taken on.
+        model_name: The model's name for clients; None takes the agent's name.
+        client_approval: Whether a client may say that a call that needs approval may run.
+        open_metrics: Whether ``/metrics`` needs no key.
+        allowed_hosts: Host names that requests may be addressed to, ``*`` for any; None takes
+            those of this machine for an application without keys, and any for one with keys.
+        cors_origins: Origins whose pages may call it from a browser; none by default.
+        refresh_seconds: How often to take up new versions of the library from the store; None
+            for never.
+        close_agent: Whether the agent is closed at the end.
+
+    Raises:
+        MissingExtraError: Starlette is not installed.
+
+    Example:
+        >>> from agentkit.testing import ScriptedModel
+        >>> app = create_app(Agent(ScriptedModel(["Hello."])), keys=Keys({"me": "sk-" + "x" * 32}))
+    """
+    try:
+        from starlette.applications import Starlette
+        from starlette.exceptions import HTTPException
+        from starlette.middleware import Middleware
+        from starlette.routing import Route
+    except ImportError as error:
+        raise missing("starlette") from error
+    if cors_origins and keys is None:
+        raise UsageError("cors_origins without keys would let any such page use the agent")
+    service = _Service(agent, limits=limits, model_name=model_name or agent.name)
+    chat = service.chat(takes_approvals=client_approval)
+    open_paths = {HEALTH_PATH, READY_PATH, *((METRICS_PATH,) if open_metrics else ())}
+    hosts = LOCAL_NAMES if allowed_hosts is None and keys is None else tuple(allowed_hosts or ())
+    admission = Admission(
+        keys=keys,
+        open_paths=frozenset(open_paths),
+        hosts=() if "*" in hosts else tuple(host.lower() for host in hosts),
+    )
+    app = Starlette(
+        routes=[
+            Route(CHAT_PATH, chat, methods=["POST"]),
+            Route(MODELS_PATH, service.models),
+            Route(HEALTH_PATH, service.healthy),
+            Route(READY_PATH, service.ready),
+            Route(METRICS_PATH, service.metrics),
+        ],
+        middleware=[
+            *_cross_origin(cors_origins),
+            Middleware(Front, admission=admission, measures=service.measures, routes=_PATHS),
+        ],
+        exception_handlers={HTTPException: _as_problem},
+        lifespan=lambda _: service.lifespan(
+            refresh_seconds=refresh_seconds, close_agent=close_agent
+        ),
+    )
+    app.state.runs = service.runs
+    app.state.limits = limits
+    app.state.model_name = model_name or agent.name
+    app.state.has_keys = keys is not None
+    return app
+
+
+def missing(package: str) -> MissingExtraError:
+    """The error for a server without its packages."""
+    return MissingExtraError(
+        "serving an agent", package=package, install='pip install "agentkit-evolve[serve]"'
+    )
+
+
+class _Service:
+    """The parts that the endpoints share."""
+
+    def __init__(self, agent: Agent, *, limits: ServerLimits, model_name: str) -> None:
+        self._agent = agent
+        self._limits = limits
+        self._model_name = model_name
+        self._began = int(time.time())
+        self.runs = Runs(limits.max_concurrent)
+        self.measures = Measures(
+            in_flight=lambda: len(self.runs), draining=lambda: self.runs.is_draining
+        )
+
+    def chat(self, *, takes_approvals: bool) -> ChatCompletions:
+        """The main endpoint."""
+        reader = Reader(
+            model=self._model_name,
+            max_messages=self._limits.max_messages,
+            output_schema=self._agent.output_schema,
+        )
+        return ChatCompletions(
+            self._agent,
+            reader=reader,
+            runs=self.runs,
+            measures=self.measures,
+            limits=self._limits,
+            takes_approvals=takes_approvals,
+        )
+
+    async def models(self, request: Request) -> Response:
+        """The list of the one model."""
+        model = {
+            "id": self._model_name,
+            "object": "model",
+            "created": self._began,
+            "owned_by": "agentkit",
+        }
+        return _json({"object": "list", "data": [model]})
+
+    async def healthy(self, request: Request) -> Response:
+        """The process runs its event loop."""
+        return _json({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:
+        """It can take a request and keep what comes of it."""
+        why = await self._not_ready()
+        if why:
+            return _json({"status": "unavailable", "reason": why}, status=503)
+        return _json({"status": "ok"})
+
+    async def metrics(self, request: Request) -> Response:
+        """What was counted."""
+        from starlette.responses import Response
+
+        return Response(self.measures.text(), media_type=CONTENT_TYPE)
+
+    async def _not_ready(self) -> str:
+        if self.runs.is_draining:
+            return "stopping"
+        store = self._agent.store
+        if store is not None:
+            try:
+                await asyncio.to_thread(store.get, "")
+            except AgentKitError:
+                _LOG.exception("the store does not answer")
+                return "store"
+        return ""
+
+    @asynccontextmanager
+    async def lifespan(
+        self, *, refresh_seconds: float | None, close_agent: bool
+    ) -> AsyncIterator[None]:
+        """From the first request to the last one."""
+        refreshing = None
+        if refresh_seconds is not None and self._agent.store is not None:
+            refreshing = asyncio.create_task(self._refreshed(refresh_seconds))
+        try:
+            yield
+        finally:
+            if refreshing is not None:
+                refreshing.cancel()
+            await self.runs.drain(self._limits.drain_seconds)
+            if close_agent:
+                await self._agent.close()
+
+    async def _refreshed(self, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await asyncio.to_thread(self._agent.refresh)
+            except AgentKitError:
+                _LOG.exception("the library stays as it was; the store can not be read")
+
+
+def _json(value: object, *, status: int = 200) -> Response:
+    from starlette.responses import Response
+
+    return Response(json.dumps(value), status_code=status, media_type="application/json")
+
+
+async def _as_problem(request: Request, error: Exception) -> Response:
+    """Starlette's own errors (no such path, no such method) in our form."""
+    from starlette.responses import Response
+
+    status = getattr(error, "status_code", 500)
+    words = {404: ("no such path", "not_found"), 405: ("no such method here", "bad_method")}
+    message, code = words.get(status, ("the request can not be answered", "http_error"))
+    problem = Problem(status=status, message=f"{message}: {request.method}", code=code)
+    headers = getattr(error, "headers", None)
+    return Response(
+        problem.encoded(), status_code=status, headers=headers, media_type="application/json"
+    )
+
+
+def _cross_origin(origins: Sequence[str]) -> list[Middleware]:
+    from starlette.middleware import Middleware
+    from starlette.middleware.cors import CORSMiddleware
+
+    headers = ["authorization", "content-type", "x-request-id", "x-session-id"]
+    methods = ["GET", "POST"]
+    allowing = Middleware(
+        CORSMiddleware, allow_origins=origins, allow_headers=headers, allow_methods=methods
+    )
+    return [allowing] if origins else []

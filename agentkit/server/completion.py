@@ -1,0 +1,170 @@
+"""``Completion``: an answer in the form of OpenAI's chat completions, whole or in pieces."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentkit.agent.result import RunResult
+from agentkit.messages import ToolCall, Usage
+from agentkit.server.problem import Problem
+
+_FINISH: Mapping[str, str] = {
+    "finished": "stop",
+    "deferred": "tool_calls",
+    "step_limit": "length",
+    "token_limit": "length",
+    "cost_limit": "length",
+}
+DONE = b"data: [DONE]\n\n"
+HEARTBEAT = b": still working\n\n"
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
+
+def call_id_on_the_wire(episode_id: str, call_id: str) -> str:
+    """The id of a call that is left to the client; it tells which run waits."""
+    return f"{episode_id}.{call_id}"
+
+
+@dataclass(kw_only=True, slots=True)
+class Completion:
+    """Writes one answer.
+
+    Attributes:
+        episode_id: Id of the episode, and with a prefix of the answer.
+        model: The model's name as clients know it.
+        not_honoured: Fields of the request that made no difference.
+        include_usage: Whether a stream ends with the number of tokens.
+        created: Seconds since 1970.
+    """
+
+    episode_id: str
+    model: str
+    not_honoured: tuple[str, ...] = ()
+    include_usage: bool = False
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def completion_id(self) -> str:
+        """The id of the answer."""
+        return f"chatcmpl-{self.episode_id}"
+
+    def whole(self, result: RunResult, text: str, calls: Sequence[ToolCall]) -> bytes:
+        """The answer as one JSON object."""
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+        if calls:
+            message["content"] = text or None
+            message["tool_calls"] = self._calls(calls)
+        choice = {
+            "index": 0,
+            "message": message,
+            "logprobs": None,
+            "finish_reason": finish_reason(result),
+        }
+        body = self._head("chat.completion", [choice])
+        body["usage"] = _usage(result.usage)
+        body["agentkit"] = self._told(result)
+        return _ENCODER.encode(body).encode()
+
+    def opening(self) -> bytes:
+        """The first event of a stream."""
+        return self._event({"role": "assistant", "content": ""})
+
+    def piece(self, text: str) -> bytes:
+        """An event with text."""
+        return self._event({"content": text})
+
+    def ending(self, result: RunResult, calls: Sequence[ToolCall]) -> bytes:
+        """The last events of a stream."""
+        told = {"agentkit": self._told(result)}
+        events = [
+            self._event({"tool_calls": [{"index": at, **call}]})
+            for at, call in enumerate(self._calls(calls))
+        ]
+        events.append(self._event({}, finish=finish_reason(result), further=told))
+        if self.include_usage:
+            head = self._head("chat.completion.chunk", [])
+            events.append(_framed({**head, "usage": _usage(result.usage)}))
+        return b"".join([*events, DONE])
+
+    def failing(self, problem: Problem) -> bytes:
+        """The last event of a stream that broke."""
+        return _framed(problem.to_json())
+
+    def _event(
+        self,
+        delta: Mapping[str, Any],
+        *,
+        finish: str | None = None,
+        further: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        body = self._head("chat.completion.chunk", [choice])
+        if self.include_usage:
+            body["usage"] = None
+        return _framed(body | dict(further or {}))
+
+    def _head(self, kind: str, choices: list[Any]) -> dict[str, Any]:
+        return {
+            "id": self.completion_id,
+            "object": kind,
+            "created": self.created,
+            "model": self.model,
+            "choices": choices,
+        }
+
+    def _calls(self, calls: Sequence[ToolCall]) -> list[dict[str, Any]]:
+        return [
+            {
+                "id": call_id_on_the_wire(self.episode_id, call.call_id),
+                "type": "function",
+                "function": {"name": call.name, "arguments": _ENCODER.encode(dict(call.arguments))},
+            }
+            for call in calls
+        ]
+
+    def _told(self, result: RunResult) -> dict[str, Any]:
+        """What OpenAI's form has no place for."""
+        return {
+            "episode_id": self.episode_id,
+            "stop_reason": result.stop_reason,
+            "library_version": result.episode.library_version,
+            "not_honoured": list(self.not_honoured),
+        }
+
+
+def finish_reason(result: RunResult) -> str:
+    """Why the answer ended, in OpenAI's words."""
+    return _FINISH.get(result.stop_reason, "stop")
+
+
+def answer_text(result: RunResult, *, as_json: bool) -> str:
+    """The text of an answer: all that the model said in its turns, or the structured value.
+
+    Args:
+        result: The run.
+        as_json: Whether the agent's answers are structured.
+    """
+    if as_json and result.stop_reason == "finished":
+        return json.dumps(result.episode.output, ensure_ascii=False)
+    if as_json:
+        return ""
+    said = (turn.message.text for turn in result.episode.turns)
+    return "\n\n".join(text for text in said if text)
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }
+
+
+def _framed(body: Mapping[str, Any]) -> bytes:
+    return b"data: " + _ENCODER.encode(body).encode() + b"\n\n"

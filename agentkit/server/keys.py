@@ -1,0 +1,172 @@
+"""``Keys``: who may use the server."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from agentkit.errors import UsageError
+
+_LOG = logging.getLogger(__name__)
+_SHORTEST = 16
+_LOOK_EVERY_SECONDS = 1.0
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+Digests = Mapping[str, bytes]
+"""Name of a key to the SHA-256 of the key; the key itself is not kept."""
+
+
+class Keys:
+    """Bearer keys, each with a name for records and limits.
+
+    Several keys at a time make rotation a matter of adding the new one, moving clients over, and
+    taking the old one away. Only digests are kept, and nothing here shows or logs a key.
+
+    Args:
+        keys: Name to key. A key has at least 16 characters.
+
+    Raises:
+        UsageError: There is no key, or one is not usable.
+
+    Example:
+        >>> keys = Keys({"shop": "sk-0123456789abcdef"})
+        >>> keys.holder("sk-0123456789abcdef"), keys.holder("sk-guessed"), keys
+        ('shop', None, Keys(shop))
+    """
+
+    def __init__(self, keys: Mapping[str, str]) -> None:
+        self._digests: Digests = _digests(keys.items(), "keys")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self.names)})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the keys."""
+        return tuple(self._digests)
+
+    def holder(self, presented: str) -> str | None:
+        """The name of the key that was presented; None when it is none of these.
+
+        Every key is compared, in a time that does not depend on what was presented.
+        """
+        digest = hashlib.sha256(presented.encode("utf-8", "surrogateescape")).digest()
+        found: str | None = None
+        for name, known in self._digests.items():
+            if hmac.compare_digest(digest, known):
+                found = name
+        return found
+
+    @classmethod
+    def from_environment(cls, variable: str) -> Keys:
+        """Keys out of an environment variable: ``name=key`` pairs between commas or blanks.
+
+        A single key may stand alone, it is then named ``default``.
+
+        Raises:
+            UsageError: The variable is not set, or holds no usable key.
+        """
+        text = os.environ.get(variable)
+        if text is None:
+            raise UsageError(
+                f"the environment variable {variable} is not set; it should hold keys as "
+                "name=key, several between commas"
+            )
+        return cls(_named(_pairs(text), f"the environment variable {variable}"))
+
+    @classmethod
+    def from_file(
+        cls, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.monotonic
+    ) -> Keys:
+        """Keys out of a file, one ``name=key`` a line; ``#`` begins a comment.
+
+        The file is read again when it changes, at the latest a second after. When it can not be
+        used then, the keys that were known stay, and the log says why.
+
+        Raises:
+            UsageError: The file can not be read, or holds no usable key.
+        """
+        return _FileKeys(Path(path), clock)
+
+
+class _FileKeys(Keys):
+    def __init__(self, path: Path, clock: Callable[[], float]) -> None:
+        self._path = path
+        self._clock = clock
+        self._digests, self._stamp = _read(path)
+        self._looked_at = clock()
+
+    def holder(self, presented: str) -> str | None:
+        now = self._clock()
+        if now - self._looked_at >= _LOOK_EVERY_SECONDS:
+            self._looked_at = now
+            self._refresh()
+        return super().holder(presented)
+
+    def _refresh(self) -> None:
+        try:
+            if _stamp(self._path) == self._stamp:
+                return
+            self._digests, self._stamp = _read(self._path)
+        except (OSError, UsageError) as error:
+            _LOG.warning("the keys stay as they were: %s", error)
+
+
+def _read(path: Path) -> tuple[Digests, tuple[int, int, int]]:
+    try:
+        stamp = _stamp(path)
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the key file {path} can not be read: {type(error).__name__}") from error
+    lines = (line.partition("#")[0] for line in text.splitlines())
+    place = f"the key file {path}"
+    return _digests(_named(_pairs("\n".join(lines)), place).items(), place), stamp
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    """Changes when the file is written again, or another one takes its place."""
+    known = path.stat()
+    return known.st_mtime_ns, known.st_size, known.st_ino
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for entry in re.split(r"[,\s]+", text.strip()):
+        name, equals, key = entry.partition("=")
+        if entry:
+            # A key may end in "=" itself, as base64 does: then there is no name before it.
+            yield (name, key) if equals and key.strip("=") else ("default", entry)
+
+
+def _named(pairs: Iterable[tuple[str, str]], place: str) -> dict[str, str]:
+    """The pairs by name, each name once."""
+    named: dict[str, str] = {}
+    for name, key in pairs:
+        if name in named:
+            raise UsageError(f"{place}: two keys are named {name!r}; give each its own name")
+        named[name] = key
+    return named
+
+
+def _digests(pairs: Iterable[tuple[str, str]], place: str) -> Digests:
+    digests: dict[str, bytes] = {}
+    for at, (name, key) in enumerate(pairs, start=1):
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                f"{place}: the name of key {at} is not usable; use up to 64 of A-Z a-z 0-9 _ -"
+            )
+        if len(key) < _SHORTEST or not key.isascii() or not key.isprintable() or " " in key:
+            raise UsageError(
+                f"{place}: the key {name!r} is not usable; it needs at least {_SHORTEST} "
+                'printable ASCII characters. python -c "import secrets; '
+                "print('sk-' + secrets.token_urlsafe(32))\" makes one"
+            )
+        digests[name] = hashlib.sha256(key.encode()).digest()
+    if not digests:
+        raise UsageError(f"{place} holds no key; write name=key, one a line")
+    return digests

@@ -1,0 +1,74 @@
+"""What the server counts, for ``GET /metrics``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from agentkit.episodes import Episode
+from agentkit.server.prometheus import Counter, Gauge, Histogram
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+_NO_SUCH_TOOL = "(unknown)"
+
+
+class Measures:
+    """The numbers of one server process.
+
+    Args:
+        in_flight: Gives how many runs are under way.
+        draining: Gives whether the server is about to stop.
+    """
+
+    def __init__(self, *, in_flight: Callable[[], int], draining: Callable[[], bool]) -> None:
+        self.requests = Counter(
+            "agentkit_requests_total", "Requests answered.", "route", "status", "key"
+        )
+        self.seconds = Histogram(
+            "agentkit_request_seconds", "Time to the end of the answer.", _SECONDS, "route"
+        )
+        self.first_text = Histogram(
+            "agentkit_first_text_seconds", "Time to the first text of a stream.", _SECONDS
+        )
+        self.runs = Counter("agentkit_runs_started_total", "Runs of the agent that began.")
+        self.ended = Counter("agentkit_runs_ended_total", "Runs by how they ended.", "outcome")
+        self.kept = Counter("agentkit_episodes_kept_total", "Episodes that the store has.")
+        self.not_kept = Counter(
+            "agentkit_episodes_not_kept_total", "Episodes that the store did not take."
+        )
+        self.tokens = Counter("agentkit_tokens_total", "Tokens of the model.", "kind")
+        self.calls = Counter("agentkit_tool_calls_total", "Tool calls.", "tool", "status")
+        self.failures = Counter(
+            "agentkit_tool_failures_total", "Tool calls that failed, by label.", "tool", "label"
+        )
+        self._gauges = (
+            Gauge("agentkit_runs_in_flight", "Runs that are under way.", in_flight),
+            Gauge("agentkit_draining", "1 while the server is about to stop.", draining),
+        )
+
+    def tell(self, episode: Episode) -> None:
+        """Count what is in an episode."""
+        self.ended.add(episode.stop_reason)
+        usage = episode.usage
+        self.tokens.add("prompt", by=usage.prompt_tokens)
+        self.tokens.add("cached", by=usage.cached_tokens)
+        self.tokens.add("completion", by=usage.completion_tokens)
+        for result in episode.results:
+            failure = result.failure
+            # A name that a model made up is not a label: there is no end of such names.
+            known = failure is None or failure.kind != "unknown_tool"
+            tool = result.name if known else _NO_SUCH_TOOL
+            self.calls.add(tool, result.status)
+            if failure is not None:
+                self.failures.add(tool, failure.kind)
+
+    def text(self) -> str:
+        """All of it in Prometheus' text format."""
+        return "".join(f"{line}\n" for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        for counted in (self.requests, self.seconds, self.first_text, self.runs, self.ended):
+            yield from counted.lines()
+        for counted in (self.kept, self.not_kept, self.tokens, self.calls, self.failures):
+            yield from counted.lines()
+        for gauge in self._gauges:
+            yield from gauge.lines()

@@ -1,0 +1,237 @@
+"""``Work``: what the agent is to do for one request, a new run or one that goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from agentkit.agent.agent import Agent
+from agentkit.agent.approval import Approval, Decision
+from agentkit.agent.conversation import conversation
+from agentkit.agent.earlier import WAITS_FOR_PERSON
+from agentkit.agent.recording import new_episode_id
+from agentkit.agent.result import RunResult, deferred_calls
+from agentkit.episodes import Episode, StopReason
+from agentkit.library.store import EpisodeStore
+from agentkit.messages import Message, ToolCall
+from agentkit.server.asked import Asked
+from agentkit.server.completion import call_id_on_the_wire
+from agentkit.server.exchange import Exchange
+from agentkit.server.problem import Problem, invalid
+
+KEY_LABEL = "key"
+REQUEST_LABEL = "request_id"
+_TIME_DIGITS = 12
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Work:
+    """What the agent is to do.
+
+    Attributes:
+        episode_id: Id of the episode that it will be.
+        request: What the user says; empty when a run goes on.
+        history: What was said before, when no store has it.
+        session_id: The conversation, as the store knows it.
+        labels: For the episode.
+        waiting: The run that goes on; None for a new one.
+        values: Results by call id, for a run that goes on.
+        approvals: Decisions by call id, for a run that goes on.
+    """
+
+    episode_id: str
+    request: str = ""
+    history: tuple[Message, ...] = ()
+    session_id: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    waiting: Episode | None = None
+    values: Mapping[str, object] = field(default_factory=dict)
+    approvals: Mapping[str, Decision] = field(default_factory=dict)
+
+    async def carried_out(self, agent: Agent) -> RunResult:
+        """What comes of it.
+
+        Raises:
+            RunError: As for ``Agent.run``.
+        """
+        if self.waiting is None:
+            return await agent.run(
+                self.request,
+                session_id=self.session_id,
+                history=self.history,
+                metadata=self.labels,
+                episode_id=self.episode_id,
+            )
+        return await agent.resume(
+            self.waiting,
+            approvals=self.approvals,
+            values=self.values,
+            history=self.history,
+            episode_id=self.episode_id,
+        )
+
+    def unfinished(self, agent: Agent, stop_reason: StopReason, why: str) -> Episode:
+        """The episode of work that ended before the agent could record it."""
+        return Episode(
+            episode_id=self.episode_id,
+            request=self.request,
+            stop_reason=stop_reason,
+            model=agent.model.name,
+            library_version=agent.library.version,
+            session_id=self.session_id,
+            history_length=len(self.history),
+            resumes=None if self.waiting is None else self.waiting.episode_id,
+            started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            error=why,
+            metadata=dict(self.labels),
+        )
+
+
+def new_work(asked: Asked, exchange: Exchange) -> Work:
+    """A new run for a user message."""
+    labels = {**asked.labels, REQUEST_LABEL: exchange.request_id}
+    if exchange.key:
+        labels[KEY_LABEL] = exchange.key
+    return Work(
+        episode_id=new_episode_id(),
+        request=asked.conversation.request,
+        history=() if asked.session else asked.conversation.messages[:-1],
+        session_id=_session_id(asked, exchange),
+        labels=labels,
+    )
+
+
+def _session_id(asked: Asked, exchange: Exchange) -> str | None:
+    """The session as the store knows it: no key reaches the conversations of another one."""
+    if asked.session is None or not exchange.key:
+        return asked.session
+    return f"{exchange.key}/{asked.session}"
+
+
+async def continued_work(
+    asked: Asked, exchange: Exchange, store: EpisodeStore | None, *, takes_approvals: bool
+) -> Work | Problem:
+    """The run that goes on with the client's answers to its calls.
+
+    Args:
+        asked: The request, which ends in tool messages.
+        exchange: Who asks.
+        store: Where the run that waits is kept.
+        takes_approvals: Whether this client may say that a call may run.
+    """
+    answers = asked.conversation.answers
+    ids = {call_id.partition(".")[0] for call_id in answers}
+    waiting = None
+    if store is not None and len(ids) == 1:
+        waiting = await asyncio.to_thread(store.get, ids.pop())
+    if store is None or waiting is None or not _may_go_on(waiting, asked, exchange):
+        message = "no run waits for these calls; tool_call_id must be as the answer had it"
+        return invalid(message, param="messages", code="unknown_tool_call")
+    work = await asyncio.to_thread(_going_on, waiting, asked, store)
+    if await asyncio.to_thread(store.get, work.episode_id) is not None:
+        return already_answered()
+    return _with_answers(work, waiting, answers, takes_approvals=takes_approvals)
+
+
+def already_answered() -> Problem:
+    """The problem of calls that were answered before: nothing runs twice."""
+    message = "these calls were answered before; go on with a new user message"
+    return Problem(
+        status=409,
+        message=message,
+        code="already_answered",
+        headers=((b"x-should-retry", b"false"),),
+    )
+
+
+def _may_go_on(waiting: Episode, asked: Asked, exchange: Exchange) -> bool:
+    return (
+        waiting.stop_reason == "deferred"
+        and waiting.metadata.get(KEY_LABEL, "") == exchange.key
+        and (asked.session is None or waiting.session_id == _session_id(asked, exchange))
+    )
+
+
+def _going_on(waiting: Episode, asked: Asked, store: EpisodeStore) -> Work:
+    """The work without its answers. The store is read, so it is called in a thread."""
+    return Work(
+        episode_id=_continuation_id(waiting.episode_id),
+        history=() if waiting.session_id else _said_before(waiting, asked, store),
+        session_id=waiting.session_id,
+        labels=waiting.metadata,
+        waiting=waiting,
+    )
+
+
+def _continuation_id(episode_id: str) -> str:
+    """The id of the one episode that goes on with another; so a second one is noticed."""
+    digest = hashlib.sha256(f"continues {episode_id}".encode()).hexdigest()
+    return f"{episode_id[:_TIME_DIGITS]}{digest[:_TIME_DIGITS]}"
+
+
+def _said_before(waiting: Episode, asked: Asked, store: EpisodeStore) -> tuple[Message, ...]:
+    """The conversation before the waiting run: the client's part, and runs that it went on from."""
+    chain = [waiting]
+    while chain[0].resumes is not None:
+        earlier = store.get(chain[0].resumes)
+        if earlier is None:
+            break
+        chain.insert(0, earlier)
+    said = conversation(chain)
+    return (*asked.conversation.history, *said[: len(said) - len(waiting.messages())])
+
+
+def _with_answers(
+    work: Work, waiting: Episode, answers: Mapping[str, str], *, takes_approvals: bool
+) -> Work | Problem:
+    calls = {call_id_on_the_wire(waiting.episode_id, c.call_id): c for c in deferred_calls(waiting)}
+    if calls.keys() != answers.keys():
+        missing = ", ".join(sorted(calls.keys() ^ answers.keys()))
+        message = f"each call needs one tool message, and no other; look at {missing[:200]}"
+        return invalid(message, param="messages", code="unanswered_tool_call")
+    values: dict[str, object] = {}
+    approvals: dict[str, Decision] = {}
+    texts = {result.call_id: result.text for result in waiting.turns[-1].results}
+    for wire_id, call in calls.items():
+        if texts[call.call_id] != WAITS_FOR_PERSON.format(name=call.name):
+            values[call.call_id] = _value(answers[wire_id])
+            continue
+        approval = _approval(call, answers[wire_id], takes_approvals=takes_approvals)
+        if isinstance(approval, Problem):
+            return approval
+        approvals[call.call_id] = approval
+    return replace(work, values=values, approvals=approvals)
+
+
+def _approval(call: ToolCall, text: str, *, takes_approvals: bool) -> Approval | Problem:
+    if not takes_approvals:
+        message = (
+            f"{call.name} waits for a person on the server's side; this server takes no approvals "
+            "from clients"
+        )
+        return Problem(status=403, message=message, code="approval_not_accepted", param="messages")
+    said = _value(text)
+    approved = said.get("approved") if isinstance(said, Mapping) else None
+    reason = said.get("reason", "") if isinstance(said, Mapping) else ""
+    if not isinstance(approved, bool) or not isinstance(reason, str):
+        message = (
+            f"{call.name} waits for an approval; its tool message must be "
+            '{"approved": true} or {"approved": false, "reason": "..."}'
+        )
+        return invalid(message, param="messages", code="approval_expected")
+    return Approval(approved=approved, reason=reason)
+
+
+def _value(text: str) -> object:
+    """A tool message's content: an object or a list where it is JSON of one, else the text."""
+    if not text.lstrip().startswith(("{", "[")):
+        return text
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value
