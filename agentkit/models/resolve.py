@@ -15,6 +15,7 @@ _BUILT_IN = {
     "anthropic": "agentkit.models.hosted.anthropic:anthropic_model",
     "litellm": "agentkit.models.hosted.litellm:litellm_model",
     "openai": "agentkit.models.hosted.openai:openai_model",
+    "openai-responses": "agentkit.models.hosted.openai_responses:openai_responses_model",
     "openai-compatible": "agentkit.models.hosted.own_server:own_server_model",
 }
 
@@ -26,8 +27,8 @@ def resolve_model(model: ChatModel | str) -> ChatModel:
 
     Names are ``scheme:rest``:
 
-    * ``openai:gpt-4o-mini``, ``anthropic:claude-sonnet-4-5``, ``litellm:provider/model``: hosted
-      models through their SDK, each an extra of agentkit;
+    * ``openai:gpt-4o-mini``, ``openai-responses:gpt-5-mini``, ``anthropic:claude-sonnet-4-5``,
+      ``litellm:provider/model``: hosted models through their SDK, each an extra of agentkit;
     * ``openai-compatible:MODEL@URL``: any server that speaks chat completions, without an SDK;
     * ``local:smollm2-135m``, ``local:/path/to.gguf``: in this process, through ``agentkit-local``;
     * any other scheme that a plugin names in the entry-point group ``agentkit.models``.

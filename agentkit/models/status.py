@@ -27,6 +27,16 @@ _ADVICE = {400: _REFUSED, 404: _NOT_FOUND, 413: _REFUSED, 422: _REFUSED} | dict.
     (402, 408, 409, 425, 429), _LIMITED
 )
 
+_STATUS_OF_CODE = {
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "invalid_api_key": 401,
+    "model_not_found": 404,
+    "invalid_prompt": 400,
+    "context_length_exceeded": 400,
+}
+"""What OpenAI answers with these codes where it has not sent status 200 yet."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Endpoint:
@@ -81,13 +91,13 @@ def embedded_error(
     """The error that an answer with status 200 reports inside, or None.
 
     Gateways do so when the model behind them fails, and streams when it fails midway. The code in
-    the object counts as the status when it is one, and 500 otherwise.
+    the object counts as the status when it is one, or a word of OpenAI's, and 500 otherwise.
     """
     error = answer.get("error")
     if not error:
         return None
     code = error.get("code") if isinstance(error, dict) else None
-    digits = str(code)
+    digits = str(_STATUS_OF_CODE.get(code, code) if isinstance(code, str) else code)
     status = int(digits) if digits.isdecimal() and 400 <= int(digits) <= 599 else 500
     body = json.dumps(answer).encode()
     return status_error(endpoint, status=status, headers=headers, body=body)

@@ -65,7 +65,7 @@ def test_unknown_scheme_lists_what_there_is(plugins) -> None:
     plugins(mine="json:loads")
     with pytest.raises(ModelNotFoundError, match="pip install agentkit-moon") as caught:
         resolve_model("moon:base")
-    listed = "(anthropic, litellm, mine, openai, openai-compatible)"
+    listed = "(anthropic, litellm, mine, openai, openai-compatible, openai-responses)"
     assert listed in str(caught.value)
 
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from agentkit._loop_bound import LoopBound
 from agentkit.errors import MissingExtraError, ModelError
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
-from agentkit.models.hosted.anthropic_messages import AnthropicCodec, MessageAssembler
+from agentkit.models.hosted.anthropic_messages import (
+    AnthropicCodec,
+    CacheTime,
+    CodecOptions,
+    MessageAssembler,
+    ToolSearch,
+)
 from agentkit.models.hosted.model import HostedModel
 from agentkit.models.hosted.sdk_errors import translated_sdk_error
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
@@ -32,12 +38,15 @@ def anthropic_model(
     client: anthropic.AsyncAnthropic | None = None,
     retry: RetryPolicy = DEFAULT_RETRY,
     timeout_seconds: float = 60.0,
+    prompt_cache: CacheTime | None = "5m",
+    tool_search: ToolSearch | None = None,
 ) -> HostedModel:
     """One of Anthropic's models.
 
-    An output schema is asked for as a forced call of an added tool; ``seed`` has no counterpart;
-    the thinking of a model is dropped, so extended thinking together with tools, where it has to
-    be sent back, is not supported.
+    An output schema is asked for as a forced call of an added tool; ``seed`` has no counterpart.
+    Thinking (ask for it in ``ModelSettings.extra``) and what the search found go back with the
+    next request, as ``AssistantMessage.provider_items``; it can not be combined with a forced
+    call, so neither with an output schema.
 
     Args:
         model: The model's name, such as ``claude-sonnet-4-5``.
@@ -45,6 +54,12 @@ def anthropic_model(
             environment variables.
         retry: When to send a request again.
         timeout_seconds: Longest wait for an answer.
+        prompt_cache: How long Anthropic keeps the tools and instructions of a request with tools,
+            which it then reads at a tenth of the price; writing them costs a quarter more once
+            (twice the price for an hour). They are too short to keep below about a thousand
+            tokens, and then nothing is charged. None sets no marks.
+        tool_search: Let Anthropic search among the tools that an agent does not offer at once,
+            instead of our own ``search_tools``: by words (``bm25``) or patterns (``regex``).
 
     Raises:
         MissingExtraError: The package anthropic is not installed.
@@ -58,16 +73,25 @@ def anthropic_model(
             install='pip install "agentkit-evolve[anthropic]"',
         ) from error
     del anthropic  # imported here and not in the first request
-    provider = Anthropic(model, client)
+    provider = Anthropic(model, client, prompt_cache=prompt_cache, tool_search=tool_search)
     return HostedModel(model, provider, retry=retry, timeout_seconds=timeout_seconds)
 
 
 class Anthropic:
     """One model through the anthropic SDK; a ``Provider``."""
 
-    def __init__(self, model: str, client: anthropic.AsyncAnthropic | None) -> None:
+    def __init__(
+        self,
+        model: str,
+        client: anthropic.AsyncAnthropic | None,
+        *,
+        prompt_cache: CacheTime | None,
+        tool_search: ToolSearch | None,
+    ) -> None:
         base_url = os.environ.get("ANTHROPIC_BASE_URL") or _URL
         self._model = model
+        self._options = CodecOptions(prompt_cache=prompt_cache, tool_search=tool_search)
+        self.defers_tools = tool_search is not None
         self._endpoint = Endpoint(
             place=place(base_url if client is None else str(client.base_url)),
             model=model,
@@ -84,7 +108,7 @@ class Anthropic:
     async def answer(self, request: ModelRequest) -> ModelResponse:
         """See ``Provider.answer``."""
         client = self._client or await self._own.get()
-        codec = AnthropicCodec(request)
+        codec = AnthropicCodec(request, self._options)
         raw = await client.messages.with_raw_response.create(**self._fields(request, codec))
         body = await raw.http_response.aread()
         return codec.decode(parse_object(body, f"the answer of {self._endpoint.place}"))
@@ -92,7 +116,7 @@ class Anthropic:
     async def events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See ``Provider.events``."""
         client = self._client or await self._own.get()
-        codec = AnthropicCodec(request)
+        codec = AnthropicCodec(request, self._options)
         fields = self._fields(request, codec) | {"stream": True}
         assembler = MessageAssembler()
         has_spoken = False

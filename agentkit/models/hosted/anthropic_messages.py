@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from agentkit.errors import UsageError
 from agentkit.messages import (
     AssistantMessage,
     JsonObject,
     Message,
+    ProviderItem,
     SystemMessage,
     ToolCall,
     ToolMessage,
@@ -24,9 +26,10 @@ from agentkit.messages import (
 )
 from agentkit.models.base import FinishReason, ModelRequest, ModelResponse
 from agentkit.models.wire.names import WireNames
-from agentkit.models.wire.reading import MISSING, clean, expect, member
+from agentkit.models.wire.reading import MISSING, clean, expect, member, parse_object
 from agentkit.models.wire.request import MALFORMED_KEY
 from agentkit.models.wire.response import decode_call, with_distinct_ids
+from agentkit.tools.definition import ToolDefinition
 
 ANSWER_TOOL = "answer"
 """The tool through which a structured answer comes; avoided when a tool of yours has the name."""
@@ -43,20 +46,49 @@ _FINISH_REASONS: Mapping[str, FinishReason] = {
 }
 
 
+PROTOCOL = "anthropic-messages"
+"""Marks the provider items that are this protocol's."""
+
+CacheTime = Literal["5m", "1h"]
+ToolSearch = Literal["bm25", "regex"]
+
+_KEPT = frozenset({"thinking", "redacted_thinking", "server_tool_use", "tool_search_tool_result"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CodecOptions:
+    """What a request asks of Anthropic besides an answer.
+
+    Attributes:
+        prompt_cache: How long the tools and the instructions of a request with tools are kept for
+            the next one; None marks nothing.
+        tool_search: How Anthropic searches among deferred tools; None sends none.
+    """
+
+    prompt_cache: CacheTime | None = None
+    tool_search: ToolSearch | None = None
+
+
+_PLAIN = CodecOptions()
+
+
 class AnthropicCodec:
     """Translates one request, and what comes back for it.
 
     Args:
         request: What is asked.
+        options: What else is wanted.
 
     Attributes:
         names: The tools' names on the wire.
     """
 
-    def __init__(self, request: ModelRequest) -> None:
+    def __init__(self, request: ModelRequest, options: CodecOptions = _PLAIN) -> None:
         self._request = request
-        self.names = WireNames(definition.name for definition in request.tools)
-        taken = {self.names.encode(definition.name) for definition in request.tools}
+        self._options = options
+        self._deferred = request.deferred if options.tool_search else ()
+        self.names = WireNames(tool.name for tool in (*request.tools, *self._deferred))
+        taken = {self.names.encode(tool.name) for tool in (*request.tools, *self._deferred)}
         self._answer_tool = ANSWER_TOOL
         while self._answer_tool in taken:
             self._answer_tool += "_"
@@ -73,18 +105,15 @@ class AnthropicCodec:
         ``seed`` has no counterpart and is left out.
         """
         settings = self._request.settings
+        tools = self._tools()
         fields: dict[str, Any] = {
             "model": model,
             "max_tokens": settings.max_tokens or _DEFAULT_MAX_TOKENS,
             "messages": encode_messages(self._request.messages, self.names),
-            "system": "\n\n".join(
-                message.text
-                for message in self._request.messages
-                if isinstance(message, SystemMessage)
-            ),
+            "system": self._system(is_marked=bool(tools["tools"])),
             "temperature": settings.temperature,
             "top_p": settings.top_p,
-            **self._tools(),
+            **tools,
         }
         return {name: value for name, value in fields.items() if value not in (None, "", [])}
 
@@ -96,6 +125,7 @@ class AnthropicCodec:
         """
         texts: list[str] = []
         calls: list[ToolCall] = []
+        kept: list[ProviderItem] = []
         answer = None
         for index, block in enumerate(member(message, "content", list, "$")):
             path = f"$.content[{index}]"
@@ -109,22 +139,28 @@ class AnthropicCodec:
                     answer = call
                 else:
                     calls.append(call)
-        return self._response(message, "".join(texts), calls, answer)
-
-    def _response(
-        self, message: JsonObject, text: str, calls: Sequence[ToolCall], answer: ToolCall | None
-    ) -> ModelResponse:
-        reason = message.get("stop_reason")
-        finish = _FINISH_REASONS.get(reason, "unknown") if isinstance(reason, str) else "unknown"
-        if answer is not None and not calls:  # beside real calls, the answer is premature
-            text, finish = self._answer_text(answer), "stop" if finish == "tool_calls" else finish
+            elif kind in _KEPT:
+                kept.append(ProviderItem(protocol=PROTOCOL, data=block))
+        text, finish = self._ending(message, "".join(texts), calls, answer)
         model = message.get("model")
         return ModelResponse(
-            message=AssistantMessage(text=clean(text), tool_calls=with_distinct_ids(calls)),
+            message=AssistantMessage(
+                text=clean(text), tool_calls=with_distinct_ids(calls), provider_items=tuple(kept)
+            ),
             usage=_decode_usage(message.get("usage")),
             finish_reason=finish,
             model=model if isinstance(model, str) else "",
         )
+
+    def _ending(
+        self, message: JsonObject, text: str, calls: Sequence[ToolCall], answer: ToolCall | None
+    ) -> tuple[str, FinishReason]:
+        """The text, which a structured answer is, too, and why the model stopped."""
+        reason = message.get("stop_reason")
+        finish = _FINISH_REASONS.get(reason, "unknown") if isinstance(reason, str) else "unknown"
+        if answer is not None and not calls:  # beside real calls, the answer is premature
+            text, finish = self._answer_text(answer), "stop" if finish == "tool_calls" else finish
+        return text, finish
 
     def _answer_text(self, answer: ToolCall) -> str:
         if answer.malformed is not None:
@@ -134,25 +170,48 @@ class AnthropicCodec:
             value = value.get(_WRAPPED)
         return json.dumps(value, ensure_ascii=False)
 
+    def _system(self, *, is_marked: bool) -> str | list[dict[str, Any]]:
+        texts = [m.text for m in self._request.messages if isinstance(m, SystemMessage)]
+        text = "\n\n".join(texts)
+        if not is_marked or not text.strip() or self._options.prompt_cache is None:
+            return text
+        return [{"type": "text", "text": text, "cache_control": self._mark}]
+
+    @property
+    def _mark(self) -> dict[str, str]:
+        """Ends what is to be cached; five minutes are what Anthropic takes anyway."""
+        hour = {"ttl": "1h"} if self._options.prompt_cache == "1h" else {}
+        return {"type": "ephemeral", **hour}
+
     def _tools(self) -> dict[str, Any]:
         request = self._request
-        tools = [
-            {
-                "name": self.names.encode(definition.name),
-                "description": definition.text,
-                "input_schema": definition.parameters_schema,
-            }
-            for definition in request.tools
-        ]
+        tools = [_tool(definition, self.names) for definition in request.tools]
         choice: dict[str, Any] | None = None
-        if tools and request.tool_choice != "auto":
+        if (tools or self._deferred) and request.tool_choice != "auto":
             choice = {"type": {"none": "none", "required": "any"}[request.tool_choice]}
+        deferred = [{**_tool(tool, self.names), "defer_loading": True} for tool in self._deferred]
+        if deferred:
+            tools.append(_search_tool(self._options.tool_search))
         if self._is_structured and request.output_schema is not None:
             choice = {"type": "any"}
             if not tools or request.tool_choice == "none":
                 choice = {"type": "tool", "name": self._answer_tool}
             tools.append(_answer_tool(self._answer_tool, request.output_schema))
-        return {"tools": tools, "tool_choice": choice}
+        if tools and self._options.prompt_cache is not None:  # the deferred are no part of a prompt
+            tools[-1] = {**tools[-1], "cache_control": self._mark}
+        return {"tools": deferred + tools, "tool_choice": choice}
+
+
+def _tool(definition: ToolDefinition, names: WireNames) -> dict[str, Any]:
+    return {
+        "name": names.encode(definition.name),
+        "description": definition.text,
+        "input_schema": definition.parameters_schema,
+    }
+
+
+def _search_tool(kind: ToolSearch | None) -> dict[str, Any]:
+    return {"type": f"tool_search_tool_{kind}_20251119", "name": f"tool_search_tool_{kind}"}
 
 
 def encode_messages(messages: Sequence[Message], names: WireNames) -> list[dict[str, Any]]:
@@ -182,6 +241,9 @@ def _blocks(
     if isinstance(message, ToolMessage):
         return [{"type": "tool_result", "tool_use_id": message.call_id, "content": message.text}]
     blocks: list[dict[str, Any]] = []
+    if isinstance(message, AssistantMessage) and (message.text.strip() or message.tool_calls):
+        kept = (item for item in message.provider_items if item.protocol == PROTOCOL)
+        blocks += (dict(item.data) for item in kept)
     if message.text.strip():  # text of white space alone is refused
         blocks.append({"type": "text", "text": message.text})
     if isinstance(message, AssistantMessage):
@@ -267,7 +329,11 @@ class MessageAssembler:
     def finish(self) -> JsonObject:
         """The whole message object."""
         for index, parts in self._inputs.items():
-            self._blocks[index]["input"] = "".join(parts)
+            block, text = self._blocks[index], "".join(parts)
+            if block.get("type") != "tool_use":  # a search of the provider's, which goes back
+                block["input"] = parse_object(text or "{}", "the input of a provider's own tool")
+            else:
+                block["input"] = text
         return {**self._message, "content": [self._blocks[i] for i in sorted(self._blocks)]}
 
     def _add_delta(self, index: int, event: JsonObject) -> str:
@@ -277,6 +343,9 @@ class MessageAssembler:
             text: str = member(delta, "text", str, "$.delta")
             block["text"] = block.get("text", "") + text
             return text
+        for kind, key in (("thinking_delta", "thinking"), ("signature_delta", "signature")):
+            if delta.get("type") == kind:
+                block[key] = block.get(key, "") + member(delta, key, str, "$.delta")
         if delta.get("type") == "input_json_delta":
             part = member(delta, "partial_json", str, "$.delta")
             self._inputs.setdefault(index, []).append(part)

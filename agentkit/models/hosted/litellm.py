@@ -12,7 +12,7 @@ from agentkit.errors import MissingExtraError, ModelError
 from agentkit.messages import Usage
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
 from agentkit.models.hosted.model import HostedModel
-from agentkit.models.hosted.sdk_errors import translated_sdk_error
+from agentkit.models.hosted.sdk_errors import lost_connection, translated_sdk_error
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint
 from agentkit.models.transport.base import cut_short
@@ -33,7 +33,8 @@ def litellm_model(
     would fetch a price list from the net while it is imported; unless
     ``LITELLM_LOCAL_MODEL_COST_MAP`` is set already, it is told to use the one it carries. Its hints
     on standard output are switched off (``litellm.suppress_debug_info``). It reports a lost
-    connection as status 500, and ends half a stream as if it were whole: neither can be told apart.
+    connection as status 500 and ends half a stream as if it were whole; both are told apart by
+    what lies behind, where it shows that.
 
     Args:
         model: litellm's name, such as ``anthropic/claude-sonnet-4-5``; keys come from the
@@ -58,6 +59,8 @@ def litellm_model(
 
 class LiteLLM:
     """One model through litellm; a ``Provider``."""
+
+    defers_tools = False
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -87,7 +90,8 @@ class LiteLLM:
             text = assembler.add(chunk.model_dump())
             if text:
                 yield TextDelta(text=text)
-        if not assembler.is_finished:
+        heard = getattr(chunks, "received_finish_reason", True)  # it makes one up when None came
+        if heard is None or not assembler.is_finished:
             raise cut_short(f"litellm for {self._model!r}")
         response = assembler.finish()
         cost = self._cost(response.usage)
@@ -97,7 +101,8 @@ class LiteLLM:
         """See ``Provider.translated``."""
         import openai  # litellm's errors are openai's
 
-        return translated_sdk_error(error, openai, self._endpoint)
+        lost = lost_connection(error)
+        return translated_sdk_error(error if lost is None else lost, openai, self._endpoint)
 
     async def close(self) -> None:
         """Nothing to close: litellm keeps its clients itself."""
@@ -113,8 +118,9 @@ class LiteLLM:
         """The price of a streamed answer, which litellm does not state; None when not listed."""
         import litellm
 
-        bare = self._model.rpartition("/")[2]
-        if self._model not in litellm.model_cost and bare not in litellm.model_cost:
+        provider, _, bare = self._model.partition("/")
+        known = litellm.model_cost.get(bare, {}).get("litellm_provider", "")
+        if self._model not in litellm.model_cost and not known.startswith(provider):
             return None
         prompt, completion = litellm.cost_per_token(
             model=self._model,

@@ -17,6 +17,11 @@ Value = TypeVar("Value")
 class Provider(Protocol):
     """One SDK, one model: a single attempt, without deadline or retry."""
 
+    @property
+    def defers_tools(self) -> bool:
+        """Whether it sends ``ModelRequest.deferred`` for the provider to search."""
+        ...
+
     async def answer(self, request: ModelRequest) -> ModelResponse:
         """Answer one request; raises what the SDK raises, or a ``ModelError``."""
         ...
@@ -67,6 +72,11 @@ class HostedModel:
     def name(self) -> str:
         """The model's name."""
         return self._name
+
+    @property
+    def defers_tools(self) -> bool:
+        """Whether the provider searches among the tools of ``ModelRequest.deferred``."""
+        return self._provider.defers_tools
 
     async def __aenter__(self) -> Self:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -39,16 +40,36 @@ def translated_sdk_error(
     if isinstance(error, errors.APIResponseValidationError):
         return ModelResponseError(f"the answer of {endpoint.place} has the wrong shape: {error}")
     if isinstance(error, errors.APIError):  # a status, or an error inside a stream
-        response = getattr(error, "response", None)
         return status_error(
             endpoint,
             status=getattr(error, "status_code", None) or 500,
-            headers={} if response is None else response.headers,
+            headers=_headers_of(error),
             body=_body_of(error),
         )
     if isinstance(error, json.JSONDecodeError):
         return ModelResponseError(f"the answer of {endpoint.place} is not JSON ({error})")
     return None
+
+
+def lost_connection(error: Exception) -> Exception | None:
+    """The HTTP library's error that a status was made of although no answer came, if it was one."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, Exception) and _is_transport_error(cause) and not _has_answer(cause):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return None
+
+
+def _has_answer(error: Exception) -> bool:
+    return "StatusError" in type(error).__name__
+
+
+def _headers_of(error: Any) -> Mapping[str, str]:
+    """The answer's headers; litellm puts them elsewhere than the SDKs."""
+    response = getattr(error, "response", None)
+    headers: Mapping[str, str] | None = getattr(error, "litellm_response_headers", None)
+    return headers or ({} if response is None else response.headers)
 
 
 def _body_of(error: Any) -> bytes:

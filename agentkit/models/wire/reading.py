@@ -67,8 +67,8 @@ def expect(value: Any, kind: type | tuple[type, ...], path: str) -> Any:
     wanted = " or ".join(one.__name__.replace("dict", "object") for one in kinds)
     found = "nothing" if value is MISSING else shown(value)
     raise ModelResponseError(
-        f"the answer does not follow the chat-completions protocol: {path} should be "
-        f"{wanted}, got {found}"
+        f"the answer does not follow the provider's protocol: {path} should be {wanted}, "
+        f"got {found}"
     )
 
 

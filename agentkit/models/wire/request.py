@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, assert_never
@@ -68,9 +68,14 @@ def encode_message(message: Message, names: WireNames) -> dict[str, Any]:
 
 
 def _encode_call(call: ToolCall, names: WireNames) -> dict[str, Any]:
-    arguments = call.arguments if call.malformed is None else {MALFORMED_KEY: call.malformed}
-    function = {"name": names.encode(call.name), "arguments": _ENCODER.encode(arguments)}
+    function = {"name": names.encode(call.name), "arguments": encode_arguments(call)}
     return {"id": call.call_id, "type": "function", "function": function}
+
+
+def encode_arguments(call: ToolCall) -> str:
+    """A call's arguments as JSON text, which they are even when they were not."""
+    arguments = call.arguments if call.malformed is None else {MALFORMED_KEY: call.malformed}
+    return _ENCODER.encode(arguments)
 
 
 def encode_tool(definition: ToolDefinition, wire_name: str) -> dict[str, Any]:
@@ -129,13 +134,17 @@ def not_json(error: Exception) -> UsageError:
     )
 
 
-def checked_extra(settings: ModelSettings) -> JsonObject:
+def checked_extra(settings: ModelSettings, *, reserved: Iterable[str] = ()) -> JsonObject:
     """The provider's own fields.
+
+    Args:
+        settings: Holds them.
+        reserved: Fields that the adapter owns besides the usual ones.
 
     Raises:
         UsageError: One of them is a field that the adapter owns.
     """
-    taken = sorted(_RESERVED & settings.extra.keys())
+    taken = sorted((_RESERVED | {*reserved}) & settings.extra.keys())
     if taken:
         raise UsageError(
             f"ModelSettings.extra may not set {', '.join(map(repr, taken))}: the adapter writes "
@@ -146,12 +155,12 @@ def checked_extra(settings: ModelSettings) -> JsonObject:
 
 def _response_format(schema: JsonObject) -> dict[str, Any]:
     described: dict[str, Any] = {"name": "answer", "schema": schema}
-    if _is_strict(schema):
+    if is_strict(schema):
         described["strict"] = True
     return {"type": "json_schema", "json_schema": described}
 
 
-def _is_strict(schema: Any) -> bool:
+def is_strict(schema: Any) -> bool:
     """Whether OpenAI's strict mode takes the schema: closed objects with nothing optional."""
     if not isinstance(schema, Mapping) or not schema.keys() <= _STRICT_KEYWORDS:
         return False
@@ -163,7 +172,7 @@ def _is_strict(schema: Any) -> bool:
         if set(schema.get("required", ())) != set(properties):
             return False
         parts.extend(properties.values())
-    return all(map(_is_strict, parts))
+    return all(map(is_strict, parts))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

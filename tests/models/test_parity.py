@@ -1,0 +1,388 @@
+"""Every adapter behaves alike, against one server that speaks each provider's real protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from agentkit import Agent, tool
+from agentkit.errors import (
+    ModelConnectionError,
+    ModelError,
+    ModelResponseError,
+    ModelStatusError,
+    RunError,
+)
+from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
+from agentkit.models import (
+    ModelRequest,
+    ModelResponse,
+    ModelSettings,
+    OpenAICompatibleModel,
+    RetryPolicy,
+    StreamingChatModel,
+    TextDelta,
+)
+from agentkit.models.hosted.anthropic import anthropic_model
+from agentkit.models.hosted.litellm import litellm_model
+from agentkit.models.hosted.openai import openai_model
+from agentkit.models.hosted.openai_responses import openai_responses_model
+from agentkit.testing import ErrorStatus, HalfStream, ProviderServer, RawReply, Reply, Reset
+from agentkit.tools import ToolDefinition
+
+SQUARE = ToolDefinition.from_schema(
+    "math.square",
+    "The square of n.",
+    {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+)
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+ONE = ToolCall(call_id="c1", name="math_square", arguments={"n": 4})
+TWO = ToolCall(call_id="c2", name="math_square", arguments={"n": 5})
+ASKED = ModelRequest(messages=(UserMessage(text="4 squared?"),), tools=(SQUARE,))
+KEY = "sk-test-secret"
+USAGE = {
+    "prompt_tokens": 100,
+    "completion_tokens": 7,
+    "total_tokens": 107,
+    "prompt_tokens_details": {"cached_tokens": 60},
+}
+
+quiet = pytest.mark.filterwarnings("ignore")  # litellm's own; here they would be errors
+ADAPTERS = [
+    "httpx",
+    "aiohttp",
+    "openai",
+    "openai-responses",
+    "anthropic",
+    pytest.param("litellm", marks=quiet),
+    pytest.param("litellm-anthropic", marks=quiet),
+]
+OWN = [name for name in ADAPTERS if isinstance(name, str)]
+"""Those that see what arrives; litellm shows its own reading of it."""
+
+Opener = Callable[..., StreamingChatModel]
+
+
+@pytest.fixture
+def open_adapter(monkeypatch: pytest.MonkeyPatch, waits: list[float]) -> Iterator[Opener]:
+    """Opens an adapter at a server; skips where its package is not installed."""
+
+    async def note(seconds: float) -> None:
+        waits.append(seconds)
+
+    def open_at(name: str, server: ProviderServer, model: str = "gpt-4o-mini", attempts: int = 3):
+        package = name.partition("-")[0]
+        pytest.importorskip(package, reason=f"{package} is not installed")
+        for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+            monkeypatch.setenv(variable, KEY)
+        for variable in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+            monkeypatch.setenv(variable, server.base_url)
+        for variable in ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"):
+            monkeypatch.setenv(variable, server.root_url)
+        retry = RetryPolicy(attempts=attempts, jitter=0, sleep=note)
+        match name:
+            case "httpx" | "aiohttp":
+                return OpenAICompatibleModel(model, transport=name, retry=retry)
+            case "openai":
+                return openai_model(model, retry=retry)
+            case "openai-responses":
+                return openai_responses_model(model, retry=retry)
+            case "anthropic":
+                return anthropic_model(model, retry=retry)
+        pytest.importorskip("mcp", reason="the extra 'litellm' is not installed")
+        provider = "anthropic" if name == "litellm-anthropic" else "openai"
+        return litellm_model(f"{provider}/{model}", retry=retry)
+
+    return open_at
+
+
+async def answer(model: StreamingChatModel, request: ModelRequest, *, streamed: bool):
+    """The response, and the pieces of text before it."""
+    if not streamed:
+        return await model.complete(request), []
+    events = [event async for event in model.stream(request)]
+    assert all(isinstance(event, TextDelta) for event in events[:-1])
+    assert isinstance(events[-1], ModelResponse)
+    return events[-1], [event.text for event in events[:-1]]
+
+
+async def collect(model: StreamingChatModel, pieces: list[str]) -> None:
+    """Add the pieces of a streamed answer to ``pieces``, as far as it goes."""
+    async for event in model.stream(ASKED):
+        pieces.append(event.text)  # noqa: PERF401  what came before an error counts
+
+
+def arguments(response: ModelResponse) -> list[tuple[str, str, object]]:
+    """Each call's id, name and arguments."""
+    return [(c.call_id, c.name, dict(c.arguments)) for c in response.message.tool_calls]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_text_and_usage(open_adapter, name, streamed) -> None:
+    """Text arrives, in pieces when streamed, with counts of which some were cached."""
+    with ProviderServer([Reply(text="one two three", usage=USAGE, piece_bytes=11)]) as server:
+        async with open_adapter(name, server) as model:
+            response, pieces = await answer(model, ASKED, streamed=streamed)
+    assert response.message == AssistantMessage(text="one two three")
+    assert response.finish_reason == "stop"
+    usage = response.usage
+    assert (usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens) == (100, 60, 7)
+    if streamed:
+        assert "".join(pieces) == "one two three"
+        assert len(pieces) > 1
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("calls", [[ONE], [ONE, TWO]], ids=["one", "parallel"])
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_calls(open_adapter, name, calls, streamed) -> None:
+    """One call or several come back by the tools' own names, beside text, in order."""
+    with ProviderServer([Reply(text="I will ask.", tool_calls=calls)]) as server:
+        async with open_adapter(name, server) as model:
+            response, _ = await answer(model, ASKED, streamed=streamed)
+    expected = [(call.call_id, "math.square", dict(call.arguments)) for call in calls]
+    assert arguments(response) == expected
+    assert response.message.text == "I will ask."
+    assert response.finish_reason == "tool_calls"
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_whole_conversation_goes_back(open_adapter, name) -> None:
+    """Instructions, parallel calls and each result reach the server in its own form."""
+    said = ModelRequest(
+        messages=(
+            SystemMessage(text="Be brief."),
+            UserMessage(text="4 and 5 squared?"),
+            AssistantMessage(
+                text="Well.",
+                tool_calls=tuple(replace(call, name=SQUARE.name) for call in (ONE, TWO)),
+            ),
+            ToolMessage(call_id="c1", name=SQUARE.name, text="16 (first)"),
+            ToolMessage(call_id="c2", name=SQUARE.name, text="25 (second)"),
+        ),
+        tools=(SQUARE,),
+        settings=ModelSettings(temperature=0.5, max_tokens=50),
+    )
+    with ProviderServer(["16 and 25."]) as server:
+        async with open_adapter(name, server) as model:
+            await model.complete(said)
+        body = str(server.requests[0].body)
+    order = ["Be brief.", "4 and 5 squared?", "Well.", "16 (first)", "25 (second)"]
+    if "anthropic" in name:
+        order = order[1:]
+        assert "Be brief." in body
+    places = [body.index(text) for text in order]
+    assert places == sorted(places)
+    assert "math_square" in body
+    assert body.count("'c1'") == body.count("'c2'") == 2
+    sent = server.requests[0].body
+    limits = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+    assert [sent[key] for key in limits if key in sent] == [50]
+    assert sent["temperature"] == 0.5
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_structured_output(open_adapter, name, streamed) -> None:
+    """With a schema, the answer is JSON text, whatever the provider makes of it."""
+    request = replace(ASKED, output_schema=SCHEMA)
+    with ProviderServer([Reply(output={"n": 16})]) as server:
+        async with open_adapter(name, server) as model:
+            response, _ = await answer(model, request, streamed=streamed)
+    assert response.message.text.replace(" ", "") == '{"n":16}'
+    assert response.message.tool_calls == ()
+    assert response.finish_reason == "stop"
+
+
+def choice_in(body: dict) -> str:
+    """What a request says about calling tools, in our words."""
+    choice = body.get("tool_choice", "auto")
+    kind = choice.get("type") if isinstance(choice, dict) else choice
+    return {"any": "required"}.get(kind, kind)
+
+
+@pytest.mark.parametrize("choice", ["auto", "none", "required"])
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_tool_choice(open_adapter, name, choice) -> None:
+    """Each choice is said in the provider's words; ``auto`` is what it does anyway."""
+    with ProviderServer(["well"]) as server:
+        async with open_adapter(name, server) as model:
+            await model.complete(replace(ASKED, tool_choice=choice))
+    assert choice_in(server.requests[0].body) == choice
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_retries_honour_retry_after(open_adapter, waits, name, streamed) -> None:
+    """An overloaded server says how long to wait; one that is only broken is given our waits."""
+    script = [
+        ErrorStatus(status=429, retry_after="7"),
+        ErrorStatus(status=529, retry_after="2"),
+        ErrorStatus(status=500),
+        "well",
+    ]
+    with ProviderServer(script) as server:
+        async with open_adapter(name, server, attempts=4) as model:
+            response, _ = await answer(model, ASKED, streamed=streamed)
+        assert len(server.requests) == 4
+    assert response.message.text == "well"
+    assert waits == [7.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_bad_key(open_adapter, waits, name, streamed) -> None:
+    """A refused key is not tried again, says where keys come from, and stays secret."""
+    with ProviderServer([], api_key="another") as server:
+        async with open_adapter(name, server) as model:
+            with pytest.raises(ModelStatusError, match="invalid API key") as caught:
+                await answer(model, ASKED, streamed=streamed)
+    assert caught.value.status == 401
+    assert "Check the key" in str(caught.value)
+    assert KEY not in str(caught.value)
+    assert waits == []
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_unknown_model(open_adapter, waits, name) -> None:
+    """A model that the provider lacks is named, once."""
+    with ProviderServer([], models=["something"]) as server:
+        async with open_adapter(name, server, model="gpt-9") as model:
+            with pytest.raises(ModelStatusError, match=r"gpt-9.* does not exist") as caught:
+                await model.complete(ASKED)
+    assert caught.value.status == 404
+    assert "Check the model's name" in str(caught.value)
+    assert waits == []
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_half_closed_stream(open_adapter, waits, name) -> None:
+    """A stream that ends early is an error after the text that came, never a short answer."""
+    with ProviderServer([HalfStream(text="a b c d e f g h i", events=6)]) as server:
+        async with open_adapter(name, server) as model:
+            pieces = []
+            with pytest.raises(ModelConnectionError, match="before the answer was complete"):
+                await collect(model, pieces)
+    assert "".join(pieces).startswith("a b")
+    assert waits == []
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_reset_is_tried_again(open_adapter, waits, name) -> None:
+    """A reset before anything was shown is tried again; in the middle of an answer as well."""
+    with ProviderServer([Reset(), Reset(after_bytes=90), "well"]) as server:
+        async with open_adapter(name, server) as model:
+            response, _ = await answer(model, ASKED, streamed=False)
+        assert len(server.requests) == 3
+    assert response.message.text == "well"
+    if name != "litellm-anthropic":  # which connects again once by itself
+        assert waits == [0.5, 1.0]
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_unknown_finish_reason(open_adapter, name, streamed) -> None:
+    """A word that nobody knows yet costs no answer: its text is kept."""
+    with ProviderServer([Reply(text="well", finish_reason="meditation")]) as server:
+        async with open_adapter(name, server) as model:
+            response, _ = await answer(model, ASKED, streamed=streamed)
+    assert response.message.text == "well"
+    assert response.finish_reason == ("stop" if "litellm" in name else "unknown")
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_answer_cut_at_the_limit(open_adapter, name) -> None:
+    """An answer that ran out of tokens says so in one word for all providers."""
+    with ProviderServer([Reply(text="wel", finish_reason="length")]) as server:
+        async with open_adapter(name, server) as model:
+            response = await model.complete(ASKED)
+    assert (response.message.text, response.finish_reason) == ("wel", "length")
+
+
+@pytest.mark.parametrize("name", OWN)
+async def test_refusal_is_text(open_adapter, name) -> None:
+    """What a model says when it declines is the text, with a finish reason of its own."""
+    with ProviderServer([Reply(refusal="I would rather not.")]) as server:
+        async with open_adapter(name, server) as model:
+            response = await model.complete(ASKED)
+    assert response.message.text == "I would rather not."
+    assert response.finish_reason == "content_filter"
+
+
+@pytest.mark.parametrize("name", OWN)
+async def test_answer_of_another_shape(open_adapter, name) -> None:
+    """An answer off the protocol names the place and is not asked for again."""
+    with ProviderServer([RawReply(body={"choices": 3, "output": 3, "content": 3})]) as server:
+        async with open_adapter(name, server) as model:
+            with pytest.raises(ModelResponseError, match=r"\$\.(choices|output|content) should be"):
+                await model.complete(ASKED)
+        assert len(server.requests) == 1
+
+
+@tool
+def square(n: int) -> int:
+    """The square of n.
+
+    Args:
+        n: A number.
+    """
+    return n * n
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_same_call_id_twice(open_adapter, name) -> None:
+    """Calls that share an id, in one answer and across answers, get results of their own."""
+    same = [ToolCall(call_id="c", name="square", arguments={"n": n}) for n in (4, 5)]
+    script = [Reply(tool_calls=same), Reply(tool_calls=same[:1]), "16 and 25."]
+    with ProviderServer(script) as server:
+        async with open_adapter(name, server) as model:
+            result = await Agent(model, tools=[square]).run("4 and 5 squared?")
+        last = str(server.requests[2].body)
+    episode = result.episode
+    assert [made.value for made in episode.results] == [16, 25, 16]
+    ids = [call.call_id for call in episode.calls]
+    assert len(set(ids)) == 3
+    assert ids == [made.call_id for made in episode.results]
+    assert all(last.count(f"'{one}'") == 2 for one in ids)  # the call and its result
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [ErrorStatus(status=401), ErrorStatus(status=404), RawReply(body="<html>"), Reset()],
+    ids=["key", "model", "html", "reset"],
+)
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_episode_of_a_failed_run_is_kept(open_adapter, name, fault) -> None:
+    """When the model fails for good, what happened before it is in the error's episode."""
+    call = ToolCall(call_id="c", name="square", arguments={"n": 4})
+    with ProviderServer([Reply(tool_calls=[call]), fault]) as server:
+        async with open_adapter(name, server, attempts=1) as model:
+            with pytest.raises(RunError) as caught:
+                await Agent(model, tools=[square]).run("4 squared?")
+    assert isinstance(caught.value.__cause__, ModelError)
+    episode = caught.value.episode
+    assert episode.stop_reason == "error"
+    assert [made.value for made in episode.results] == [16]
+
+
+@quiet
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_litellm_prices_cached_tokens(open_adapter, streamed) -> None:
+    """The cost is that of litellm's list, cached tokens at their own price."""
+    prices = []
+    with ProviderServer([Reply(text="a", usage=USAGE), Reply(text="a")]) as server:
+        async with open_adapter("litellm", server) as model:
+            for _ in range(2):
+                response, _ = await answer(model, ASKED, streamed=streamed)
+                prices.append(response.usage.cost_usd)
+    per_token = {"prompt": 0.15e-6, "cached": 0.075e-6, "completion": 0.6e-6}
+    cached = 40 * per_token["prompt"] + 60 * per_token["cached"] + 7 * per_token["completion"]
+    assert prices == pytest.approx([cached, 12 * per_token["prompt"] + 5 * per_token["completion"]])
