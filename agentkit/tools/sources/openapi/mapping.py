@@ -1,0 +1,150 @@
+"""One operation as a tool definition and the plan of its requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agentkit.tools.definition import Description, Effects, Origin, Signature, ToolDefinition
+from agentkit.tools.schema import detach_descriptions
+from agentkit.tools.sources.openapi.arguments import Arguments
+from agentkit.tools.sources.openapi.faults import below
+from agentkit.tools.sources.openapi.operations import Operation
+from agentkit.tools.sources.openapi.pagination import read_pagination
+from agentkit.tools.sources.openapi.parameters import read_parameters
+from agentkit.tools.sources.openapi.plan import RequestPlan, SecurityScheme
+from agentkit.tools.sources.openapi.report import OpenApiNote
+from agentkit.tools.sources.openapi.request_bodies import read_body
+from agentkit.tools.sources.openapi.responses import read_answer
+from agentkit.tools.sources.openapi.schemas import SchemaPool
+
+MAX_SUMMARY = 1000
+"""Longest text of a tool; some providers refuse more than 1,024 characters."""
+
+MAX_SIZE = 3000
+"""Most schema objects of the parameters of one tool."""
+
+_EFFECTS: Mapping[str, Effects] = {
+    "GET": Effects(reads=True, writes=False, idempotent=True, open_world=True),
+    "HEAD": Effects(reads=True, writes=False, idempotent=True, open_world=True),
+    "PUT": Effects(writes=True, idempotent=True, open_world=True),
+    "DELETE": Effects(writes=True, destructive=True, idempotent=True, open_world=True),
+    "POST": Effects(writes=True, idempotent=False, open_world=True),
+    "PATCH": Effects(writes=True, idempotent=False, open_world=True),
+}
+"""What HTTP says of its methods (RFC 9110, section 9.2). DELETE is destructive, so that a person
+is asked; PUT repeats safely, but overwrites, which only the API's author can judge."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pools:
+    """The schemas of a document in both directions."""
+
+    request: SchemaPool
+    response: SchemaPool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MappedOperation:
+    """An operation that a model can call.
+
+    Attributes:
+        definition: What the model sees.
+        plan: How a call becomes a request.
+        notes: What was changed or left out.
+    """
+
+    definition: ToolDefinition
+    plan: RequestPlan
+    notes: tuple[OpenApiNote, ...]
+
+
+def map_operation(
+    operation: Operation,
+    pools: Pools,
+    *,
+    name: str,
+    server: str,
+    security: tuple[tuple[SecurityScheme, ...], ...],
+    reference: str,
+) -> MappedOperation:
+    """Map one operation.
+
+    Raises:
+        Unmappable: Its requests can not be made, or its arguments can not be described.
+    """
+    arguments = Arguments()
+    secret = frozenset(
+        scheme.parameter.lower()
+        for schemes in security
+        for scheme in schemes
+        if scheme.location == "header"
+    )
+    parameters = read_parameters(operation, arguments, pools.request, secret_headers=secret)
+    body = read_body(operation, arguments, pools.request)
+    closure = pools.request.closed(arguments.names, budget=MAX_SIZE, strict=True)
+    if closure.cut:
+        message = f"{len(closure.cut)} far schemas allow anything: {', '.join(closure.cut[:3])}"
+        arguments.note("parameters_cut", message, operation.pointer)
+    answer = read_answer(operation, pools.response)
+    pagination = read_pagination(parameters, answer.schema, has_link=answer.has_link)
+    bare, texts = detach_descriptions(arguments.schema(closure.definitions))
+    effects = _EFFECTS[operation.method]
+    given = operation.operation_id
+    definition = ToolDefinition(
+        name=name,
+        signature=Signature(parameters=bare, result=answer.schema, effects=effects),
+        description=Description(
+            summary=_summary(operation, arguments),
+            tags=operation.tags,
+            parameters=texts,
+            usage_rules=(pagination.rule,) if pagination else (),
+        ),
+        origin=Origin(
+            kind="openapi",
+            reference=f"{reference}#{operation.pointer}",
+            original_name=given if given and given != name else None,
+        ),
+    )
+    plan = RequestPlan(
+        tool_name=name,
+        method=operation.method,
+        server=server,
+        path=operation.path.partition("#")[0],
+        parameters=parameters,
+        body=body,
+        accept=answer.accept,
+        security=security,
+        pagination=pagination,
+        repeatable=effects.idempotent is True,
+    )
+    notes = (*arguments.notes, *answer.notes, *_left_out(operation))
+    return MappedOperation(definition=definition, plan=plan, notes=notes)
+
+
+def _summary(operation: Operation, arguments: Arguments) -> str:
+    texts = [_text(operation.body.get(key)) for key in ("summary", "description")]
+    first, rest = texts
+    text = first if not rest or rest == first else f"{first}\n\n{rest}".strip()
+    text = text or f"{operation.method} {operation.path}"
+    if len(text) <= MAX_SUMMARY:
+        return text
+    arguments.note(
+        "description_shortened",
+        f"the description has {len(text):,} characters, {MAX_SUMMARY:,} are kept",
+        operation.pointer,
+    )
+    return f"{text[: MAX_SUMMARY - 1].rsplit(maxsplit=1)[0]}…"
+
+
+def _text(given: Any) -> str:
+    return given.strip() if isinstance(given, str) else ""
+
+
+def _left_out(operation: Operation) -> list[OpenApiNote]:
+    if not operation.body.get("callbacks"):
+        return []
+    at = below(operation.pointer, "callbacks")
+    message = "callbacks are requests that the API makes; they are not mapped"
+    return [OpenApiNote(pointer=at, code="callbacks_not_mapped", message=message)]

@@ -1,0 +1,179 @@
+"""Parameters of path, query, header and cookie: arguments of the tool, and how they are sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from agentkit.tools.sources.openapi.arguments import Arguments
+from agentkit.tools.sources.openapi.faults import Unmappable, below
+from agentkit.tools.sources.openapi.keywords import examples_of
+from agentkit.tools.sources.openapi.operations import Operation
+from agentkit.tools.sources.openapi.plan import Location, Parameter, Style
+from agentkit.tools.sources.openapi.remote import Located
+from agentkit.tools.sources.openapi.schemas import Converted, SchemaPool
+
+PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+"""A placeholder of a path."""
+
+_STYLES: Mapping[str, tuple[Style, ...]] = {
+    "path": ("simple", "label", "matrix"),
+    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    "header": ("simple",),
+    "cookie": ("form",),
+}
+"""The styles of each place; the first is the default."""
+
+_IGNORED_HEADERS = frozenset({"accept", "authorization", "content-type"})
+"""OpenAPI says that parameters of these names mean nothing: other parts of it govern them."""
+
+_FRAMING_HEADERS = frozenset(
+    {"connection", "content-length", "cookie", "host", "te", "trailer", "transfer-encoding"}
+    | {"upgrade", "proxy-authorization"}
+)
+"""Headers that frame the request: left to a model, they could make two of one."""
+
+
+def read_parameters(
+    operation: Operation,
+    arguments: Arguments,
+    pool: SchemaPool,
+    *,
+    secret_headers: frozenset[str] = frozenset(),
+) -> tuple[Parameter, ...]:
+    """The parameters of an operation, its path's included; each becomes an argument.
+
+    Args:
+        operation: The operation.
+        arguments: Where the arguments are collected.
+        pool: Converts schemas.
+        secret_headers: Names, in lower case, of headers that carry a key; a model never fills them.
+
+    Raises:
+        Unmappable: A parameter can not be sent, so calls of the operation can not be made.
+    """
+    found: list[Parameter] = []
+    for raw in _merged(operation, pool):
+        name, location = _name(raw)
+        barred = _barred(name, location, operation.path, secret_headers)
+        if barred:
+            arguments.note("parameter_left_out", barred, raw.pointer)
+            continue
+        found.append(_read(raw, name, location, arguments, pool))
+    known = {parameter.name for parameter in found if parameter.location == "path"}
+    for name in PLACEHOLDER.findall(operation.path):
+        if name not in known:
+            raise Unmappable(
+                f"the path has the placeholder {{{name}}}, but no path parameter is named so",
+                pointer=operation.pointer,
+            )
+    return tuple(found)
+
+
+def _merged(operation: Operation, pool: SchemaPool) -> Iterable[Located]:
+    """The path's parameters, then the operation's; one of the same name and place replaces."""
+    by_key: dict[tuple[Any, Any], Located] = {}
+    for raw in (*operation.shared, *_own(operation)):
+        found = pool.space.followed(raw.value, document=raw.document, pointer=raw.pointer)
+        by_key[str(found.value.get("name")), str(found.value.get("in"))] = found
+    return by_key.values()
+
+
+def _own(operation: Operation) -> Iterator[Located]:
+    given = operation.body.get("parameters") or []
+    at = below(operation.pointer, "parameters")
+    if not isinstance(given, list):
+        raise Unmappable(f"its parameters are a {type(given).__name__}, not a list", pointer=at)
+    for index, part in enumerate(given):
+        yield Located(value=part, document=operation.document, pointer=below(at, index))
+
+
+def _name(raw: Located) -> tuple[str, Location]:
+    name, location = raw.value.get("name"), raw.value.get("in")
+    if not isinstance(name, str) or not name:
+        raise Unmappable("a parameter has no name", pointer=raw.pointer)
+    if location not in _STYLES:
+        raise Unmappable(
+            f"the parameter {name!r} is in {location!r}; known are {', '.join(_STYLES)}",
+            pointer=raw.pointer,
+        )
+    return name, cast("Location", location)
+
+
+def _barred(name: str, location: Location, path: str, secret_headers: frozenset[str]) -> str:
+    """Why a parameter is no argument; empty when it is one."""
+    if location == "path" and f"{{{name}}}" not in path:
+        return f"the path has no placeholder {{{name}}}"
+    if location != "header":
+        return ""
+    if name.lower() in _IGNORED_HEADERS:
+        return f"OpenAPI gives a header parameter named {name} no meaning"
+    if name.lower() in _FRAMING_HEADERS:
+        return f"the header {name} frames the request and is not left to a model"
+    if name.lower() in secret_headers:
+        return f"the header {name} carries a key, which comes from the environment"
+    return ""
+
+
+def _read(
+    raw: Located, name: str, location: Location, arguments: Arguments, pool: SchemaPool
+) -> Parameter:
+    schema, as_json = _schema(raw, name, pool)
+    samples = examples_of({k: raw.value[k] for k in ("example", "examples") if k in raw.value})
+    if samples and "examples" not in schema.schema:
+        schema = Converted(
+            schema={**schema.schema, "examples": samples}, names=schema.names, size=schema.size
+        )
+    if raw.value.get("deprecated") is True:
+        schema.schema["deprecated"] = True
+    words = raw.value.get("description")
+    argument = arguments.add(
+        name,
+        schema,
+        place=location,
+        required=raw.value.get("required") is True or location == "path",
+        pointer=raw.pointer,
+        description=words.strip() if isinstance(words, str) else "",
+    )
+    style = _style(raw, name, location)
+    explode = raw.value.get("explode")
+    return Parameter(
+        argument=argument,
+        name=name,
+        location=location,
+        style=style,
+        explode=explode if isinstance(explode, bool) else style in {"form", "deepObject"},
+        allow_reserved=location == "query" and raw.value.get("allowReserved") is True,
+        as_json=as_json,
+    )
+
+
+def _style(raw: Located, name: str, location: Location) -> Style:
+    allowed = _STYLES[location]
+    given = raw.value.get("style", allowed[0])
+    if given not in allowed:
+        raise Unmappable(
+            f"the {location} parameter {name!r} has the style {given!r}; "
+            f"there {', '.join(allowed)} can be used",
+            pointer=raw.pointer,
+        )
+    return cast("Style", given)
+
+
+def _schema(raw: Located, name: str, pool: SchemaPool) -> tuple[Converted, bool]:
+    """The schema, and whether the value is written as JSON."""
+    content = raw.value.get("content")
+    if isinstance(content, Mapping) and content:
+        media_type, part = next(iter(content.items()))
+        if "json" not in media_type:
+            raise Unmappable(
+                f"the parameter {name!r} is written as {media_type}; only JSON is",
+                pointer=below(raw.pointer, "content"),
+            )
+        given = part.get("schema", {}) if isinstance(part, Mapping) else {}
+        at = below(raw.pointer, "content", media_type, "schema")
+        return pool.convert(given, document=raw.document, pointer=at), True
+    at = below(raw.pointer, "schema")
+    given = raw.value.get("schema", {})
+    return pool.convert(given, document=raw.document, pointer=at), False

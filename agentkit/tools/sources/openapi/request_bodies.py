@@ -1,0 +1,252 @@
+"""Request bodies: which media type is sent, and which arguments it is made of.
+
+The properties of an object body become arguments of their own, as a model fills flat arguments
+best, when nothing is lost by that. They stay together under ``body`` when the object takes names
+that are not declared, when rules hold between its properties (``oneOf``, ``minProperties``, ...),
+or when the body is optional but not its properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from agentkit.tools.sources.openapi.arguments import Arguments
+from agentkit.tools.sources.openapi.faults import Unmappable, below
+from agentkit.tools.sources.openapi.operations import Operation
+from agentkit.tools.sources.openapi.plan import Body, BodyField, BodyKind, Style
+from agentkit.tools.sources.openapi.remote import Located
+from agentkit.tools.sources.openapi.schemas import Converted, SchemaPool
+
+_FLAT = frozenset(
+    {"additionalProperties", "description", "examples", "properties", "required", "title", "type"}
+    | {"default", "deprecated"}
+)
+"""Keywords that an object may have whose properties become arguments."""
+
+_FILE: Mapping[str, Any] = {
+    "type": "object",
+    "description": "A file: its name, and its content as `text` or as `base64`.",
+    "properties": {
+        "filename": {"type": "string"},
+        "text": {"type": "string"},
+        "base64": {"type": "string", "contentEncoding": "base64"},
+        "content_type": {"type": "string"},
+    },
+    "required": ["filename"],
+    "additionalProperties": False,
+}
+"""A path would let a model read any file of this machine, so the content itself is given."""
+
+_BINARY: Mapping[str, Any] = {
+    "type": "string",
+    "contentEncoding": "base64",
+    "description": "The content, as base64.",
+}
+_ORDER: tuple[BodyKind, ...] = ("json", "form", "multipart", "text", "binary")
+_HOPS = 8
+
+
+def read_body(operation: Operation, arguments: Arguments, pool: SchemaPool) -> Body | None:
+    """The body of an operation; what it is made of becomes arguments.
+
+    Raises:
+        Unmappable: It has a body that can not be written.
+    """
+    given = operation.body.get("requestBody")
+    if given is None:
+        return None
+    at = below(operation.pointer, "requestBody")
+    raw = pool.space.followed(given, document=operation.document, pointer=at)
+    content = raw.value.get("content")
+    if not isinstance(content, Mapping) or not content:
+        raise Unmappable("its requestBody has no content", pointer=raw.pointer)
+    kind, media_type = min(((kind_of(name), name) for name in content), key=_preference)
+    part = content[media_type]
+    media = Located(
+        value=part if isinstance(part, Mapping) else {},
+        document=raw.document,
+        pointer=below(raw.pointer, "content", media_type),
+    )
+    if len(content) > 1:
+        others = ", ".join(name for name in content if name != media_type)
+        message = f"the body is sent as {media_type}, not as {others}"
+        arguments.note("media_type_chosen", message, raw.pointer)
+    reader = _Reader(arguments=arguments, pool=pool, media=media, kind=kind)
+    words = raw.value.get("description")
+    return reader.read(
+        media_type,
+        required=raw.value.get("required") is True,
+        words=words.strip() if isinstance(words, str) else "",
+    )
+
+
+def kind_of(media_type: str) -> BodyKind:
+    """How a media type is written.
+
+    Example:
+        >>> kind_of("application/vnd.api+json; charset=utf-8"), kind_of("image/png")
+        ('json', 'binary')
+    """
+    bare = media_type.partition(";")[0].strip().lower()
+    if bare in {"application/json", "*/*", "application/*", "text/json"} or bare.endswith("+json"):
+        return "json"
+    if bare == "application/x-www-form-urlencoded":
+        return "form"
+    if bare.startswith("multipart/"):
+        return "multipart"
+    is_text = bare.startswith("text/") or bare.endswith(("xml", "yaml", "graphql", "ndjson"))
+    return "text" if is_text else "binary"
+
+
+def _preference(choice: tuple[BodyKind, str]) -> tuple[int, bool]:
+    kind, media_type = choice
+    return _ORDER.index(kind), media_type != "application/json"
+
+
+class _Reader:
+    """Reads one media type object."""
+
+    def __init__(
+        self, *, arguments: Arguments, pool: SchemaPool, media: Located, kind: BodyKind
+    ) -> None:
+        self.arguments = arguments
+        self.pool = pool
+        self.media = media
+        self.kind = kind
+        encoding = media.value.get("encoding")
+        self.encoding: Mapping[str, Any] = encoding if isinstance(encoding, Mapping) else {}
+
+    def read(self, media_type: str, *, required: bool, words: str) -> Body:
+        sent_as = "application/json" if "*" in media_type else media_type
+        at = below(self.media.pointer, "schema")
+        if self.kind in {"text", "binary"}:
+            schema: dict[str, Any] = {"type": "string"} if self.kind == "text" else dict(_BINARY)
+            argument = self._whole(Converted(schema=schema), required=required, words=words)
+            return Body(kind=self.kind, media_type=sent_as, argument=argument, required=required)
+        found = self.pool.convert(
+            self.media.value.get("schema", {}), document=self.media.document, pointer=at
+        )
+        spread = self._root(found)
+        is_flat = _is_flat(spread.schema, required=required)
+        if not is_flat:
+            whole = self._with_files(spread) if self.kind == "multipart" else found
+            argument = self._whole(whole, required=required, words=words)
+            names = self._properties(spread.schema)
+            fields = tuple(self._field(name, name, names[name]) for name in names)
+            return Body(
+                kind=self.kind,
+                media_type=sent_as,
+                argument=argument,
+                fields=fields,
+                required=required,
+            )
+        return Body(
+            kind=self.kind,
+            media_type=sent_as,
+            argument=None,
+            fields=self._spread(spread, required=required),
+            required=required,
+        )
+
+    def _root(self, found: Converted) -> Converted:
+        """The object that a bare reference leads to."""
+        for _ in range(_HOPS):
+            reference = found.schema.get("$ref")
+            if not isinstance(reference, str) or found.schema.keys() - {"$ref", "description"}:
+                return found
+            found = self.pool.definition(reference.removeprefix("#/$defs/"))
+        return found
+
+    def _whole(self, found: Converted, *, required: bool, words: str) -> str:
+        return self.arguments.add(
+            "body",
+            found,
+            place="request",
+            required=required,
+            pointer=self.media.pointer,
+            description=words,
+        )
+
+    def _properties(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = schema.get("properties")
+        return found if isinstance(found, Mapping) else {}
+
+    def _spread(self, found: Converted, *, required: bool) -> tuple[BodyField, ...]:
+        fields = []
+        needed = found.schema.get("required", [])
+        for name, schema in self._properties(found.schema).items():
+            part = Converted(schema=self._with_file(name, schema), names=())
+            at = below(self.media.pointer, "schema", "properties", name)
+            argument = self.arguments.add(
+                name, part, place="body", required=required and name in needed, pointer=at
+            )
+            fields.append(self._field(argument, name, schema))
+        self.arguments.names.extend(found.names)
+        return tuple(fields)
+
+    def _with_files(self, found: Converted) -> Converted:
+        """A whole body with its files described; behind a reference they are left alone."""
+        properties = self._properties(found.schema)
+        if not properties:
+            return found
+        described = {name: self._with_file(name, part) for name, part in properties.items()}
+        return Converted(
+            schema={**found.schema, "properties": described}, names=found.names, size=found.size
+        )
+
+    def _with_file(self, name: str, schema: Any) -> dict[str, Any]:
+        given: dict[str, Any] = schema if isinstance(schema, dict) else {}
+        if self.kind != "multipart" or not self._is_file(name, given):
+            return given
+        told = given.get("description")
+        words = f"{told} {_FILE['description']}" if isinstance(told, str) else _FILE["description"]
+        one = {**_FILE, "description": words}
+        return {"type": "array", "items": one} if _may_be(given, "array") else one
+
+    def _is_file(self, name: str, schema: Mapping[str, Any]) -> bool:
+        items = schema.get("items")
+        one = items if _may_be(schema, "array") and isinstance(items, Mapping) else schema
+        if one.get("format") == "binary" or one.get("contentMediaType") == _OCTETS:
+            return True
+        given = self.encoding.get(name)
+        kind = given.get("contentType") if isinstance(given, Mapping) else None
+        is_text = not isinstance(kind, str) or kind_of(kind.partition(",")[0]) in {"json", "text"}
+        return not is_text and (not one.get("type") or _may_be(one, "string"))
+
+    def _field(self, argument: str, name: str, schema: Any) -> BodyField:
+        given = self.encoding.get(name)
+        rules: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+        style, explode = rules.get("style"), rules.get("explode")
+        known = style in {"form", "spaceDelimited", "pipeDelimited", "deepObject"}
+        content_type = rules.get("contentType")
+        return BodyField(
+            argument=argument,
+            name=name,
+            is_file=self.kind == "multipart"
+            and self._is_file(name, schema if isinstance(schema, Mapping) else {}),
+            content_type=content_type.partition(",")[0].strip()
+            if isinstance(content_type, str)
+            else "",
+            style=cast("Style", style) if known else "form",
+            explode=explode if isinstance(explode, bool) else True,
+            allow_reserved=rules.get("allowReserved") is True,
+        )
+
+
+_OCTETS = "application/octet-stream"
+
+
+def _may_be(schema: Mapping[str, Any], kind: str) -> bool:
+    given = schema.get("type")
+    return given == kind or (isinstance(given, list) and kind in given)
+
+
+def _is_flat(schema: Mapping[str, Any], *, required: bool) -> bool:
+    """Whether the properties of an object can be arguments without loss."""
+    properties = schema.get("properties")
+    if schema.get("type", "object") != "object" or not isinstance(properties, Mapping):
+        return False
+    if not properties or schema.keys() - _FLAT or schema.get("additionalProperties"):
+        return False
+    return required or not schema.get("required")

@@ -1,0 +1,319 @@
+"""Schemas of a document as JSON Schema 2020-12, each converted once however often it is used.
+
+A reference becomes ``#/$defs/Name`` and stays one, so that recursion costs nothing; a tool's
+schema then gets the definitions that it reaches, see ``SchemaPool.closed``. Keywords of OpenAPI
+3.0 are translated (``keywords``), properties that do not travel in the pool's direction are left
+out, and what is still no valid schema is repaired by ``normalise_schema``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentkit.tools.sources.dialects import normalise_schema
+from agentkit.tools.sources.keywords import (
+    SCHEMA_KEYWORDS,
+    SCHEMA_LIST_KEYWORDS,
+    SCHEMA_MAP_KEYWORDS,
+)
+from agentkit.tools.sources.openapi.faults import Unmappable, below
+from agentkit.tools.sources.openapi.keywords import (
+    DROPPED,
+    HIDDEN,
+    Direction,
+    allow_null,
+    examples_of,
+    tagged,
+    tags_of,
+)
+from agentkit.tools.sources.openapi.remote import Located, ReferenceSpace
+from agentkit.tools.sources.openapi.report import OpenApiNote
+
+_MAX_DEPTH = 48
+_SCALARS = frozenset({"string", "integer", "number", "boolean"})
+_STILL_HERE = frozenset({"allOf", "anyOf", "else", "if", "not", "oneOf", "then"})
+"""Keywords whose schemas look at the same value: a circle of these alone never ends."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Converted:
+    """A schema in 2020-12.
+
+    Attributes:
+        schema: The schema; its references are ``#/$defs/NAME``.
+        names: The definitions that it refers to itself.
+        here: Those of them that look at the same value.
+        size: How many schema objects it is made of.
+    """
+
+    schema: dict[str, Any]
+    names: tuple[str, ...] = ()
+    here: tuple[str, ...] = ()
+    size: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Closure:
+    """The definitions that a schema reaches.
+
+    Attributes:
+        definitions: By name.
+        cut: Names of those that were too far away; in ``definitions`` they allow anything.
+    """
+
+    definitions: dict[str, Any]
+    cut: tuple[str, ...] = ()
+
+
+class SchemaPool:
+    """The schemas of one document in one direction.
+
+    Args:
+        space: Where references lead.
+        direction: Which properties travel.
+        is_old: Whether the document is OpenAPI 3.0, where siblings of ``$ref`` mean nothing.
+    """
+
+    def __init__(self, space: ReferenceSpace, *, direction: Direction, is_old: bool) -> None:
+        self.space = space
+        self.hidden = HIDDEN[direction]
+        self.is_old = is_old
+        self.notes: list[OpenApiNote] = []
+        self._names: dict[tuple[str, str], str] = {}
+        self._found: dict[str, Located] = {}
+        self._definitions: dict[str, Converted | Unmappable] = {}
+        self._circular: dict[str, bool] = {}
+
+    def convert(self, raw: object, *, document: str, pointer: str) -> Converted:
+        """One schema; what it refers to is converted when it is asked for.
+
+        Raises:
+            Unmappable: A reference in it can not be followed.
+        """
+        walk = _Walk(pool=self, document=document)
+        found = walk.schema(raw, pointer, 0, here=True)
+        normalised = normalise_schema(found)
+        self.notes += [
+            OpenApiNote(pointer=f"{pointer}{change.pointer}", code="repaired", message=change.rule)
+            for change in normalised.changes
+        ]
+        return Converted(
+            schema=normalised.schema,
+            names=tuple(dict.fromkeys(walk.names)),
+            here=tuple(dict.fromkeys(walk.here)),
+            size=walk.size,
+        )
+
+    def name_of(self, found: Located) -> str:
+        """The name under which a schema stands in ``$defs``."""
+        key = found.document, found.pointer
+        name = self._names.get(key)
+        if name is None:
+            last = found.pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+            wanted = re.sub(r"[^A-Za-z0-9_.-]+", "_", last).strip("_") or "schema"
+            name, number = wanted, 2
+            while name in self._found:
+                name, number = f"{wanted}__{number}", number + 1
+            self._names[key] = name
+            self._found[name] = found
+        return name
+
+    def definition(self, name: str) -> Converted:
+        """The definition of a name.
+
+        Raises:
+            Unmappable: It can not be converted, or it is defined by nothing but itself.
+        """
+        known = self._definitions.get(name)
+        if known is None:
+            found = self._found[name]
+            try:
+                known = self.convert(found.value, document=found.document, pointer=found.pointer)
+            except Unmappable as error:
+                known = error
+            self._definitions[name] = known
+        if isinstance(known, Unmappable):
+            raise known
+        return known
+
+    def closed(self, names: Iterable[str], *, budget: int, strict: bool) -> Closure:
+        """The definitions that names reach, the nearest first.
+
+        Args:
+            names: What the schema refers to itself.
+            budget: Most schema objects in all; definitions beyond it allow anything.
+            strict: Whether a definition that can not be converted is an error; otherwise it
+                allows anything.
+
+        Raises:
+            Unmappable: Only when strict.
+        """
+        definitions: dict[str, Any] = {}
+        cut: list[str] = []
+        waiting = deque(names)
+        while waiting:
+            name = waiting.popleft()
+            if name in definitions:
+                continue
+            found = self._usable(name, strict=strict)
+            if found is None or found.size > budget:
+                cut.append(name)
+                definitions[name] = {"title": name}
+                continue
+            budget -= found.size
+            definitions[name] = found.schema
+            waiting.extend(found.names)
+        return Closure(definitions=definitions, cut=tuple(cut))
+
+    def _usable(self, name: str, *, strict: bool) -> Converted | None:
+        try:
+            self._refuse_circle(name)
+            return self.definition(name)
+        except Unmappable:
+            if strict:
+                raise
+            return None
+
+    def _refuse_circle(self, name: str) -> None:
+        """Refuse a definition that looking at one value comes back to: it never ends."""
+        known = self._circular.get(name)
+        if known is None:
+            seen: set[str] = set()
+            waiting = list(self.definition(name).here)
+            while waiting:
+                step = waiting.pop()
+                if step not in seen:
+                    seen.add(step)
+                    waiting += self.definition(step).here
+            known = self._circular[name] = name in seen
+        if known:
+            message = f"the schema {name!r} is defined by nothing but itself"
+            raise Unmappable(message, pointer=self._found[name].pointer)
+
+
+@dataclass(kw_only=True, slots=True)
+class _Walk:
+    """One pass over one schema."""
+
+    pool: SchemaPool
+    document: str
+    names: list[str] = field(default_factory=list)
+    here: list[str] = field(default_factory=list)
+    size: int = 0
+
+    def schema(self, raw: object, pointer: str, depth: int, *, here: bool) -> Any:
+        if not isinstance(raw, Mapping):
+            return raw  # a boolean, or something that the repairs deal with
+        self.size += 1
+        if depth > _MAX_DEPTH:
+            note = f"nested deeper than {_MAX_DEPTH} levels, cut"
+            self.pool.notes.append(OpenApiNote(pointer=pointer, code="cut", message=note))
+            return {}
+        if isinstance(raw.get("$ref"), str):
+            return self._reference(raw, pointer, depth, here=here)
+        kept = self._keywords(raw, pointer, depth, here=here)
+        return allow_null(kept) if raw.get("nullable") is True else kept
+
+    def _keywords(
+        self, raw: Mapping[str, Any], pointer: str, depth: int, *, here: bool
+    ) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        for key, rule in raw.items():
+            if key in DROPPED or key == "examples" or key.startswith("x-"):
+                continue
+            at, inside = below(pointer, key), here and key in _STILL_HERE
+            if key in SCHEMA_KEYWORDS:
+                kept[key] = self.schema(rule, at, depth + 1, here=inside)
+            elif key in SCHEMA_LIST_KEYWORDS:
+                kept[key] = self._branches(raw, key, at, depth, here=inside)
+            elif key == "properties" and isinstance(rule, Mapping):
+                kept[key] = self._properties(rule, at, depth)
+            elif key in SCHEMA_MAP_KEYWORDS and isinstance(rule, Mapping):
+                kept[key] = self._map(rule, at, depth)
+            else:
+                kept[key] = rule
+        self._unrequire(kept, raw)
+        if examples := examples_of(raw):
+            kept["examples"] = examples
+        return kept
+
+    def _map(self, rules: Mapping[str, Any], pointer: str, depth: int) -> dict[str, Any]:
+        return {
+            name: self.schema(part, below(pointer, name), depth + 1, here=False)
+            for name, part in rules.items()
+        }
+
+    def _branches(
+        self, raw: Mapping[str, Any], key: str, pointer: str, depth: int, *, here: bool
+    ) -> Any:
+        branches = raw[key]
+        if not isinstance(branches, list):
+            return branches
+        name, values = tags_of(raw.get("discriminator"))
+        made = []
+        for index, branch in enumerate(branches):
+            part = self.schema(branch, below(pointer, index), depth + 1, here=here)
+            reference = branch.get("$ref") if isinstance(branch, Mapping) else None
+            if isinstance(reference, str) and reference in values and key != "allOf":
+                part = tagged(part, name, values[reference])
+            made.append(part)
+        return made
+
+    def _properties(self, rules: Mapping[str, Any], pointer: str, depth: int) -> dict[str, Any]:
+        travelling = {name: part for name, part in rules.items() if not self._is_hidden(part)}
+        return self._map(travelling, pointer, depth)
+
+    def _is_hidden(self, part: object) -> bool:
+        if not isinstance(part, Mapping):
+            return False
+        if part.get(self.pool.hidden) is True:
+            return True
+        reference = part.get("$ref")
+        if not isinstance(reference, str):
+            return False
+        try:
+            found = self.pool.space.find(reference, within=self.document, pointer="")
+        except Unmappable:
+            return False  # told where the reference itself is read
+        return isinstance(found.value, Mapping) and found.value.get(self.pool.hidden) is True
+
+    def _unrequire(self, kept: dict[str, Any], raw: Mapping[str, Any]) -> None:
+        """What does not travel is not required either."""
+        given, required = raw.get("properties"), kept.get("required")
+        if not isinstance(required, list) or not isinstance(given, Mapping):
+            return
+        gone = given.keys() - kept.get("properties", {}).keys()
+        kept["required"] = [name for name in required if name not in gone]
+
+    def _reference(
+        self, raw: Mapping[str, Any], pointer: str, depth: int, *, here: bool
+    ) -> dict[str, Any]:
+        found = self.pool.space.find(raw["$ref"], within=self.document, pointer=pointer)
+        if _is_scalar(found.value):  # an enum or a format reads better in its place
+            other = _Walk(pool=self.pool, document=found.document)
+            made: dict[str, Any] = other.schema(found.value, found.pointer, depth + 1, here=False)
+        else:
+            name = self.pool.name_of(found)
+            self.names.append(name)
+            if here:
+                self.here.append(name)
+            made = {"$ref": f"#/$defs/{name}"}
+        beside = {key: rule for key, rule in raw.items() if key != "$ref"}
+        if self.pool.is_old:
+            words = beside.get("description")
+            made = {**made, "description": words} if isinstance(words, str) else made
+        elif beside:
+            made = {**made, **self._keywords(beside, pointer, depth, here=here)}
+        return allow_null(made) if raw.get("nullable") is True else made
+
+
+def _is_scalar(value: object) -> bool:
+    return (
+        isinstance(value, Mapping)
+        and value.get("type") in _SCALARS
+        and not value.keys() & (_STILL_HERE | {"$ref", "properties", "items"})
+    )

@@ -1,0 +1,83 @@
+"""The base URL that calls go to: chosen by the caller, never by a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from agentkit.errors import UsageError
+
+_VARIABLE = re.compile(r"\{([^{}]*)\}")
+
+
+def chosen_server(
+    servers: object, *, server: str | int | None, variables: Mapping[str, str], reference: str
+) -> str:
+    """The base URL among the servers of a document or an operation.
+
+    Args:
+        servers: The list as written.
+        server: A URL of the caller's own, or the index in the list; None takes the first.
+        variables: Values of the URL's variables; the others take their defaults.
+        reference: URL that the document came from, which relative URLs start from.
+
+    Returns:
+        The URL without a slash at its end; empty when the document names no absolute one.
+
+    Raises:
+        UsageError: The caller's choice is not possible.
+    """
+    if isinstance(server, str):
+        return _checked(server)
+    entries = servers if isinstance(servers, list) else []
+    listed = [entry for entry in entries if isinstance(entry, Mapping)]
+    index = server or 0
+    if server is not None and not 0 <= index < len(listed):
+        urls = [str(entry.get("url")) for entry in listed]
+        raise UsageError(f"there is no server {index}; the document has {len(listed)}: {urls}")
+    if not listed:
+        return ""
+    url = _filled(listed[index], variables)
+    if reference.lower().startswith(("http://", "https://")):
+        url = urljoin(reference, url)
+    return _checked(url) if urlsplit(url).scheme else ""
+
+
+def _filled(entry: Mapping[str, Any], variables: Mapping[str, str]) -> str:
+    known = entry.get("variables")
+    declared: Mapping[str, Any] = known if isinstance(known, Mapping) else {}
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        given = declared.get(name)
+        rule: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+        chosen = variables.get(name, rule.get("default"))
+        if chosen is None:
+            raise UsageError(
+                f"the server {entry.get('url')} needs a value for {name!r}; "
+                f"pass server_variables={{{name!r}: ...}}"
+            )
+        members = rule.get("enum")
+        if isinstance(members, list) and members and chosen not in members:
+            raise UsageError(f"the server variable {name!r} is one of {members}, not {chosen!r}")
+        return str(chosen)
+
+    return _VARIABLE.sub(value, str(entry.get("url", "")))
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme.lower() not in {"http", "https"} or not parts.hostname:
+        raise UsageError(
+            f"the server {url!r:.200} is no http or https URL; pass server='https://...'"
+        )
+    if parts.username or parts.password:
+        raise UsageError(
+            f"the server {parts.hostname} is given with user and password in its URL; "
+            "pass them by auth=..., so that they are not kept"
+        )
+    if parts.query or parts.fragment:
+        raise UsageError(f"the server {url!r:.200} has a query or a fragment; give the base URL")
+    return url.rstrip("/")
