@@ -145,6 +145,7 @@ class Loop:
             retrieval=None if self.turns else self.retrieval,
             searches=searches,
             refine=trace,
+            tokens=response.tokens,
             seconds=time.perf_counter() - started,
             model_seconds=model_seconds,
         )

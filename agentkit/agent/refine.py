@@ -63,15 +63,18 @@ async def refine(
 
     Returns:
         The answer to go on with, and the trace. The usage of the answer is that of ``first``; the
-        trace holds what the rounds cost on top.
+        trace holds what the rounds cost on top. The token ids are those of the round that wrote
+        the chosen calls.
     """
     proposals: list[tuple[ToolCall, ...]] = [first.message.tool_calls]
+    tokens = [first.tokens]
     usage, converged = Usage(), False
     for _ in range(settings.max_refinements):
         response = await model.complete(_refinement(request, proposals[-1], settings.prompt))
         usage += response.usage
         refined = taken_in(response.message, ()).tool_calls
         proposals.append(refined or proposals[-1])
+        tokens.append(response.tokens if refined else tokens[-1])
         converged = _equal(proposals[-2], proposals[-1], request.tools)
         if converged and settings.mode == "adaptive":
             break
@@ -84,7 +87,7 @@ async def refine(
         converged=converged,
         usage=usage,
     )
-    return replace(first, message=message), trace
+    return replace(first, message=message, tokens=tokens[chosen]), trace
 
 
 def _refinement(request: ModelRequest, proposal: tuple[ToolCall, ...], prompt: str) -> ModelRequest:

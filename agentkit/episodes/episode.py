@@ -13,6 +13,7 @@ from agentkit.messages import (
     AssistantMessage,
     JsonObject,
     Message,
+    TokenIds,
     ToolCall,
     ToolMessage,
     ToolResult,
@@ -22,9 +23,10 @@ from agentkit.messages import (
     message_to_json,
 )
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Newest version of the JSON form of an episode. Older ones stay readable, and each is written in
-the oldest version that holds all of it: 2 has the library's names of tools."""
+the oldest version that holds all of it: 2 has the library's names of tools, 3 token ids and the
+parts of an answer that only its provider understands."""
 
 StopReason = Literal[
     "finished",  # the model answered
@@ -136,6 +138,7 @@ class Turn:
         searches: What the model's own searches for tools found, in order.
         refine: How the calls were refined; None when they were not.
         correction: What the model was told about an answer that did not match the output schema.
+        tokens: The tokens of the answer that ``message`` holds, from servers that report them.
         seconds: Wall time of the turn.
         model_seconds: The part of it spent waiting for the model.
     """
@@ -147,6 +150,7 @@ class Turn:
     searches: tuple[RetrievalTrace, ...] = ()
     refine: RefineTrace | None = None
     correction: str = ""
+    tokens: TokenIds | None = None
     seconds: float = 0.0
     model_seconds: float = 0.0
 
@@ -205,6 +209,8 @@ class Episode:
     def __post_init__(self) -> None:
         if self.library_names:
             object.__setattr__(self, "format", max(self.format, 2))
+        if any(turn.tokens is not None or turn.message.provider_items for turn in self.turns):
+            object.__setattr__(self, "format", max(self.format, 3))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -295,6 +301,8 @@ def _turn_to_json(turn: Turn) -> dict[str, Any]:
     }
     if turn.correction:
         record["correction"] = turn.correction
+    if turn.tokens is not None:
+        record["tokens"] = turn.tokens.to_json()
     if turn.retrieval is not None:
         record["retrieval"] = _retrieval_to_json(turn.retrieval)
     if turn.searches:
@@ -349,6 +357,7 @@ def _turn_from_json(record: JsonObject) -> Turn:
     if not isinstance(message, AssistantMessage):
         raise TypeError(f"a turn's message has the role {message.role!r}, expected 'assistant'")
     retrieval, refine = record.get("retrieval"), record.get("refine")
+    tokens = record.get("tokens")
     return Turn(
         message=message,
         results=tuple(ToolResult.from_json(result) for result in record["results"]),
@@ -357,6 +366,7 @@ def _turn_from_json(record: JsonObject) -> Turn:
         searches=tuple(_retrieval_from_json(search) for search in record.get("searches", ())),
         refine=None if refine is None else _refine_from_json(refine),
         correction=record.get("correction", ""),
+        tokens=None if tokens is None else TokenIds.from_json(tokens),
         seconds=record["seconds"],
         model_seconds=record["model_seconds"],
     )

@@ -13,6 +13,7 @@ from agentkit.errors import StoreFormatError
 from agentkit.messages import (
     AssistantMessage,
     JsonObject,
+    TokenIds,
     Usage,
     message_from_json,
     message_to_json,
@@ -78,6 +79,8 @@ def request_to_json(request: ModelRequest, redact: Callable[[Any], Any]) -> Json
         "output_schema": request.output_schema,
         "settings": {name: value for name, value in settings.items() if value is not None},
     }
+    if request.deferred:
+        record["deferred"] = [{"name": one.name, "digest": one.digest} for one in request.deferred]
     redacted: JsonObject = redact(record)
     return redacted
 
@@ -134,6 +137,7 @@ def _response_to_json(response: ModelResponse) -> dict[str, Any]:
         "usage": response.usage.to_json(),
         "finish_reason": response.finish_reason,
         "model": response.model,
+        **({} if response.tokens is None else {"tokens": response.tokens.to_json()}),
     }
 
 
@@ -146,6 +150,7 @@ def _response_from_json(record: JsonObject) -> ModelResponse:
         usage=Usage.from_json(record["usage"]),
         finish_reason=record["finish_reason"],
         model=record["model"],
+        tokens=TokenIds.from_json(record["tokens"]) if "tokens" in record else None,
     )
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentkit.messages import AssistantMessage, JsonObject, ToolCall, Usage
+from agentkit.errors import ModelResponseError
+from agentkit.messages import AssistantMessage, JsonObject, TokenIds, ToolCall, Usage
 from agentkit.models.base import FinishReason, ModelResponse
 from agentkit.models.wire.names import WireNames
-from agentkit.models.wire.reading import MISSING, clean, expect, member, parse_json
+from agentkit.models.wire.reading import MISSING, clean, expect, member, parse_json, shown
 
 _FINISH_REASONS: Mapping[str, FinishReason] = {
     "stop": "stop",
@@ -46,11 +47,22 @@ def decode_completion(completion: JsonObject, names: WireNames) -> ModelResponse
         reason="content_filter" if refused else choice.get("finish_reason"),
         usage=completion.get("usage"),
         model=completion.get("model"),
+        tokens=decode_tokens(
+            completion.get("prompt_token_ids"),
+            choice.get("token_ids"),
+            decode_logprobs(choice),
+        ),
     )
 
 
 def build_response(
-    *, text: str, calls: tuple[ToolCall, ...], reason: Any, usage: Any, model: Any
+    *,
+    text: str,
+    calls: tuple[ToolCall, ...],
+    reason: Any,
+    usage: Any,
+    model: Any,
+    tokens: TokenIds | None = None,
 ) -> ModelResponse:
     """A response from checked text and calls and the unchecked rest."""
     finish = _FINISH_REASONS.get(reason, "unknown") if isinstance(reason, str) else "unknown"
@@ -61,7 +73,38 @@ def build_response(
         usage=decode_usage(usage),
         finish_reason=finish,
         model=model if isinstance(model, str) else "",
+        tokens=tokens,
     )
+
+
+def decode_tokens(prompt: Any, completion: Any, logprobs: Sequence[Any]) -> TokenIds | None:
+    """Token ids in vLLM's fields, asked for by ``return_token_ids``; None when there are none.
+
+    Raises:
+        ModelResponseError: They are not whole numbers.
+    """
+    if not prompt and not completion:
+        return None
+    for path, ids in (("$.prompt_token_ids", prompt), ("$.choices[0].token_ids", completion)):
+        for one in expect(ids or [], list, path):
+            if type(one) is not int:  # a bool is one, too, but no token
+                raise ModelResponseError(f"{path} should hold whole numbers, got {shown(one)}")
+    return TokenIds(
+        prompt=tuple(prompt or ()), completion=tuple(completion or ()), logprobs=tuple(logprobs)
+    )
+
+
+def decode_logprobs(choice: JsonObject) -> list[float]:
+    """The log-probability of each of a choice's token ids; empty when they are not given.
+
+    Raises:
+        ModelResponseError: One of them is not a number.
+    """
+    path = "$.choices[0].logprobs"
+    if not choice.get("token_ids") or not choice.get("logprobs"):
+        return []
+    content = expect(choice["logprobs"], dict, path).get("content") or ()
+    return [member(expect(one, dict, path), "logprob", (int, float), path) for one in content]
 
 
 def decode_usage(usage: Any) -> Usage:

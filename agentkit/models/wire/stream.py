@@ -13,6 +13,8 @@ from agentkit.models.wire.response import (
     build_response,
     decode_call,
     decode_content,
+    decode_logprobs,
+    decode_tokens,
     with_distinct_ids,
 )
 
@@ -40,6 +42,9 @@ class CompletionAssembler:
         self._reason: Any = None
         self._usage: Any = None
         self._model: Any = ""
+        self._prompt_ids: Any = None
+        self._token_ids: list[Any] = []
+        self._logprobs: list[float] = []
 
     @property
     def is_finished(self) -> bool:
@@ -54,11 +59,15 @@ class CompletionAssembler:
         """
         self._usage = chunk.get("usage") or self._usage
         self._model = chunk.get("model") or self._model
+        self._prompt_ids = chunk.get("prompt_token_ids") or self._prompt_ids
         choices = expect(chunk.get("choices") or [], list, "$.choices")
         if not choices:  # the last chunk carries usage alone
             return ""
         choice = expect(choices[0], dict, "$.choices[0]")
         self._reason = choice.get("finish_reason") or self._reason
+        if choice.get("token_ids"):
+            self._token_ids += member(choice, "token_ids", list, "$.choices[0]")
+            self._logprobs += decode_logprobs(choice)
         delta = expect(choice.get("delta") or {}, dict, "$.choices[0].delta")
         for part in expect(delta.get("tool_calls") or [], list, "$.choices[0].delta.tool_calls"):
             self._add_call(part, "$.choices[0].delta.tool_calls[]")
@@ -89,6 +98,7 @@ class CompletionAssembler:
             reason="content_filter" if refused else self._reason,
             usage=self._usage,
             model=self._model,
+            tokens=decode_tokens(self._prompt_ids, self._token_ids, self._logprobs),
         )
 
     def _add_call(self, part: Any, path: str) -> None:

@@ -1,0 +1,139 @@
+"""Token ids of a server that reports them: from the wire, through a run, into the store and back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import pytest
+
+from agentkit import Agent, open_store, tool
+from agentkit.episodes import Episode, Turn
+from agentkit.errors import ModelResponseError
+from agentkit.messages import AssistantMessage, ProviderItem, TokenIds, ToolCall
+from agentkit.models import ModelRequest, ModelSettings, OpenAICompatibleModel, TextDelta
+from agentkit.testing import ProviderServer, RawReply, ReplayModel, Reply
+
+FIRST = TokenIds(prompt=(1, 2, 3), completion=(40, 41, 42), logprobs=(-0.5, -0.25, -2.0))
+LAST = TokenIds(prompt=(1, 2, 3, 40, 41, 42, 9), completion=(50, 2))
+CALL = ToolCall(call_id="c", name="square", arguments={"n": 4})
+SETTINGS = ModelSettings(extra={"return_token_ids": True, "logprobs": True})
+
+
+@tool
+def square(n: int) -> int:
+    """The square of n."""
+    return n * n
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_response_carries_them(
+    open_model: Callable[..., OpenAICompatibleModel], question: ModelRequest, streamed
+) -> None:
+    """Ids and log-probabilities come back unchanged, put together from a stream."""
+    with ProviderServer([Reply(text="four squared is it", tokens=FIRST)]) as server:
+        async with open_model(server) as model:
+            events = model.stream(question) if streamed else None
+            response = (
+                [event async for event in events if not isinstance(event, TextDelta)][0]  # noqa: RUF015
+                if events
+                else await model.complete(question)
+            )
+    assert response.tokens == FIRST
+
+
+async def test_servers_without_them(open_model, question) -> None:
+    """A server that reports none gives none."""
+    with ProviderServer(["well"]) as server:
+        async with open_model(server) as model:
+            assert (await model.complete(question)).tokens is None
+
+
+@pytest.mark.parametrize("ids", [["1"], [1, True], [1.5], {"1": 2}, "12"])
+async def test_what_is_no_token_id(open_model, question, ids) -> None:
+    """Anything but whole numbers is an answer off the protocol: training on it would be wrong."""
+    choice = {"message": {"content": "well"}, "token_ids": ids}
+    with ProviderServer([RawReply(body={"choices": [choice]})]) as server:
+        async with open_model(server) as model:
+            with pytest.raises(ModelResponseError, match="token_ids should"):
+                await model.complete(question)
+
+
+def run(server: ProviderServer, **options: object) -> Episode:
+    """One run at a server that reports tokens."""
+    model = OpenAICompatibleModel("m", base_url=server.base_url)
+    agent = Agent(model, tools=[square], settings=SETTINGS, **options)
+    return agent.run_sync("4 squared?").episode
+
+
+def test_run_store_and_back(tmp_path) -> None:
+    """Each turn of an episode keeps them, in JSON and in the SQLite store."""
+    url = f"sqlite:///{tmp_path}/agent.db"
+    script = [Reply(tool_calls=[CALL], tokens=FIRST), Reply(text="16", tokens=LAST)]
+    with ProviderServer(script) as server:
+        episode = run(server, store=url)
+        assert server.requests[0].body["return_token_ids"] is True
+    assert [turn.tokens for turn in episode.turns] == [FIRST, LAST]
+    assert episode.format == 3
+    assert Episode.from_json(json.loads(json.dumps(episode.to_json()))) == episode
+    store = open_store(url)
+    kept = next(iter(store.select()))
+    store.close()
+    assert [turn.tokens for turn in kept.turns] == [FIRST, LAST]
+
+
+def test_streamed_run() -> None:
+    """A run whose events are watched keeps them as well."""
+    script = [Reply(tool_calls=[CALL], tokens=FIRST), Reply(text="16", tokens=LAST)]
+
+    async def watch() -> Episode:
+        with ProviderServer(script) as server:
+            async with OpenAICompatibleModel("m", base_url=server.base_url) as model:
+                agent = Agent(model, tools=[square])
+                events = [event async for event in agent.stream("4 squared?")]
+        return events[-1].result.episode
+
+    assert [turn.tokens for turn in asyncio.run(watch()).turns] == [FIRST, LAST]
+
+
+def test_refinement_keeps_those_of_the_chosen_answer() -> None:
+    """The ids belong to the calls that were run, not to the proposal they replaced."""
+    better = ToolCall(call_id="d", name="square", arguments={"n": 5})
+    script = [
+        Reply(tool_calls=[CALL], tokens=FIRST),
+        Reply(tool_calls=[better], tokens=LAST),
+        "25",
+    ]
+    with ProviderServer(script) as server:
+        episode = run(server, refine="vanilla", max_refinements=1)
+    assert dict(episode.calls[0].arguments) == {"n": 5}
+    assert [turn.tokens for turn in episode.turns] == [LAST, None]
+
+
+def test_older_episodes_stay_readable() -> None:
+    """An episode without token ids is written as before, and read from older formats."""
+    plain = Episode(episode_id="e", request="r", turns=(Turn(message=AssistantMessage(text="a")),))
+    record = plain.to_json()
+    assert record["format"] == 1
+    assert "tokens" not in record["turns"][0]
+    assert Episode.from_json(record) == plain
+
+
+def test_provider_items_are_kept() -> None:
+    """What a provider wants back unread survives the store of a conversation."""
+    item = ProviderItem(protocol="openai-responses", data={"type": "reasoning", "id": "r"})
+    message = AssistantMessage(text="a", provider_items=(item,))
+    episode = Episode(episode_id="e", request="r", turns=(Turn(message=message),))
+    assert episode.format == 3
+    assert Episode.from_json(json.loads(json.dumps(episode.to_json()))) == episode
+
+
+def test_cassettes_keep_them(tmp_path, question) -> None:
+    """A recorded answer is replayed with its token ids."""
+    with ProviderServer([Reply(text="a", tokens=FIRST)]) as server:
+        model = OpenAICompatibleModel("m", base_url=server.base_url)
+        recorder = ReplayModel(tmp_path / "c.jsonl", model, mode="record")
+        asyncio.run(recorder.complete(question))
+    replayed = ReplayModel(tmp_path / "c.jsonl")
+    assert asyncio.run(replayed.complete(question)).tokens == FIRST
