@@ -25,6 +25,8 @@
         * ModelResponseError     the answer is not what the protocol says
         * ReplayMismatchError    a cassette holds no answer for this request
     * RunError                   a run could not go on; carries the episode so far
+    * McpError
+        * McpConnectionError     an MCP server could not be reached, or hung up (a ConnectionError)
     * FetchError                 a data file could not be downloaded, or is not what was expected
     * DatasetError               a benchmark's file does not hold what it should
 
@@ -327,6 +329,26 @@ class RunError(AgentKitError):
     def __init__(self, message: str, *, episode: object) -> None:
         self.episode = episode
         super().__init__(message)
+
+
+class McpError(AgentKitError):
+    """An MCP server can not be used.
+
+    Attributes:
+        server: What we call it.
+    """
+
+    def __init__(self, message: str, *, server: str) -> None:
+        self.server = server
+        super().__init__(message)
+
+
+class McpConnectionError(McpError, ConnectionError):
+    """An MCP server could not be reached, or hung up.
+
+    Inside a call this is the call's failure: the model reads it, and a tool that is safe to repeat
+    is tried again.
+    """
 
 
 class FetchError(AgentKitError):

@@ -10,14 +10,30 @@ from typing import TYPE_CHECKING
 from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
+    from agentkit.mcp.client.limits import McpLimits
+    from agentkit.mcp.client.listing import HeldTool, ListedTool, Listing
+    from agentkit.mcp.client.server import McpServer
+    from agentkit.mcp.serving.exposure import HiddenTool
     from agentkit.mcp.serving.library_server import LibraryServer
 
 __all__ = [
+    "HeldTool",
+    "HiddenTool",
     "LibraryServer",
+    "ListedTool",
+    "Listing",
+    "McpLimits",
+    "McpServer",
 ]
 
 _MODULES = {
+    "HeldTool": "agentkit.mcp.client.listing",
+    "HiddenTool": "agentkit.mcp.serving.exposure",
     "LibraryServer": "agentkit.mcp.serving.library_server",
+    "ListedTool": "agentkit.mcp.client.listing",
+    "Listing": "agentkit.mcp.client.listing",
+    "McpLimits": "agentkit.mcp.client.limits",
+    "McpServer": "agentkit.mcp.client.server",
 }
 
 __getattr__ = lazy_door(__name__, _MODULES)

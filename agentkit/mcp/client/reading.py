@@ -1,0 +1,129 @@
+"""What a server lists and answers, read within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from agentkit.errors import McpConnectionError, ModelRetry, ToolFailed
+from agentkit.mcp.client.limits import McpLimits
+from agentkit.mcp.client.listing import ListedTool, RawListing
+from agentkit.mcp.client.translation import record_of
+from agentkit.mcp.wire import RESULT_FIELD
+
+if TYPE_CHECKING:
+    from mcp import Client, MCPError
+
+
+async def read_listing(client: Client, limits: McpLimits) -> RawListing:
+    """All pages of ``tools/list``, up to what is allowed.
+
+    Raises:
+        MCPError: The server answered with an error.
+        TimeoutError: It took too long.
+    """
+    records: list[dict[str, Any]] = []
+    cursor: str | None = None
+    capabilities = client.server_capabilities
+    if capabilities.tools is None and client.server_info is not None:
+        return RawListing(cut="the server says that it has no tools")
+    async with asyncio.timeout(limits.list_seconds):
+        for _ in range(limits.max_pages):
+            page = await client.list_tools(cursor=cursor)
+            records.extend(map(record_of, page.tools))
+            cursor = page.next_cursor
+            if len(records) > limits.max_tools:
+                cut = f"the server lists more than {limits.max_tools:,} tools; the others are left"
+                return RawListing(records=tuple(records[: limits.max_tools]), cut=cut)
+            if cursor is None:
+                return RawListing(records=tuple(records))
+    cut = f"the server's listing has more than {limits.max_pages:,} pages; the others are left"
+    return RawListing(records=tuple(records), cut=cut)
+
+
+async def call_tool(
+    client: Client, tool: ListedTool, arguments: dict[str, Any], *, server: str, limits: McpLimits
+) -> Any:
+    """One call, as the value that the server answers.
+
+    Raises:
+        ModelRetry: The server says that the call failed.
+        ToolFailed: It has no such tool, or its answer is not what it declared.
+        McpConnectionError: It hung up.
+        TimeoutError: It did not answer in time.
+    """
+    from mcp import MCPError
+    from pydantic import ValidationError
+
+    try:
+        answer = await client.call_tool(
+            tool.name, arguments, read_timeout_seconds=limits.call_seconds
+        )
+    except MCPError as error:
+        raise _refusal(error, tool.name, server, limits) from error
+    except ValidationError as error:
+        raise ToolFailed(f"The server's answer is not what MCP says: {error}"[:500]) from error
+    except RuntimeError as error:  # the official client on an answer that breaks its own schema
+        raise ToolFailed(f"The server broke its word: {error}"[:500]) from error
+    return _value(answer, tool, limits)
+
+
+def _refusal(error: MCPError, tool: str, server: str, limits: McpLimits) -> Exception:
+    """What an error of the protocol is to the caller."""
+    from mcp_types.jsonrpc import CONNECTION_CLOSED, INVALID_PARAMS, REQUEST_TIMEOUT
+
+    said = error.error.message[:500]
+    if error.error.code == CONNECTION_CLOSED or said == "Session terminated":
+        message = f"the MCP server {server!r} hung up while {tool!r} ran ({said})"
+        return McpConnectionError(message, server=server)
+    if error.error.code == REQUEST_TIMEOUT:
+        return TimeoutError(f"{server!r} did not answer within {limits.call_seconds:g} seconds")
+    if error.error.code == INVALID_PARAMS:
+        return ModelRetry(f"The server refuses the call: {said}")
+    return ToolFailed(f"The server answered with an error ({error.error.code}): {said}")
+
+
+def _value(answer: Any, tool: ListedTool, limits: McpLimits) -> Any:
+    text = "\n".join(_as_text(block) for block in answer.content)
+    structured = answer.structured_content
+    size = len(text) + (0 if structured is None else _length(structured, limits.max_result_chars))
+    if size > limits.max_result_chars:
+        allowed = f"{limits.max_result_chars:,}"
+        raise ToolFailed(f"The answer is longer than the {allowed} characters that are allowed.")
+    if answer.is_error:
+        raise ModelRetry(text[:2_000] or "The server says that it failed, and not why.")
+    if structured is None:
+        return text
+    return structured[RESULT_FIELD] if tool.wrapped else structured
+
+
+def _as_text(block: Any) -> str:
+    """A part of an answer as a model without eyes and ears reads it."""
+    match block.type:
+        case "text":
+            return str(block.text)
+        case "image" | "audio":
+            return f"[{block.type}: {block.mime_type}, {len(block.data) * 3 // 4:,} bytes]"
+        case "resource_link":
+            return f"[resource: {block.name}, {block.uri}]"
+        case "resource":
+            inner = getattr(block.resource, "text", None)
+            return f"[resource: {block.resource.uri}]" if inner is None else str(inner)
+        case _:
+            return f"[{block.type}]"
+
+
+def _length(value: Any, enough: int) -> int:
+    """Characters in JSON data, counted as far as they matter."""
+    waiting, count = [value], 0
+    while waiting and count <= enough:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            waiting.extend(part.values())
+            count += sum(map(len, part)) + 2
+        elif isinstance(part, list):
+            waiting.extend(part)
+            count += 2
+        else:
+            count += len(part) if isinstance(part, str) else 4
+    return count

@@ -1,0 +1,185 @@
+"""From an entry of ``tools/list`` to a definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from agentkit.errors import DefinitionError
+from agentkit.mcp.client.listing import ListedTool
+from agentkit.mcp.wire import EFFECTS_KEY, is_wrapped, unwrapped_schema
+from agentkit.messages import JsonObject
+from agentkit.tools.canonical import digest
+from agentkit.tools.definition import Effects, ToolDefinition
+from agentkit.tools.sources.json_schema import definition_from_json
+
+_READ_BY_MODELS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+_EFFECTS = ("reads", "writes", "destructive", "idempotent", "open_world")
+
+
+def listed_tool(
+    record: JsonObject, *, offered_name: str, reference: str, trust_annotations: bool
+) -> ListedTool:
+    """What would be offered of an entry.
+
+    Args:
+        record: The entry.
+        offered_name: What the library is to call it.
+        reference: Where the definition comes from; the fingerprint is added.
+        trust_annotations: Whether what the server says of effects counts.
+
+    Raises:
+        DefinitionError: The entry can not be used; the message says why.
+    """
+    name = record.get("name")
+    if not isinstance(name, str) or not name.strip():
+        raise DefinitionError("it has no name")
+    schema = record.get("inputSchema")
+    if not isinstance(schema, Mapping) or schema.get("type") != "object":
+        raise DefinitionError(f"its inputSchema is no schema of an object: {str(schema)[:120]}")
+    print_of = fingerprint(record)
+    result, wrapped = record.get("outputSchema"), is_wrapped(record)
+    if result is not None and not isinstance(result, Mapping):
+        raise DefinitionError(f"its outputSchema is no schema: {str(result)[:120]}")
+    given = None if result is None else unwrapped_schema(result) if wrapped else result
+    described = {
+        "name": offered_name,
+        "description": record.get("description") or record.get("title") or "",
+        "inputSchema": schema,
+    }
+    if given is not None:
+        described["outputSchema"] = given
+    definition = definition_from_json(
+        described, effects=effects_of(record, trust=trust_annotations), reference=reference
+    )
+    _check_repairs(definition, schema, given)
+    return ListedTool(
+        name=name,
+        definition=_of_server(definition, name, f"{reference}#{print_of}"),
+        fingerprint=print_of,
+        hints=hints_in(record),
+        wrapped=wrapped,
+    )
+
+
+def fingerprint(record: JsonObject) -> str:
+    """Digest over what a server says of a tool and a model could read, hints included.
+
+    Raises:
+        DefinitionError: It can not be written as JSON.
+    """
+    said = {key: record[key] for key in _READ_BY_MODELS if record.get(key) is not None}
+    try:
+        return digest(said)
+    except (ValueError, RecursionError) as error:
+        raise DefinitionError(f"it can not be written as JSON: {error}") from error
+
+
+def reference_fingerprint(definition: ToolDefinition) -> str | None:
+    """The fingerprint that a definition was imported with, also after its words evolved."""
+    origin = definition.origin
+    place, separator, found = origin.reference.rpartition("#")
+    is_ours = origin.kind == "mcp" and place.startswith("mcp:") and bool(separator)
+    return found if is_ours else None
+
+
+def hints_in(record: JsonObject) -> dict[str, bool]:
+    """The hints of an entry that are what hints are."""
+    said = record.get("annotations")
+    given = said if isinstance(said, Mapping) else {}
+    return {name: given[name] for name in _HINTS if isinstance(given.get(name), bool)}
+
+
+def effects_of(record: JsonObject, *, trust: bool) -> Effects:
+    """What is assumed of a tool's effects.
+
+    A tool is taken to write and to reach into the world. Hints of a server that is not trusted
+    can make that only stricter: ``destructiveHint`` asks for approval, even beside a
+    ``readOnlyHint``, and a tool that says it must not be repeated is not. That it reads only, may
+    be repeated, or stays at home counts for a server that is trusted; one of ours then says its
+    effects exactly.
+
+    Example:
+        >>> safe = {"annotations": {"readOnlyHint": True, "idempotentHint": True}}
+        >>> effects_of(safe, trust=False)
+        Effects(reads=None, writes=True, destructive=None, idempotent=None, open_world=True)
+        >>> effects_of(safe, trust=True).is_read_only
+        True
+    """
+    hints = hints_in(record)
+    if not trust:
+        return Effects(
+            writes=True,
+            destructive=True if hints.get("destructiveHint") else None,
+            idempotent=False if hints.get("idempotentHint") is False else None,
+            open_world=True,
+        )
+    exact = _exact_effects(record)
+    if exact is not None:
+        return exact
+    reads_only = hints.get("readOnlyHint") is True
+    return Effects(
+        reads=True if reads_only else None,
+        writes=not reads_only,
+        destructive=False if reads_only else hints.get("destructiveHint"),
+        idempotent=hints.get("idempotentHint"),
+        open_world=hints.get("openWorldHint", True),
+    )
+
+
+def _exact_effects(record: JsonObject) -> Effects | None:
+    meta = record.get("_meta")
+    said = meta.get(EFFECTS_KEY) if isinstance(meta, Mapping) else None
+    if not isinstance(said, Mapping) or not said.keys() <= set(_EFFECTS):
+        return None
+    return Effects(**said) if all(isinstance(value, bool) for value in said.values()) else None
+
+
+def _check_repairs(definition: ToolDefinition, schema: object, result: object) -> None:
+    """Refuse schemas that are none.
+
+    Those of other dialects are repaired on import; a protocol that says JSON Schema and a server
+    that sends something else is a server to look at first. What reading left as it was is valid.
+    """
+    known = definition.signature.result
+    if definition.origin.original is not None:
+        _check_schema(schema)
+    if result is not None and result != known and not (known is None and result == {}):
+        _check_schema(result)
+
+
+def _check_schema(schema: Any) -> None:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        where = error.json_path.removeprefix("$").lstrip(".") or "its root"
+        message = f"its schema is no JSON Schema: {error.message[:200]} (at {where})"
+        raise DefinitionError(message) from error
+    except RecursionError as error:
+        raise DefinitionError("its schema is nested too deeply to be read") from error
+
+
+def _of_server(definition: ToolDefinition, name: str, reference: str) -> ToolDefinition:
+    renamed = name if name != definition.name else None
+    origin = replace(definition.origin, reference=reference, original_name=renamed)
+    return replace(definition, origin=origin)
+
+
+def record_of(tool: Any) -> dict[str, Any]:
+    """An entry that the official client read, as JSON; its schemas are handed on, not copied."""
+    record: dict[str, Any] = {"name": tool.name, "inputSchema": tool.input_schema}
+    optional = {
+        "title": tool.title,
+        "description": tool.description,
+        "outputSchema": tool.output_schema,
+        "_meta": tool.meta,
+    }
+    record |= {key: value for key, value in optional.items() if value is not None}
+    if tool.annotations is not None:
+        record["annotations"] = tool.annotations.model_dump(by_alias=True, exclude_none=True)
+    return record
