@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, TypeAlias
 
 from agentkit.episodes import Episode
@@ -72,19 +73,21 @@ class ContentPolicy:
     def text(self, text: str) -> str:
         """One text, redacted and cut."""
         changed = self.redact(text)
+        if not changed.isascii():  # half a surrogate pair is no text that an exporter could send
+            changed = changed.encode("utf-8", "replace").decode("utf-8")
         return changed if len(changed) <= self.max_chars else f"{changed[: self.max_chars]}…"
 
     def value(self, value: Any, depth: int = _DEEPEST) -> Any:
-        """JSON data with each text redacted and cut; what is no JSON becomes its type's name."""
+        """JSON data with each text redacted and cut; what is no JSON, or too deep, its type's name."""
         if isinstance(value, str):
             return self.text(value)
-        if value is None or isinstance(value, bool | int | float):
+        if isinstance(value, float):
+            return value if isfinite(value) else str(value)  # JSON knows no NaN
+        if value is None or isinstance(value, bool | int):
             return value
-        if depth == 0:
-            return "…"
-        if isinstance(value, Mapping):
+        if depth and isinstance(value, Mapping):
             return {self.text(str(k)): self.value(v, depth - 1) for k, v in value.items()}
-        if isinstance(value, list | tuple):
+        if depth and isinstance(value, list | tuple):
             return [self.value(item, depth - 1) for item in value]
         return f"<{type(value).__name__}>"
 
@@ -110,7 +113,11 @@ class ContentPolicy:
         return 16 * self.max_chars
 
     def _bounded(self, text: str) -> str:
-        return text if len(text) <= self.longest else json.dumps(f"{text[: self.longest]}…")
+        return (
+            text
+            if len(text) <= self.longest
+            else json.dumps(f"{text[: self.longest]}…", ensure_ascii=False)
+        )
 
 
 def content_of(operation: Operation, outcome: Outcome, policy: ContentPolicy) -> dict[str, str]:

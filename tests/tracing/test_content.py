@@ -1,0 +1,297 @@
+"""What was said stays here, unless somebody asks for it; then it has the shape of the conventions."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from agentkit import Agent, tool
+from agentkit.errors import ModelRetry, ModelStatusError, RunError, UsageError
+from agentkit.library.library import Library
+from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.models.base import ModelResponse
+from agentkit.testing import ScriptedModel
+from agentkit.tracing import ContentPolicy, LoggingTracing, OpenTelemetryTracing
+
+SECRET = "wombat-4711"
+PART = {
+    "oneOf": [
+        {
+            "properties": {"type": {"const": "text"}, "content": {"type": "string"}},
+            "required": ["type", "content"],
+            "additionalProperties": False,
+        },
+        {
+            "properties": {
+                "type": {"const": "tool_call"},
+                "id": {"type": "string"},
+                "name": {"type": "string"},
+                "arguments": {},
+            },
+            "required": ["type", "name", "arguments"],
+            "additionalProperties": False,
+        },
+        {
+            "properties": {
+                "type": {"const": "tool_call_response"},
+                "id": {"type": "string"},
+                "response": {},
+            },
+            "required": ["type", "response"],
+            "additionalProperties": False,
+        },
+    ]
+}
+MESSAGES = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "role": {"enum": ["user", "assistant", "tool"]},
+            "parts": {"type": "array", "items": PART},
+            "finish_reason": {"enum": ["stop", "length", "content_filter", "tool_call", "error"]},
+        },
+        "required": ["role", "parts"],
+        "additionalProperties": False,
+    },
+}
+
+
+@tool
+def remember(note: str, fail: str = "") -> dict[str, str]:
+    """Keep a note."""
+    if fail == "error":
+        raise ValueError(f"can not keep {note}")
+    if fail == "retry":
+        raise ModelRetry(f"not {note}, please")
+    if fail == "constraint":
+        raise KeyError(note)
+    return {"kept": note}
+
+
+@tool(requires_approval=True)
+def forget(note: str) -> str:
+    """Forget a note."""
+    return f"forgot {note}"
+
+
+def call(name: str, number: int, **arguments: object) -> ToolCall:
+    return ToolCall(call_id=f"c{number}", name=name, arguments=arguments)
+
+
+CALLS = [
+    call("remember", 1, note=SECRET),
+    call("remember", 2, note=SECRET, fail="error"),
+    call("remember", 3, note=SECRET, fail="retry"),
+    call("remember", 4, note=SECRET, fail="constraint"),
+    call("remember", 5, note=[SECRET]),
+    call("remember", 6, **{SECRET: 1}),
+    call(f"forget_{SECRET}", 7, note=1),
+    call("forget", 8, note=SECRET),
+    ToolCall(call_id="c9", name="remember", malformed=f"{{{SECRET}"),
+]
+ANSWER = ModelResponse(message=AssistantMessage(text=f"Kept {SECRET}."), finish_reason="stop")
+
+
+def chatty(tracer: object, *answers: object) -> Agent:
+    """An agent all of whose texts hold the secret."""
+    script = answers or (CALLS, CALLS[:1], ANSWER)
+    return Agent(
+        ScriptedModel(script),
+        tools=[remember, forget, *(_numbered(n) for n in range(40))],
+        instructions=f"Never tell {SECRET}.",
+        approve=lambda *_: False,
+        refine="none",
+        tracer=tracer,
+    )
+
+
+def _numbered(number: int):
+    def work(x: int) -> int:
+        return x + number
+
+    work.__name__ = f"work_{number}"
+    work.__doc__ = f"Shift by {number}."
+    return tool(work)
+
+
+def test_nothing_that_was_said_leaves_by_default(telemetry, composites, caplog) -> None:
+    """No text, argument, result, instruction, or message of an error is in spans or metrics."""
+    agent = chatty(telemetry.tracer(child_spans="all"))
+    agent.run_sync(f"Keep {SECRET}, and forget {SECRET}.")
+    broken = ModelStatusError(f"bad {SECRET}", status=400, body=SECRET, retry_after=None)
+    with pytest.raises(RunError):
+        chatty(telemetry.tracer(), broken).run_sync(f"Keep {SECRET}.")
+    assert len(telemetry.spans) > 15
+    assert SECRET not in telemetry.everything()
+    assert all(span.status.description is None for span in telemetry.spans)
+    assert all(event.name != "exception" for span in telemetry.spans for event in span.events)
+    assert SECRET not in caplog.text
+
+
+def test_nothing_that_was_said_is_logged_by_default(caplog) -> None:
+    """Neither the lines nor what they carry for formatters hold content."""
+    with caplog.at_level(logging.DEBUG):
+        chatty(LoggingTracing()).run_sync(f"Keep {SECRET}.")
+    assert len(caplog.records) > 20
+    for record in caplog.records:
+        assert SECRET not in record.getMessage()
+        assert SECRET not in repr(vars(record))
+
+
+def test_arguments_and_results_inside_composites_stay_here(telemetry, composites) -> None:
+    """Child spans without content hold names, places and times only."""
+    asks = ToolCall(call_id="c1", name="both", arguments={"x": 0.123456})
+    tracer = telemetry.tracer(child_spans="all")
+    Agent(ScriptedModel([[asks], "Done."]), library=composites, tracer=tracer).run_sync("Go.")
+    assert len(telemetry.spans) == 8
+    assert "123456" not in telemetry.everything()
+    assert "4.29" not in telemetry.everything()
+
+
+def test_content_has_the_shape_of_the_conventions(telemetry) -> None:
+    """Messages are roles with parts; instructions and offered tools stand beside them."""
+    agent = chatty(telemetry.tracer(content=ContentPolicy()), [CALLS[0]], ANSWER)
+    agent.run_sync("Keep it.")
+    chats = [span for span in telemetry.spans if span.name == "chat scripted"]
+    for span in chats:
+        for name in ("gen_ai.input.messages", "gen_ai.output.messages"):
+            Draft202012Validator(MESSAGES).validate(json.loads(span.attributes[name]))
+    asked = json.loads(chats[1].attributes["gen_ai.input.messages"])
+    assert [message["role"] for message in asked] == ["user", "assistant", "tool"]
+    assert asked[1]["parts"] == [
+        {"type": "tool_call", "id": "c1", "name": "remember", "arguments": {"note": SECRET}}
+    ]
+    assert json.loads(chats[1].attributes["gen_ai.output.messages"]) == [
+        {
+            "role": "assistant",
+            "parts": [{"type": "text", "content": f"Kept {SECRET}."}],
+            "finish_reason": "stop",
+        }
+    ]
+    assert json.loads(chats[0].attributes["gen_ai.system_instructions"]) == [
+        {"type": "text", "content": f"Never tell {SECRET}."}
+    ]
+    offered = json.loads(chats[0].attributes["gen_ai.tool.definitions"])
+    kept = next(one for one in offered if one["name"] == "remember")
+    assert kept["type"] == "function"
+    assert kept["parameters"]["required"] == ["note"]
+
+
+def test_calls_have_their_arguments_and_results(telemetry) -> None:
+    """Arguments and values are JSON; a failed call has what the model was told."""
+    chatty(telemetry.tracer(content=ContentPolicy())).run_sync("Keep it.")
+    spans = {span.attributes.get("gen_ai.tool.call.id"): span for span in telemetry.spans}
+    assert json.loads(spans["c1"].attributes["gen_ai.tool.call.arguments"]) == {"note": SECRET}
+    assert json.loads(spans["c1"].attributes["gen_ai.tool.call.result"]) == {"kept": SECRET}
+    assert "ValueError" in json.loads(spans["c2"].attributes["gen_ai.tool.call.result"])
+    assert json.loads(spans["c9"].attributes["gen_ai.tool.call.arguments"]) == f"{{{SECRET}"
+
+
+def test_the_run_has_request_and_answer(telemetry) -> None:
+    """Who reads traces sees on the first span what was asked and what came of it."""
+    chatty(telemetry.tracer(content=ContentPolicy()), ANSWER).run_sync("Keep it.")
+    span = telemetry.named("invoke_agent agent")
+    (asked,) = json.loads(span.attributes["gen_ai.input.messages"])
+    (said,) = json.loads(span.attributes["gen_ai.output.messages"])
+    assert asked["parts"][0]["content"] == "Keep it."
+    assert said["parts"][0]["content"] == f"Kept {SECRET}."
+    found = telemetry.named("retrieval")
+    assert found.attributes["gen_ai.retrieval.query.text"] == "Keep it."
+    first = json.loads(found.attributes["gen_ai.retrieval.documents"])[0]
+    assert set(first) == {"id", "score"}
+
+
+def test_an_error_has_its_message_with_content(telemetry) -> None:
+    """The exception is an event of the span that it ended."""
+    broken = ModelStatusError("the server said no", status=400, body="", retry_after=None)
+    with pytest.raises(RunError):
+        chatty(telemetry.tracer(content=ContentPolicy()), broken).run_sync("Go.")
+    (event,) = telemetry.named("chat scripted").events
+    assert event.name == "exception"
+    assert event.attributes["exception.message"] == "the server said no"
+
+
+def test_redaction_sees_every_text_before_it_is_cut(telemetry) -> None:
+    """What ``redact`` takes out is in none of the attributes, also not in part."""
+    policy = ContentPolicy(max_chars=20, redact=lambda text: text.replace(SECRET, "[gone]"))
+    agent = chatty(telemetry.tracer(content=policy, child_spans="all"))
+    agent.run_sync(f"Keep {SECRET}.")
+    assert SECRET not in telemetry.everything()
+    assert SECRET[:8] not in telemetry.everything()
+    assert "[gone]" in telemetry.everything()
+
+
+def test_a_redaction_that_fails_lets_nothing_out(telemetry, caplog) -> None:
+    """The span is there without content, the run is answered, and the error is counted."""
+
+    def broken(text: str) -> str:
+        raise RuntimeError("can not tell what is secret")
+
+    agent = chatty(telemetry.tracer(content=ContentPolicy(redact=broken)), [CALLS[0]], ANSWER)
+    assert agent.run_sync(f"Keep {SECRET}.").output == f"Kept {SECRET}."
+    assert agent.tracer_errors == len(telemetry.spans) == 5
+    assert SECRET not in telemetry.everything()
+    assert "OpenTelemetryTracing failed (RuntimeError)" in caplog.text
+
+
+def test_old_messages_are_left_out_of_long_conversations(telemetry) -> None:
+    """The newest stay, and the attribute is still JSON."""
+    policy = ContentPolicy(max_chars=50)
+    agent = chatty(telemetry.tracer(content=policy), *([[c] for c in CALLS[:4]] * 3), ANSWER)
+    agent.run_sync("x" * 1000)
+    last = [span for span in telemetry.spans if span.name == "chat scripted"][-1]
+    text = last.attributes["gen_ai.input.messages"]
+    assert len(text) <= policy.longest + 100
+    assert json.loads(text)[-1]["role"] == "tool"
+
+
+@pytest.mark.parametrize("max_chars", [0, -1])
+def test_a_limit_that_lets_nothing_through_is_refused(max_chars: int) -> None:
+    """To write no content, give no policy."""
+    with pytest.raises(UsageError, match="max_chars"):
+        ContentPolicy(max_chars=max_chars)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.binary(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(value=VALUES, max_chars=st.integers(min_value=1, max_value=40))
+def test_any_value_becomes_bounded_text(value: object, max_chars: int) -> None:
+    """Whatever a tool returned, its text is no longer than the limit says."""
+    policy = ContentPolicy(max_chars=max_chars)
+    text = policy.json(value)
+    assert len(text) <= 2 * policy.longest + 10
+    text.encode()
+
+
+@given(secret=st.text(min_size=3, alphabet=st.characters(exclude_categories=["C"])))
+def test_no_secret_survives_redaction(secret: str) -> None:
+    """Wherever it stands in a value, also as a key."""
+    policy = ContentPolicy(redact=lambda text: text.replace(secret, ""))
+    value = {secret: [secret, {"a": f"x{secret}y", f"{secret}b": (secret,)}]}
+    shown = json.loads(policy.json(value))
+    assert shown == {"": ["", {"a": "xy".replace(secret, ""), "b".replace(secret, ""): [""]}]}
+
+
+def test_a_nested_value_that_refers_to_itself_ends() -> None:
+    """A result that contains itself is cut off at some depth."""
+    loop: list[object] = []
+    loop.append(loop)
+    assert "<list>" in ContentPolicy().json(loop)
+
+
+def test_content_needs_no_library(telemetry) -> None:
+    """An agent without tools has no definitions to show."""
+    tracer: OpenTelemetryTracing = telemetry.tracer(content=ContentPolicy())
+    Agent(ScriptedModel(["Hi."]), library=Library([]), tracer=tracer).run_sync("Hi")
+    assert "gen_ai.tool.definitions" not in telemetry.named("chat scripted").attributes

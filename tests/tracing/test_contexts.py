@@ -1,0 +1,232 @@
+"""Parents are right wherever work goes: tasks, threads, streams, callers and servers."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import httpx
+import pytest
+from opentelemetry import context, propagate, trace
+from opentelemetry.trace import StatusCode
+
+from agentkit import Agent, tool
+from agentkit.agent.events import TurnFinished
+from agentkit.messages import ToolCall
+from agentkit.models.base import ModelRequest, ModelResponse, TextDelta
+from agentkit.models.openai_compatible import OpenAICompatibleModel
+from agentkit.testing import FaultyServer, Reply, ScriptedModel
+from agentkit.tracing import OpenTelemetryTracing
+
+CALLER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+def calls(*names: str) -> list[ToolCall]:
+    return [ToolCall(call_id=f"c{at}", name=name) for at, name in enumerate(names)]
+
+
+def parents(telemetry, name: str) -> list[str]:
+    """Names of the parents of all spans of one name."""
+    names = {span.context.span_id: span.name for span in telemetry.spans}
+    return [names[s.parent.span_id] for s in telemetry.spans if s.name == name]
+
+
+@pytest.fixture
+def inside(telemetry):
+    """Tools, blocking and not, that make a span of their own."""
+    tracer = telemetry.provider.get_tracer("tests")
+
+    @tool
+    def in_thread() -> str:
+        """Work in a thread."""
+        with tracer.start_as_current_span("work of in_thread"):
+            return threading.current_thread().name
+
+    @tool
+    async def in_task() -> str:
+        """Work in a task."""
+        await asyncio.sleep(0)
+        with tracer.start_as_current_span("work of in_task"):
+            await asyncio.sleep(0)
+        return "done"
+
+    return [in_thread, in_task]
+
+
+def test_what_tools_do_hangs_below_their_calls(telemetry, inside) -> None:
+    """Calls that run side by side, in threads and tasks, do not mix up their spans."""
+    script = [calls("in_thread", "in_task", "in_thread", "in_task"), "Done."]
+    agent = Agent(ScriptedModel(script), tools=inside, tracer=telemetry.tracer())
+    result = agent.run_sync("Go.")
+    assert result.episode.results[0].value == "agentkit-tool"
+    for kind in ("in_thread", "in_task"):
+        assert parents(telemetry, f"work of {kind}") == [f"execute_tool {kind}"] * 2
+    works = [span for span in telemetry.spans if span.name.startswith("work")]
+    assert len({span.parent.span_id for span in works}) == 4
+
+
+async def test_runs_side_by_side_are_traces_of_their_own(telemetry, inside) -> None:
+    """Many runs of one agent share nothing."""
+    model = FunctionOfTheRequest()
+    agent = Agent(model, tools=inside, tracer=telemetry.tracer())
+    results = await asyncio.gather(*(agent.run(f"Run {number}.") for number in range(20)))
+    traces = {result.episode.metadata["trace_id"] for result in results}
+    assert len(traces) == 20
+    sizes = [
+        sum(trace.format_trace_id(span.context.trace_id) == one for span in telemetry.spans)
+        for one in traces
+    ]
+    assert sizes == [7] * 20
+
+
+class FunctionOfTheRequest:
+    """Asks for two calls, then answers."""
+
+    name = "two-steps"
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        from agentkit.messages import AssistantMessage
+
+        await asyncio.sleep(0)
+        if request.messages[-1].role == "user":
+            asks = tuple(calls("in_thread", "in_task"))
+            return ModelResponse(message=AssistantMessage(tool_calls=asks))
+        return ModelResponse(message=AssistantMessage(text="Done."))
+
+
+def test_the_caller_is_the_parent(telemetry) -> None:
+    """A run is a part of the trace that its caller is in, also through ``run_sync``."""
+    token = context.attach(propagate.extract({"traceparent": CALLER}))
+    try:
+        agent = Agent(ScriptedModel(["Hi."]), tracer=telemetry.tracer())
+        result = agent.run_sync("Hi")
+    finally:
+        context.detach(token)
+    span = telemetry.named("invoke_agent agent")
+    assert trace.format_trace_id(span.context.trace_id) == CALLER.split("-")[1]
+    assert trace.format_span_id(span.parent.span_id) == CALLER.split("-")[2]
+    assert result.episode.metadata["trace_id"] == CALLER.split("-")[1]
+
+
+def test_nothing_stays_active_behind_a_run(telemetry) -> None:
+    """After a run, the context of the caller is what it was."""
+
+    async def run() -> None:
+        await Agent(ScriptedModel(["Hi."]), tracer=telemetry.tracer()).run("Hi")
+        assert not trace.get_current_span().get_span_context().is_valid
+
+    asyncio.run(run())
+
+
+async def test_a_streamed_run_has_the_same_tree(telemetry, inside) -> None:
+    """Streaming changes neither parents nor what is active where events are read."""
+    model = ScriptedModel([calls("in_task"), "All done."])
+    agent = Agent(model, tools=inside, tracer=telemetry.tracer())
+    async for _ in agent.stream("Go."):
+        assert not trace.get_current_span().get_span_context().is_valid
+    assert telemetry.tree() == [
+        "invoke_agent agent",
+        "  chat scripted",
+        "  execute_tool in_task",
+        "    work of in_task",
+        "  chat scripted",
+    ]
+
+
+class Speaking(ScriptedModel):
+    """A model that streams word by word, with a span of its own at each."""
+
+    def __init__(self, tracer: trace.Tracer) -> None:
+        super().__init__(["One two three."])
+        self._tracer = tracer
+
+    async def stream(self, request: ModelRequest):
+        for word in ("One ", "two ", "three."):
+            with self._tracer.start_as_current_span("network"):
+                await asyncio.sleep(0)
+            yield TextDelta(text=word)
+        yield await self.complete(request)
+
+
+async def test_a_stream_is_active_while_its_pieces_are_waited_for(telemetry) -> None:
+    """What a model does for each piece hangs below its request, whose span knows the first one."""
+    model = Speaking(telemetry.provider.get_tracer("tests"))
+    agent = Agent(model, tracer=telemetry.tracer())
+    texts = [event.text async for event in agent.stream("Go.") if isinstance(event, TextDelta)]
+    assert texts == ["One ", "two ", "three."]
+    assert parents(telemetry, "network") == ["chat scripted"] * 3
+    about = telemetry.named("chat scripted").attributes
+    assert about["gen_ai.request.stream"] is True
+    assert 0 <= about["gen_ai.response.time_to_first_chunk"] < 60
+
+
+@pytest.mark.parametrize("leave_at", ["first text", "first turn"])
+async def test_leaving_a_stream_ends_its_spans(telemetry, inside, leave_at) -> None:
+    """The run that is given up has ended spans, a status, and an episode that says where."""
+
+    class Slow(Speaking):
+        async def stream(self, request: ModelRequest):
+            async for event in super().stream(request):
+                yield event
+                await asyncio.sleep(0.01)
+
+    model = Slow(telemetry.provider.get_tracer("tests"))
+    model._answers = [calls("in_task"), "Later."]
+    agent = Agent(model, tools=inside, store="memory:", tracer=telemetry.tracer())
+    events = agent.stream("Go.")
+    wanted = TextDelta if leave_at == "first text" else TurnFinished
+    async for event in events:
+        if isinstance(event, wanted):
+            break
+    await events.aclose()
+    span = telemetry.named("invoke_agent agent")
+    assert span.status.status_code is StatusCode.ERROR
+    assert span.attributes["error.type"] == "CancelledError"
+    (episode,) = agent.store.select()
+    assert episode.stop_reason == "cancelled"
+    assert episode.metadata["span_id"] == trace.format_span_id(span.context.span_id)
+    assert {s.name for s in telemetry.spans} >= {"invoke_agent agent", "chat scripted"}
+
+
+async def test_a_cancelled_run_ends_its_spans(telemetry) -> None:
+    """Ctrl-C or a timeout around a run leaves no span open."""
+
+    @tool
+    async def hang() -> None:
+        """Never return."""
+        await asyncio.sleep(3600)
+
+    agent = Agent(ScriptedModel([calls("hang")]), tools=[hang], tracer=telemetry.tracer())
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(agent.run("Go."), timeout=0.05)
+    kinds = {span.name: span.attributes.get("error.type") for span in telemetry.spans}
+    assert kinds == {
+        "invoke_agent agent": "CancelledError",
+        "chat scripted": None,
+        "execute_tool hang": "CancelledError",
+    }
+
+
+async def test_requests_to_a_model_can_carry_the_trace(telemetry) -> None:
+    """A hook of the HTTP client that injects the context sends the span of the request."""
+
+    async def inject(request: httpx.Request) -> None:
+        propagate.inject(request.headers)
+
+    async with httpx.AsyncClient(event_hooks={"request": [inject]}) as client:
+        with FaultyServer([Reply(text="Hi.")]) as server:
+            model = OpenAICompatibleModel("m", base_url=server.base_url, client=client)
+            await Agent(model, tracer=telemetry.tracer()).run("Hi")
+            (sent,) = server.requests
+    headers = {name.lower(): value for name, value in sent.headers.items()}
+    _, trace_id, span_id, _ = headers["traceparent"].split("-")
+    span = telemetry.named("chat m")
+    assert trace_id == trace.format_trace_id(span.context.trace_id)
+    assert span_id == trace.format_span_id(span.context.span_id)
+
+
+def test_without_an_sdk_nothing_happens() -> None:
+    """The API alone gives spans that do nothing, and episodes have no ids of a trace."""
+    result = Agent(ScriptedModel(["Hi."]), tracer=OpenTelemetryTracing()).run_sync("Hi")
+    assert result.output == "Hi."
+    assert "trace_id" not in result.episode.metadata

@@ -1,0 +1,174 @@
+"""What spans a run has, how they hang together, and what they tell."""
+
+from __future__ import annotations
+
+from opentelemetry.trace import SpanKind, StatusCode
+
+from agentkit import Agent, tool
+from agentkit.messages import AssistantMessage, ToolCall, Usage
+from agentkit.models.base import ModelResponse, ModelSettings
+from agentkit.testing import ScriptedModel
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+CALL = ToolCall(call_id="c1", name="add", arguments={"a": 1, "b": 2})
+ASKS = ModelResponse(
+    message=AssistantMessage(tool_calls=(CALL,)),
+    usage=Usage(requests=1, prompt_tokens=40, cached_tokens=8, completion_tokens=9),
+    finish_reason="tool_calls",
+)
+ANSWERS = ModelResponse(
+    message=AssistantMessage(text="It is 3."),
+    usage=Usage(requests=1, prompt_tokens=60, completion_tokens=4, cost_usd=0.5),
+    finish_reason="stop",
+)
+
+
+def test_a_run_is_a_tree_of_its_requests_and_calls(telemetry) -> None:
+    """The run holds each request to the model and each call of a tool, in order."""
+    agent = Agent(ScriptedModel([ASKS, ANSWERS]), tools=[add], tracer=telemetry.tracer())
+    agent.run_sync("What is 1 + 2?")
+    assert telemetry.tree() == [
+        "invoke_agent agent",
+        "  chat scripted",
+        "  execute_tool add",
+        "  chat scripted",
+    ]
+    assert len({span.context.trace_id for span in telemetry.spans}) == 1
+    assert agent.tracer_errors == 0
+
+
+def test_the_span_of_the_run_tells_what_it_was(telemetry) -> None:
+    """It names agent, model, conversation, library and episode, and sums up what was used."""
+    agent = Agent(
+        ScriptedModel([ASKS, ANSWERS]),
+        tools=[add],
+        store="memory:",
+        tracer=telemetry.tracer(),
+        name="sums",
+    )
+    result = agent.run_sync("What is 1 + 2?", session_id="s-1")
+    span = telemetry.named("invoke_agent sums")
+    assert span.kind is SpanKind.INTERNAL
+    assert span.status.status_code is StatusCode.UNSET
+    assert dict(span.attributes) == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": "scripted",
+        "gen_ai.request.model": "scripted",
+        "gen_ai.agent.name": "sums",
+        "gen_ai.conversation.id": "s-1",
+        "gen_ai.usage.input_tokens": 100,
+        "gen_ai.usage.output_tokens": 13,
+        "gen_ai.usage.cache_read.input_tokens": 8,
+        "agentkit.usage.requests": 2,
+        "agentkit.usage.cost_usd": 0.5,
+        "agentkit.episode.id": result.episode.episode_id,
+        "agentkit.episode.stop_reason": "finished",
+        "agentkit.episode.turns": 2,
+        "agentkit.library.version": agent.library.version,
+        "agentkit.library.size": 1,
+    }
+
+
+def test_the_span_of_a_request_tells_what_was_asked_for_and_spent(telemetry) -> None:
+    """It has the settings that were given, the reported model, finish reason and tokens."""
+    settings = ModelSettings(temperature=0.0, top_p=0.9, max_tokens=64, seed=7)
+    agent = Agent(
+        ScriptedModel([ASKS, ANSWERS]), tools=[add], settings=settings, tracer=telemetry.tracer()
+    )
+    agent.run_sync("What is 1 + 2?")
+    span = next(span for span in telemetry.spans if span.name == "chat scripted")
+    assert span.kind is SpanKind.CLIENT
+    assert dict(span.attributes) == {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "scripted",
+        "gen_ai.request.model": "scripted",
+        "gen_ai.request.temperature": 0.0,
+        "gen_ai.request.top_p": 0.9,
+        "gen_ai.request.max_tokens": 64,
+        "gen_ai.request.seed": 7,
+        "gen_ai.response.model": "scripted",
+        "gen_ai.response.finish_reasons": ("tool_calls",),
+        "gen_ai.usage.input_tokens": 40,
+        "gen_ai.usage.output_tokens": 9,
+        "gen_ai.usage.cache_read.input_tokens": 8,
+    }
+
+
+def test_the_span_of_a_call_names_the_tool_and_its_revision(telemetry) -> None:
+    """It has the tool's name, text and digest, its place in the DAG, and how the call went."""
+    agent = Agent(ScriptedModel([ASKS, ANSWERS]), tools=[add], tracer=telemetry.tracer())
+    agent.run_sync("What is 1 + 2?")
+    span = telemetry.named("execute_tool add")
+    assert span.kind is SpanKind.INTERNAL
+    assert dict(span.attributes) == {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "add",
+        "gen_ai.tool.call.id": "c1",
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.description": "Add two numbers.",
+        "agentkit.tool.version": add.definition.digest[:12],
+        "agentkit.tool.digest": add.definition.digest,
+        "agentkit.tool.depth": 0,
+        "agentkit.tool.flat": 1,
+        "agentkit.tool.status": "ok",
+        "agentkit.tool.attempts": 1,
+        "agentkit.library.version": 0,
+    }
+
+
+def test_rounds_of_refinement_are_numbered_requests(telemetry) -> None:
+    """The direct answer has no number; each turn's rounds count from 1."""
+    again = ToolCall(call_id="c2", name="add", arguments={"a": 2, "b": 2})
+    model = ScriptedModel([[CALL], [CALL], [again], [again], "4"])
+    agent = Agent(model, tools=[add], refine="adaptive", tracer=telemetry.tracer())
+    agent.run_sync("Add.")
+    chats = [span for span in telemetry.spans if span.name == "chat scripted"]
+    rounds = [span.attributes.get("agentkit.refine.round") for span in chats]
+    assert rounds == [None, 1, None, 1, None]
+
+
+def test_searches_for_tools_have_spans(telemetry) -> None:
+    """The first search hangs below the run; one that the model makes, below its call."""
+
+    @tool
+    def subtract(a: int, b: int) -> int:
+        """Take one number from another."""
+        return a - b
+
+    search = ToolCall(call_id="s", name="search_tools", arguments={"query": "subtract"})
+    many = [add, subtract, *(_numbered(number) for number in range(40))]
+    agent = Agent(ScriptedModel([[search], "Done."]), tools=many, tracer=telemetry.tracer())
+    agent.run_sync("Add two numbers.")
+    assert telemetry.tree() == [
+        "invoke_agent agent",
+        "  retrieval",
+        "  chat scripted",
+        "  execute_tool search_tools",
+        "    retrieval",
+        "  chat scripted",
+    ]
+    span = next(span for span in telemetry.spans if span.name == "retrieval")
+    assert span.attributes["agentkit.library.size"] == 42
+    assert span.attributes["agentkit.retrieval.offered.size"] >= 1
+
+
+def _numbered(number: int):
+    def work(x: int) -> int:
+        return x + number
+
+    work.__name__ = f"work_{number}"
+    work.__doc__ = f"Shift by {number}."
+    return tool(work)
+
+
+def test_a_structured_answer_is_asked_for_as_json(telemetry) -> None:
+    """Run and request say that the output has to be JSON."""
+    agent = Agent(ScriptedModel(["[1, 2]"]), output_type=list[int], tracer=telemetry.tracer())
+    assert agent.run_sync("Count.").output == [1, 2]
+    assert {span.attributes["gen_ai.output.type"] for span in telemetry.spans} == {"json"}
