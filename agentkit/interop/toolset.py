@@ -1,0 +1,233 @@
+"""``Toolset``: a library with its policies, for loops that are not ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
+
+from agentkit.agent.agent import OFFER_ALL_UP_TO
+from agentkit.agent.approval import Approval, Approver
+from agentkit.agent.contracts import ContractChecker
+from agentkit.agent.defaults import default_retriever, opened_store
+from agentkit.agent.events import ignore
+from agentkit.agent.executor import ExecutionPolicy, Executor
+from agentkit.agent.limits import Limits
+from agentkit.agent.offer import Offer
+from agentkit.agent.offering import Offering, OfferPolicy, Shown
+from agentkit.agent.recording import Start
+from agentkit.agent.routing import happened
+from agentkit.agent.search import SEARCH_TOOL
+from agentkit.agent.snapshots import Snapshots
+from agentkit.interop.toolset_run import NOBODY_TO_ASK, ToolsetRun
+from agentkit.library.library import Library
+from agentkit.library.store import EpisodeFilter, Store
+from agentkit.messages import Message, ToolCall, ToolResult, UserMessage
+from agentkit.models.wire.names import WireNames
+from agentkit.retrieval.retriever import Retriever
+from agentkit.tools.decorator import tool as as_tool
+from agentkit.tools.tool import Tool
+from agentkit.tools.validation import ArgumentValidator
+
+
+class Toolset:
+    """The tools of a library, with our retrieval, execution and records, for a loop of others.
+
+    It holds no state of a run and may serve many at once. Each run is pinned to one snapshot and
+    ends as an ``Episode`` in the store, which evolution reads like those of our own agent.
+
+    Args:
+        source: A library, or a store or its URL, whose newest library is used and in which
+            episodes are kept.
+        tools: Tools or functions; they give code to the library's definitions of the same name.
+        store: Where episodes are kept, when ``source`` is a library.
+        retriever: Chooses the tools to offer. ``auto`` offers a library of up to 32 tools whole
+            and ranks a larger one; None always offers all.
+        search_tool: Whether a model that is offered a part can ask for more by ``search_tools``.
+        limits: Bounds on the calls of a run. Steps, tokens and cost are for the loop to bound.
+        approve: Asks a person about calls that need it. Without it the framework's own way to ask
+            is used; where it has none, such calls are refused with the reason.
+        tool_timeout_seconds: Longest run of one call, unless the tool says otherwise.
+        tool_retries: Retry budget per tool and run, unless the tool says otherwise.
+        contracts: ``always`` checks pre- and postconditions of every call.
+        name: Recorded as the label ``toolset`` of each episode; empty for no label.
+
+    Example:
+        >>> import asyncio
+        >>> from agentkit import Library, tool
+        >>> from agentkit.messages import AssistantMessage, ToolCall
+        >>> @tool
+        ... def double(x: int) -> int:
+        ...     '''Twice a number.'''
+        ...     return 2 * x
+        >>> async def main():
+        ...     run = await Toolset(Library([double])).start("Twice 4?")
+        ...     call = ToolCall(call_id="1", name="double", arguments={"x": "4"})
+        ...     run.answered(AssistantMessage(tool_calls=(call,)))
+        ...     result = await run.call(call)
+        ...     run.answered(AssistantMessage(text=f"It is {result.text}."))
+        ...     return await run.finish()
+        >>> asyncio.run(main()).output
+        'It is 8.'
+    """
+
+    def __init__(
+        self,
+        source: Library | Store | str = Library(),  # noqa: B008 - immutable
+        *,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        store: Store | str | None = None,
+        retriever: Retriever | Literal["auto"] | None = "auto",
+        search_tool: bool = True,
+        limits: Limits = Limits(),  # noqa: B008 - immutable
+        approve: Approver | None = None,
+        tool_timeout_seconds: float = 30.0,
+        tool_retries: int = 1,
+        contracts: Literal["off", "always"] = "off",
+        name: str = "",
+    ) -> None:
+        library = source if isinstance(source, Library) else None
+        self.store = opened_store(store if isinstance(source, Library) else source)
+        own = tuple(entry if isinstance(entry, Tool) else as_tool(entry) for entry in tools)
+        self._snapshots = Snapshots(store=self.store, library=library, tools=own)
+        self._retriever = retriever
+        self._default_retriever = default_retriever() if retriever == "auto" else None
+        self._offers = OfferPolicy(search_tool=search_tool)
+        self._limits = limits
+        self._approve = approve
+        self._policy = ExecutionPolicy(timeout_seconds=tool_timeout_seconds, retries=tool_retries)
+        self._contracts = ContractChecker(contracts)
+        self._labels = {"toolset": name} if name else {}
+        self._validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]]
+        self._validators = WeakKeyDictionary()
+        self._names: WeakKeyDictionary[Library, WireNames] = WeakKeyDictionary()
+
+    @classmethod
+    def of(cls, source: Toolset | Library | Store | str) -> Toolset:
+        """A toolset as it is, and anything else that one can be made of with the defaults."""
+        return source if isinstance(source, Toolset) else cls(source)
+
+    @property
+    def library(self) -> Library:
+        """The snapshot that new runs are pinned to."""
+        return self._snapshots.current
+
+    @property
+    def approves(self) -> bool:
+        """Whether the toolset asks a person itself, so that the framework need not."""
+        return self._approve is not None
+
+    def refresh(self) -> Library:
+        """Take up the newest version from the store, for runs that start from now on."""
+        return self._snapshots.refresh()
+
+    async def start(
+        self,
+        request: str,
+        *,
+        history: Sequence[Message] = (),
+        session_id: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        model: str = "",
+    ) -> ToolsetRun:
+        """Begin a run: pin the library, and choose the tools for the request.
+
+        Args:
+            request: What the user says.
+            history: The conversation before it; tools that were called in it stay offered.
+            session_id: The conversation, which keeps its library version and the tools that it was
+                offered, as far as its episodes are in the store.
+            metadata: Labels to keep with the episode.
+            model: The model's name, for the record.
+        """
+        start = Start(
+            request=request,
+            library=self.library,
+            history=tuple(history),
+            shown=Shown.in_messages(history),
+            session_id=session_id,
+            metadata={**self._labels, **(metadata or {})},
+        )
+        if session_id is not None and self.store is not None:
+            start = await asyncio.to_thread(self._continued, start)
+        offering = await self._offering(start)
+        executor = self._executor(start, offering.offer)
+        return ToolsetRun(
+            start=start,
+            offering=offering,
+            executor=executor,
+            store=self.store,
+            names=self._wire_names(start.library),
+            model=model,
+        )
+
+    async def execute(self, call: ToolCall, *, approved: bool = False) -> ToolResult:
+        """One call outside of any run: validated, run and worded, but neither counted nor recorded.
+
+        Args:
+            call: A call of any tool of the library.
+            approved: Whether a person has said yes to it.
+        """
+        start = Start(request="", library=self.library)
+        executor = self._executor(start, Offer.whole(start.library))
+        executor.approve = _said_yes if approved else executor.approve or _nobody_to_ask
+        (result,) = await executor.execute((call,))
+        return result
+
+    def _continued(self, start: Start) -> Start:
+        assert self.store is not None
+        matching = EpisodeFilter(session_id=start.session_id, oldest_first=True)
+        episodes = happened(self.store.select(matching))
+        if not episodes:
+            return start
+        last = episodes[-1]
+        goes_on = not start.request and last.stop_reason == "deferred"
+        return replace(
+            start,
+            library=self._snapshots.at(episodes[0].library_version),
+            shown=Shown.in_episodes(episodes),
+            resumes=last.episode_id if goes_on else None,
+        )
+
+    async def _offering(self, start: Start) -> Offering:
+        retriever = self._retriever
+        if retriever == "auto":
+            is_large = len(start.library) > OFFER_ALL_UP_TO
+            retriever = self._default_retriever if is_large else None
+        if retriever is None:
+            return Offering(offer=Offer.whole(start.library))
+        said = [m.text for m in start.history if isinstance(m, UserMessage)][-1:]
+        query = "\n".join((*said, start.request)).strip()
+        goes_on = not start.request and bool(start.shown.offered)
+        return await self._offers.offering(
+            None if goes_on else query, start.library, start.shown, retriever, ignore
+        )
+
+    def _wire_names(self, library: Library) -> WireNames:
+        names = self._names.get(library)
+        if names is None:
+            names = self._names[library] = WireNames((*library.tools, SEARCH_TOOL))
+        return names
+
+    def _executor(self, start: Start, offer: Offer) -> Executor:
+        return Executor(
+            library=start.library,
+            offer=offer,
+            policy=self._policy,
+            limits=self._limits,
+            approve=self._approve,
+            validators=self._validators.setdefault(start.library, {}),
+            emit=ignore,
+            contracts=self._contracts,
+            said=start.history,
+        )
+
+
+def _said_yes(call: ToolCall, tool: Tool) -> bool:  # noqa: ARG001 - an Approver gets both
+    return True
+
+
+def _nobody_to_ask(call: ToolCall, tool: Tool) -> Approval:  # noqa: ARG001 - as above
+    return Approval(approved=False, reason=NOBODY_TO_ASK)

@@ -1,0 +1,312 @@
+"""``ToolsetRun``: one run of a framework's loop over a toolset."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from agentkit.agent.approval import Approval, Decision, as_approval
+from agentkit.agent.earlier import WAITS_FOR_PERSON
+from agentkit.agent.executor import Executor
+from agentkit.agent.offering import Offering
+from agentkit.agent.recording import Start
+from agentkit.diagnosis.wording import describe_failure
+from agentkit.episodes import Episode, StopReason
+from agentkit.interop.record import RunRecord
+from agentkit.library.library import Library
+from agentkit.library.store import EpisodeStore
+from agentkit.messages import (
+    AssistantMessage,
+    FailureKind,
+    ResultStatus,
+    ToolCall,
+    ToolFailure,
+    ToolResult,
+    Usage,
+)
+from agentkit.models.wire.names import WireNames
+from agentkit.models.wire.response import decode_call
+from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.encoding import UnserialisableError, encode_result
+from agentkit.tools.tool import Tool
+
+NOBODY_TO_ASK = (
+    "It needs a person's approval, and nobody can be asked here. The application may allow it with "
+    "Toolset(approve=...)."
+)
+"""Why a call is refused where the framework has no way to ask."""
+
+_NO_USAGE = Usage()
+
+
+class _WaitsForPerson(Exception):  # noqa: N818 - a signal to `call`, which catches it
+    """The call is sound and needs a decision that is not there."""
+
+
+class ToolsetRun:
+    """Chooses, executes and records for one run that another framework drives.
+
+    The framework's adapter tells it what the model answered (``answered``), hands on the calls
+    (``call``) and ends it (``finish``), which makes the episode and keeps it. Made by
+    ``Toolset.start``. Calls may come side by side, from threads with event loops of their own.
+
+    Args:
+        start: Where the run begins.
+        offering: The tools that were chosen.
+        executor: Runs the calls; made for this run alone.
+        store: Where the episode is kept; None for nowhere.
+        names: The names of the library's tools as providers accept them.
+        model: The model's name, for the record.
+
+    Attributes:
+        episode: The record, once the run is finished.
+    """
+
+    def __init__(
+        self,
+        *,
+        start: Start,
+        offering: Offering,
+        executor: Executor,
+        store: EpisodeStore | None,
+        names: WireNames,
+        model: str = "",
+    ) -> None:
+        self.model = model
+        self.names = names
+        self.episode: Episode | None = None
+        self._start = start
+        self._offering = offering
+        self._executor = executor
+        self._asks = executor.approve
+        executor.approve = self._decide
+        self._store = store
+        self._decisions: dict[str, Approval] = {}
+        self._record = RunRecord()
+        self._running: list[tuple[ToolCall, Future[None]]] = []
+        self._began = time.perf_counter()
+        self._at = datetime.now(UTC)
+
+    @property
+    def library(self) -> Library:
+        """The pinned snapshot."""
+        return self._start.library
+
+    @property
+    def request(self) -> str:
+        """What the user said."""
+        return self._start.request
+
+    @property
+    def offered(self) -> tuple[ToolDefinition, ...]:
+        """The tools for the model's next step; grows when the model searches for more."""
+        return self._offering.offer.definitions
+
+    @property
+    def answers(self) -> int:
+        """How often the model has answered."""
+        return len(self._record.turns)
+
+    def offer(self, names: Iterable[str]) -> None:
+        """Let the model call tools that the framework has shown it, whatever retrieval chose."""
+        self._offering.offer.add(names)
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of that name that the model may call; None for one that is not ours."""
+        offer = self._offering.offer
+        return offer.get(name) or self.library.get(name)
+
+    def as_call(self, call_id: str, wire_name: str, arguments: str | Mapping[str, Any]) -> ToolCall:
+        """A call as frameworks hand it on, under the name that the library knows.
+
+        Arguments that are no JSON object make a malformed call, which ``call`` answers in words.
+        """
+        given = arguments if isinstance(arguments, str) else dict(arguments)
+        return replace(decode_call(call_id, wire_name, given, self.names), call_id=call_id)
+
+    def answered(
+        self, message: AssistantMessage, *, usage: Usage = _NO_USAGE, seconds: float = 0.0
+    ) -> None:
+        """The model has answered; to be told before the calls of the answer are run.
+
+        Args:
+            message: What it said, its calls made by ``as_call``.
+            usage: What that cost.
+            seconds: How long it took.
+        """
+        self._record.answered(message, usage, seconds)
+
+    async def call(self, call: ToolCall, *, approval: Decision | None = None) -> ToolResult:
+        """Validate, run and record a call.
+
+        Calls that declare ``writes``, and those that a learned rule wants in order, wait for those
+        that were started before them; others run side by side.
+
+        Args:
+            call: The call.
+            approval: The decision of a person whom the framework has asked.
+
+        Returns:
+            What came of it, in words that the model reads (``text``). ``deferred`` when a person
+            has to be asked, or somebody outside this process has to answer; such a call may be made
+            again with an approval, or its value be told by ``observed``.
+        """
+        if approval is not None:
+            self._decisions[call.call_id] = as_approval(approval)
+        done: Future[None] = Future()
+        first = [future for other, future in self._running if self._goes_before(other, call)]
+        self._running.append((call, done))
+        try:
+            if first:  # `wait` leaves what it waits for alone when it is cancelled itself
+                await asyncio.wait([asyncio.wrap_future(future) for future in first])
+            (result,) = await self._executor.execute((call,))
+        except _WaitsForPerson:
+            result = _deferred(call, WAITS_FOR_PERSON.format(name=call.name))
+        finally:
+            self._running.remove((call, done))
+            done.set_result(None)
+        self._add(call, result)
+        return result
+
+    def refuse(self, call: ToolCall, reason: str = NOBODY_TO_ASK) -> ToolResult:
+        """The result of a call that a person, or nobody, has approved; recorded."""
+        failure = ToolFailure(kind="denied", rule=reason, retryable=False)
+        text = describe_failure(call.name, failure)
+        result = ToolResult(
+            call_id=call.call_id, name=call.name, status="denied", text=text, failure=failure
+        )
+        self._add(call, result)
+        return result
+
+    def observed(self, call: ToolCall, value: object, *, status: ResultStatus = "ok") -> None:
+        """Record what came of a call that the framework ran, or refused, itself.
+
+        Args:
+            call: The call.
+            value: What it gave, as data or as the model reads it.
+            status: Whether that is a result, or the words of a failure or a refusal.
+        """
+        data, text = _recordable(value)
+        given = ToolResult(call_id=call.call_id, name=call.name, status=status, text=text)
+        if status == "ok":
+            self._add(call, replace(given, value=data))
+            return
+        kind: FailureKind = "denied" if status == "denied" else "tool_failed"
+        self._add(call, replace(given, failure=ToolFailure(kind=kind, rule=text)))
+
+    def deferred(self, call: ToolCall) -> None:
+        """Record that a call waits for a person, where the framework asks before it hands it on."""
+        if self.waits(call):
+            self._add(call, _deferred(call, WAITS_FOR_PERSON.format(name=call.name)))
+
+    def asked(self, call_id: str) -> ToolCall | None:
+        """The newest call of that id among the model's answers, as it was recorded."""
+        calls = (call for turn in reversed(self._record.turns) for call in turn.message.tool_calls)
+        return next((call for call in calls if call.call_id == call_id), None)
+
+    def waits(self, call: ToolCall) -> bool:
+        """Whether an answer holds that call and it has no result yet."""
+        return any(turn.wants(call.call_id) for turn in self._record.turns)
+
+    async def finish(
+        self,
+        output: Any = None,
+        *,
+        stop_reason: StopReason = "finished",
+        error: BaseException | None = None,
+    ) -> Episode:
+        """End the run: make its episode and keep it. A second call changes nothing.
+
+        Args:
+            output: The final answer; None takes the text of the last one.
+            stop_reason: Why the run ended.
+            error: What it ended by.
+        """
+        episode = self._ended(output, stop_reason, error)
+        if self._store is not None:
+            await asyncio.to_thread(self._store.append, episode)
+        return episode
+
+    def finish_now(
+        self,
+        output: Any = None,
+        *,
+        stop_reason: StopReason = "finished",
+        error: BaseException | None = None,
+    ) -> Episode:
+        """``finish`` for code without an event loop, or one whose task is being cancelled."""
+        episode = self._ended(output, stop_reason, error)
+        if self._store is not None:
+            self._store.append(episode)
+        return episode
+
+    def _ended(self, output: Any, stop_reason: StopReason, error: BaseException | None) -> Episode:
+        if self.episode is not None:
+            return self.episode
+        start, turns = self._start, self._record.closed(self._offering.trace)
+        if output is None and stop_reason == "finished" and turns:
+            output = turns[-1].message.text
+        self.episode = Episode(
+            episode_id=start.episode_id,
+            request=start.request,
+            turns=turns,
+            stop_reason=stop_reason,
+            output=None if output is None else _recordable(output)[0],
+            model=self.model,
+            library_version=start.library.version,
+            session_id=start.session_id,
+            history_length=len(start.history),
+            resumes=start.resumes,
+            usage=sum((turn.usage for turn in turns), self._offering.usage),
+            started_at=self._at.isoformat(timespec="milliseconds"),
+            seconds=time.perf_counter() - self._began,
+            error=None if error is None else f"{type(error).__name__}: {error}".rstrip(": "),
+            metadata=dict(start.metadata),
+        )
+        return self.episode
+
+    def _decide(self, call: ToolCall, tool: Tool) -> Any:
+        """The ``Approver`` of the executor: the framework's decision, then the application's."""
+        decision = self._decisions.get(call.call_id)
+        if decision is not None:
+            return decision
+        if self._asks is None:
+            raise _WaitsForPerson
+        return self._asks(call, tool)
+
+    def _goes_before(self, other: ToolCall, call: ToolCall) -> bool:
+        """Whether a call that runs has to end before ``call`` begins."""
+        one, two = self.tool(other.name), self.tool(call.name)
+        if one is None or two is None:
+            return False
+        if one.definition.signature.effects.writes and two.definition.signature.effects.writes:
+            return True
+        return other.name in self._executor.contracts.wanted_before(two.definition)
+
+    def _add(self, call: ToolCall, result: ToolResult) -> None:
+        turn = self._record.turn_of(call)
+        turn.add(result)
+        search = self._offering.search
+        if search is not None:
+            searches, usage = search.taken()
+            turn.searches = (*turn.searches, *searches)
+            turn.usage += usage
+
+
+def _deferred(call: ToolCall, text: str) -> ToolResult:
+    return ToolResult(
+        call_id=call.call_id, name=call.name, status="deferred", text=text, attempts=0
+    )
+
+
+def _recordable(value: object) -> tuple[Any, str]:
+    """JSON data and text of a value that the framework made; its own text where JSON fails."""
+    try:
+        return encode_result(value)
+    except UnserialisableError:
+        return str(value), str(value)
