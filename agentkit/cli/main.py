@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("agentkit.cli.demo:demo", "Run the main job: real questions, tools and model."),
     "run": ("agentkit.cli.run:run", "Ask an agent a question and print its answer."),
     "chat": ("agentkit.cli.chat:chat", "Talk with an agent, turn by turn."),
+    "serve": ("agentkit.cli.serve:serve", "Serve an agent over HTTP, or a library over MCP."),
     "tools": ("agentkit.cli.tools:tools", "Look at the tool library, and change it."),
     "search": ("agentkit.cli.search:search", "Rank the library's tools for a query."),
     "evolve": ("agentkit.cli.evolve:evolution_round", "Repair definitions from what went wrong."),

@@ -1,0 +1,252 @@
+"""``agentkit serve``."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agentkit.agent.agent import Agent
+from agentkit.agent.limits import Limits
+from agentkit.cli.agents import AgentOptions, agent_options
+from agentkit.cli.loading import load_tools
+from agentkit.cli.output import plural, say
+from agentkit.cli.stores import opened
+from agentkit.errors import UsageError
+from agentkit.library import Library, Store
+from agentkit.messages import ToolCall
+from agentkit.server.app import CHAT_PATH, create_app
+from agentkit.server.keys import Keys
+from agentkit.server.limits import ServerLimits
+from agentkit.server.running import is_loopback
+from agentkit.server.running import serve as serve_app
+from agentkit.tools.tool import Tool
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DEFAULTS = ServerLimits()
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  agentkit serve --tools my_shop.py --instructions "You sell used cars."
+  agentkit serve --host 0.0.0.0 --keys-from /etc/agentkit/keys --catalogue
+  AGENTKIT_KEYS=shop=sk-... agentkit serve --keys-from AGENTKIT_KEYS --rate 120
+  agentkit serve --mcp stdio --tools my_shop.py"""
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Port to listen at; 0 takes a free one.",
+)
+@click.option(
+    "--keys-from",
+    metavar="VARIABLE|FILE",
+    help="Keys that clients must show, as name=key: several between commas in a variable, one a "
+    "line in a file. A file that changes is read again.",
+)
+@click.option("--insecure", is_flag=True, help="Let other machines in without keys.")
+@click.option(
+    "--name", default="agent", show_default=True, help="The model's name as clients see it."
+)
+@click.option(
+    "--max-concurrent",
+    type=click.IntRange(min=1),
+    default=_DEFAULTS.max_concurrent,
+    show_default=True,
+    help="Most runs at once; more requests are answered with 503.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="N",
+    help="Most requests a minute for each key; more are answered with 429.",
+)
+@click.option(
+    "--max-body",
+    type=click.IntRange(min=1),
+    metavar="BYTES",
+    default=_DEFAULTS.max_body_bytes,
+    show_default=True,
+    help="Largest body of a request.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    default=_DEFAULTS.request_seconds,
+    show_default=True,
+    help="Longest run.",
+)
+@click.option(
+    "--drain",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    default=_DEFAULTS.drain_seconds,
+    show_default=True,
+    help="How long runs may go on after SIGTERM.",
+)
+@click.option(
+    "--client-approval",
+    is_flag=True,
+    help="Let clients approve calls of destructive tools; otherwise such calls wait.",
+)
+@click.option("--open-metrics", is_flag=True, help="Serve /metrics without a key.")
+@click.option(
+    "--allow-host", "hosts", multiple=True, metavar="NAME", help="Host names to answer to."
+)
+@click.option(
+    "--allow-origin", "origins", multiple=True, metavar="URL", help="Web pages that may call it."
+)
+@click.option("--log", is_flag=True, help="Write a line on stderr for each request.")
+@click.option(
+    "--mcp",
+    type=click.Choice(["stdio", "http"]),
+    help="Serve the store's library as an MCP server instead, without a model.",
+)
+@click.option("--search", is_flag=True, help="With --mcp: offer search_tools in place of all.")
+@click.option("--prefix", default="", metavar="TEXT", help="With --mcp: stands before each name.")
+@agent_options
+def serve(  # noqa: PLR0917 - click passes every option
+    host: str,
+    port: int,
+    keys_from: str | None,
+    insecure: bool,
+    name: str,
+    max_concurrent: int,
+    rate: float | None,
+    max_body: int,
+    timeout: float,
+    drain: float,
+    client_approval: bool,
+    open_metrics: bool,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+    log: bool,
+    mcp: str | None,
+    search: bool,
+    prefix: str,
+    store_url: str,
+    **options: Any,
+) -> None:
+    """Serve an agent over HTTP, behind the API that OpenAI's clients speak.
+
+    POST /v1/chat/completions answers, whole or streamed; GET /healthz, /readyz and /metrics are
+    for the machines that watch it. Every run is kept as an episode. SIGTERM and Ctrl-C let runs
+    end first. Calls of destructive tools wait for an approval, unless --yes lets them run.
+
+    Needs the extra serve: pip install "agentkit-evolve[serve]".
+    """
+    agent_settings = AgentOptions(**options)
+    if mcp is not None:
+        _check_mcp(host, keys_from, mcp, insecure=insecure)
+        # Its packages are another extra's, so it loads when it is asked for.
+        import_module("agentkit.cli.serve_mcp").serve_mcp(
+            store=store_url,
+            tools=tuple(agent_settings.targets),
+            transport=mcp,
+            host=host,
+            port=port,
+            search=search,
+            prefix=prefix,
+        )
+        return
+    keys = None if keys_from is None else _keys(keys_from)
+    limits = ServerLimits(
+        max_body_bytes=max_body,
+        max_concurrent=max_concurrent,
+        requests_per_minute=rate,
+        request_seconds=timeout,
+        drain_seconds=drain,
+    )
+    if log:
+        _write_log()
+    with opened(store_url) as store:
+        agent = _agent(agent_settings, store, name)
+        app = create_app(
+            agent,
+            keys=keys,
+            limits=limits,
+            client_approval=client_approval,
+            open_metrics=open_metrics,
+            allowed_hosts=hosts or (("*",) if insecure else None),
+            cors_origins=origins,
+        )
+        greeting = _Greeting(agent, keys)
+        serve_app(app, host=host, port=port, insecure=insecure, on_start=greeting.tell)
+    say("Stopped; every run that began is kept as an episode.")
+
+
+def _agent(options: AgentOptions, store: Store, name: str) -> Agent:
+    """The agent that the options describe; it asks nobody at this terminal."""
+    return Agent(
+        options.model,
+        tools=load_tools(options.targets),
+        library=None if options.catalogue else Library(),  # None: the store's newest, as it evolves
+        store=store,
+        instructions=options.instructions,
+        refine=options.refine,
+        tool_choice=options.tool_choice,
+        limits=Limits(max_steps=options.max_steps),
+        approve=_approved if options.yes else None,
+        name=name,
+    )
+
+
+def _approved(call: ToolCall, tool: Tool) -> bool:  # noqa: ARG001 - an Approver gets both
+    return True
+
+
+def _keys(place: str) -> Keys:
+    """The keys in a file of that name, or else in a variable."""
+    path = Path(place).expanduser()
+    if path.is_file() or not _VARIABLE.fullmatch(place):
+        return Keys.from_file(path)
+    return Keys.from_environment(place)
+
+
+def _check_mcp(host: str, keys_from: str | None, transport: str, *, insecure: bool) -> None:
+    if keys_from is not None:
+        raise UsageError("--mcp knows no keys; leave --keys-from out, or put a proxy before it")
+    if transport == "http" and not insecure and not is_loopback(host):
+        raise UsageError(
+            f"{host} can be reached from other machines and --mcp knows no keys, so anybody there "
+            "could run the tools; listen at 127.0.0.1, or say --insecure"
+        )
+
+
+def _write_log() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger(create_app.__module__.rpartition(".")[0])
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+
+
+class _Greeting:
+    """What a person needs to know when the server listens."""
+
+    def __init__(self, agent: Agent, keys: Keys | None) -> None:
+        self._agent = agent
+        self._keys = keys
+
+    def tell(self, url: str) -> None:
+        """Say where it listens, and how to try it."""
+        agent = self._agent
+        key = "" if self._keys is None else ' -H "Authorization: Bearer $KEY"'
+        body = f'{{"model": "{agent.name}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
+        say(f"{agent.model.name}, {plural(len(agent.library), 'tool')}, at {url}/v1")
+        if self._keys is not None:
+            say(f"Keys: {', '.join(self._keys.names)}")
+        elif not is_loopback(url.partition("//")[2].rpartition(":")[0].strip("[]")):
+            say("Anybody who reaches this address can use the agent and its tools.")
+        say(f"Try: curl {url}{CHAT_PATH}{key} -H 'Content-Type: application/json' -d '{body}'")
+        say(f"Ctrl-C stops it. Process {os.getpid()}.")

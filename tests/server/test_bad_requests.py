@@ -1,0 +1,170 @@
+"""Requests that can not be answered are refused in OpenAI's form, and nothing runs."""
+
+import json
+
+import pytest
+
+URL = "/v1/chat/completions"
+USER = {"role": "user", "content": "Hi"}
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+def chat(messages, **fields):
+    """A body with these messages."""
+    return {"model": "agent", "messages": messages, **fields}
+
+
+BAD = {
+    "no json": (b"{", "invalid_json", None),
+    "not an object": (b"[]", "invalid_json", None),
+    "not utf-8": (b'{"model": "\xff"}', "invalid_json", None),
+    "nan": (b'{"model": NaN}', "invalid_json", None),
+    "deep": (b"[" * 100_000, "invalid_json", None),
+    "huge number": (b'{"model": ' + b"9" * 5000 + b"}", "invalid_json", None),
+    "nothing": ({}, "missing_model", "model"),
+    "model is a number": ({"model": 3}, "missing_model", "model"),
+    "no messages": ({"model": "agent"}, "invalid_value", "messages"),
+    "empty messages": (chat([]), "invalid_value", "messages"),
+    "messages is text": (chat("Hi"), "invalid_value", "messages"),
+    "message is text": (chat(["Hi"]), "invalid_value", "messages[0]"),
+    "no role": (chat([{"content": "Hi"}]), "invalid_value", "messages[0].role"),
+    "role is a list": (chat([{"role": [], "content": "Hi"}]), "invalid_value", "messages[0].role"),
+    "function role": (chat([{"role": "function"}]), "invalid_value", "messages[0].role"),
+    "image": (
+        chat([{"role": "user", "content": [{"type": "image_url"}]}]),
+        "unsupported_content",
+        "messages[0].content",
+    ),
+    "content is a number": (
+        chat([{"role": "user", "content": 3}]),
+        "unsupported_content",
+        "messages[0].content",
+    ),
+    "part without text": (
+        chat([{"role": "user", "content": [{"type": "text"}]}]),
+        "unsupported_content",
+        "messages[0].content",
+    ),
+    "half a character": (
+        b'{"model": "agent", "messages": [{"role": "user", "content": "\\ud800"}]}',
+        "invalid_value",
+        "messages[0].content",
+    ),
+    "empty request": (
+        chat([{"role": "user", "content": " "}]),
+        "invalid_value",
+        "messages[0].content",
+    ),
+    "assistant last": (
+        chat([USER, {"role": "assistant", "content": "Hi"}]),
+        "invalid_value",
+        "messages[1].role",
+    ),
+    "system alone": (
+        chat([{"role": "system", "content": "x"}]),
+        "invalid_value",
+        "messages[0].role",
+    ),
+    "calls are text": (
+        chat([{"role": "assistant", "tool_calls": "x"}, USER]),
+        "invalid_value",
+        "messages[0].tool_calls",
+    ),
+    "call without id": (
+        chat([{"role": "assistant", "tool_calls": [{**CALL, "id": None}]}, USER]),
+        "invalid_value",
+        "messages[0].tool_calls[0]",
+    ),
+    "result of nothing": (
+        chat([{"role": "assistant", "tool_calls": [CALL]}, {"role": "tool", "tool_call_id": "x"}]),
+        "invalid_value",
+        "messages[1].tool_call_id",
+    ),
+    "result for nobody": (
+        chat([{"role": "tool", "tool_call_id": "x.y", "content": "1"}]),
+        "unknown_tool_call",
+        "messages",
+    ),
+    "many messages": (chat([USER] * 9), "too_many_messages", "messages"),
+    "stream is text": (chat([USER], stream="yes"), "invalid_value", "stream"),
+    "stream options": (chat([USER], stream_options=[1]), "invalid_value", "stream_options"),
+    "tools": (chat([USER], tools=[{}]), "unsupported_parameter", "tools"),
+    "functions": (chat([USER], functions=[{}]), "unsupported_parameter", "functions"),
+    "tool choice": (chat([USER], tool_choice="required"), "unsupported_parameter", "tool_choice"),
+    "tool choice object": (chat([USER], tool_choice={}), "unsupported_parameter", "tool_choice"),
+    "two answers": (chat([USER], n=2), "unsupported_parameter", "n"),
+    "stop": (chat([USER], stop=["\n"]), "unsupported_parameter", "stop"),
+    "logprobs": (chat([USER], logprobs=True), "unsupported_parameter", "logprobs"),
+    "audio": (chat([USER], modalities=["audio"]), "unsupported_parameter", "modalities"),
+    "json": (
+        chat([USER], response_format={"type": "json_object"}),
+        "unsupported_value",
+        "response_format",
+    ),
+    "format is a list": (chat([USER], response_format=[]), "unsupported_value", "response_format"),
+    "user is a number": (chat([USER], user=3), "invalid_value", "user"),
+    "metadata is a list": (chat([USER], metadata=[]), "invalid_value", "metadata"),
+    "metadata of numbers": (chat([USER], metadata={"a": 1}), "invalid_value", "metadata"),
+    "much metadata": (
+        chat([USER], metadata={str(n): "" for n in range(17)}),
+        "invalid_value",
+        "metadata",
+    ),
+    "session is a number": (chat([USER], session_id=3), "invalid_session", "session_id"),
+    "session with a slash": (chat([USER], session_id="a/b"), "invalid_session", "session_id"),
+    "session with a history": (
+        chat([USER, USER], session_id="a"),
+        "history_with_session",
+        "messages",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+async def test_a_bad_request_is_refused(make_app, talk, store, case):
+    """The error names what is wrong and where; no run begins."""
+    from agentkit.server import ServerLimits
+
+    sent, code, param = BAD[case]
+    content = sent if isinstance(sent, bytes) else json.dumps(sent)
+    app = make_app(limits=ServerLimits(max_messages=8))
+    async with talk(app) as client:
+        answer = await client.post(
+            URL, content=content, headers={"content-type": "application/json"}
+        )
+    error = answer.json()["error"]
+    assert answer.status_code == 400, error
+    assert (error["code"], error["param"]) == (code, param), error
+    assert error["type"] == "invalid_request_error"
+    assert error["message"]
+    assert list(store.select()) == []
+
+
+async def test_unknown_fields_are_taken(make_app, talk, body):
+    """What a newer client sends beside is no reason to refuse."""
+    async with talk(make_app()) as client:
+        answer = await client.post(URL, json=body("Hi", brand_new={"x": [1]}, tools=[], stop=None))
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", URL, 405), ("DELETE", "/v1/models", 405), ("GET", "/", 404), ("GET", "/v1/x", 404)],
+)
+async def test_other_paths_and_methods(make_app, talk, method, path, status):
+    """They are errors in the same form, with an id."""
+    async with talk(make_app()) as client:
+        answer = await client.request(method, path)
+    assert answer.status_code == status
+    assert answer.json()["error"]["code"] in {"not_found", "bad_method"}
+    assert answer.headers["x-request-id"]
+
+
+async def test_a_request_id_of_the_client_is_kept(make_app, talk, body, store):
+    """A usable id comes back and is in the episode; any other is replaced."""
+    async with talk(make_app()) as client:
+        good = await client.post(URL, json=body("Hi"), headers={"x-request-id": "trace-7"})
+        bad = await client.post(URL, json=body("Hi"), headers={"x-request-id": "a\tb" * 100})
+    assert good.headers["x-request-id"] == "trace-7"
+    assert bad.headers["x-request-id"].startswith("req_")
+    assert [e.metadata["request_id"] for e in store.select()][-1] == "trace-7"

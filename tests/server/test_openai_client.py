@@ -1,0 +1,183 @@
+"""The openai SDK, talking to an agent."""
+
+import openai
+import pytest
+
+HELLO = [{"role": "user", "content": "Hello"}]
+KEY = "sk-0123456789abcdef"
+
+
+def client(url, key=KEY, **options):
+    """The SDK's client, which does not try again unless told so."""
+    return openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0, **options)
+
+
+async def test_an_answer_comes_whole(make_app, served, store, keys):
+    """Text, finish reason and usage are where the SDK looks, and the id is that of the episode."""
+    with served(make_app(keys=keys)) as url:
+        async with client(url) as sdk:
+            answer = await sdk.chat.completions.create(model="agent", messages=HELLO)
+    (choice,) = answer.choices
+    assert choice.message.content == "You said: Hello"
+    assert choice.finish_reason == "stop"
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (7, 3)
+    assert answer.usage.prompt_tokens_details.cached_tokens == 2
+    (episode,) = store.select()
+    assert answer.id == f"chatcmpl-{episode.episode_id}"
+    assert answer.model_extra["agentkit"]["episode_id"] == episode.episode_id
+    assert episode.metadata == {"key": "shop", "request_id": answer._request_id}
+
+
+async def test_tools_run_on_the_server(make_app, served, store):
+    """The client sees the answer; the calls are in the episode."""
+    order = [{"role": "user", "content": 'call add {"a": 1, "b": 2}'}]
+    with served(make_app()) as url:
+        async with client(url) as sdk:
+            answer = await sdk.chat.completions.create(model="agent", messages=order)
+    assert answer.choices[0].message.content == "It gave: 3"
+    assert answer.usage.total_tokens == 20
+    (episode,) = store.select()
+    assert [result.value for result in episode.results] == [3]
+
+
+async def test_an_answer_comes_in_pieces(make_app, served, store):
+    """The pieces come to the text, each has the same id, and the usage ends the stream."""
+    with served(make_app()) as url:
+        async with client(url) as sdk:
+            stream = await sdk.chat.completions.create(
+                model="agent",
+                messages=HELLO,
+                stream=True,
+                stream_options={"include_usage": True},
+            )
+            chunks = [chunk async for chunk in stream]
+    texts = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices]
+    assert [text for text in texts if text] == ["You ", "said: ", "Hello"]
+    assert chunks[0].choices[0].delta.role == "assistant"
+    assert chunks[-2].choices[0].finish_reason == "stop"
+    assert chunks[-1].choices == []
+    assert chunks[-1].usage.total_tokens == 10
+    (episode,) = store.select()
+    assert {chunk.id for chunk in chunks} == {f"chatcmpl-{episode.episode_id}"}
+
+
+async def test_usage_is_not_in_a_stream_that_did_not_ask(make_app, served):
+    """Without ``stream_options`` no chunk speaks of tokens."""
+    with served(make_app()) as url:
+        async with client(url) as sdk:
+            stream = await sdk.chat.completions.create(model="agent", messages=HELLO, stream=True)
+            chunks = [chunk async for chunk in stream]
+    assert all(chunk.usage is None for chunk in chunks)
+    assert all(chunk.choices for chunk in chunks)
+
+
+async def test_the_sdks_stream_helper_understands_the_stream(make_app, served):
+    """The accumulating helper of the SDK comes to the same answer."""
+    with served(make_app()) as url:
+        async with (
+            client(url) as sdk,
+            sdk.chat.completions.stream(model="agent", messages=HELLO) as stream,
+        ):
+            answer = await stream.get_final_completion()
+    assert answer.choices[0].message.content == "You said: Hello"
+
+
+async def test_a_conversation_that_the_client_keeps(make_app, served, store):
+    """Earlier messages reach the model as they were; the last one is the request."""
+    seen = []
+
+    def remember(request):
+        seen.extend((message.role, message.text) for message in request.messages)
+        return "Ann."
+
+    messages = [
+        {"role": "developer", "content": "Be short."},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "I am "}, {"type": "text", "text": "Ann"}],
+        },
+        {"role": "assistant", "content": "Hello Ann."},
+        {"role": "user", "content": "Who am I?"},
+    ]
+    with served(make_app(remember, agent={"instructions": "You sell cars."})) as url:
+        async with client(url) as sdk:
+            await sdk.chat.completions.create(model="agent", messages=messages)
+    assert seen == [
+        ("system", "You sell cars."),
+        ("system", "Be short."),
+        ("user", "I am Ann"),
+        ("assistant", "Hello Ann."),
+        ("user", "Who am I?"),
+    ]
+    (episode,) = store.select()
+    assert (episode.request, episode.history_length) == ("Who am I?", 3)
+
+
+async def test_the_model_is_listed(make_app, served):
+    """``GET /v1/models`` names the one model."""
+    with served(make_app(model_name="shop-agent")) as url:
+        async with client(url) as sdk:
+            models = [model.id async for model in sdk.models.list()]
+    assert models == ["shop-agent"]
+
+
+@pytest.mark.parametrize(
+    ("key", "fields", "error", "code"),
+    [
+        ("sk-wrong-wrong-wrong", {}, openai.AuthenticationError, "invalid_api_key"),
+        (KEY, {"model": "gpt-5"}, openai.NotFoundError, "model_not_found"),
+        (KEY, {"n": 2}, openai.BadRequestError, "unsupported_parameter"),
+        (
+            KEY,
+            {"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]},
+            openai.BadRequestError,
+            "unsupported_parameter",
+        ),
+    ],
+)
+async def test_errors_are_those_of_the_sdk(make_app, served, keys, key, fields, error, code):
+    """The SDK raises its own exception, with our code, message and request id."""
+    with served(make_app(keys=keys)) as url:
+        async with client(url, key) as sdk:
+            with pytest.raises(error) as caught:
+                await sdk.chat.completions.create(**{"model": "agent", "messages": HELLO, **fields})
+    assert caught.value.code == code
+    assert caught.value.request_id.startswith("req_")
+    assert key not in str(caught.value)
+
+
+async def test_what_does_not_count_is_named(make_app, served):
+    """Settings of the model are the agent's: they are taken, and the answer tells."""
+    with served(make_app()) as url:
+        async with client(url) as sdk:
+            answer = await sdk.chat.completions.create(
+                model="agent", messages=HELLO, temperature=0, max_tokens=5, extra_body={"top_k": 3}
+            )
+    assert answer.model_extra["agentkit"]["not_honoured"] == ["max_tokens", "temperature"]
+
+
+async def test_labels_come_into_the_episode(make_app, served, store):
+    """``user`` and ``metadata`` are kept; a client can not write labels of agentkit's own."""
+    with served(make_app()) as url:
+        async with client(url) as sdk:
+            await sdk.chat.completions.create(
+                model="agent", messages=HELLO, user="ann", metadata={"shadow_of": "e1"}
+            )
+    (episode,) = store.select()
+    assert episode.metadata["user"] == "ann"
+    assert episode.metadata["client.shadow_of"] == "e1"
+    assert "shadow_of" not in episode.metadata
+
+
+async def test_structured_answers_are_json_in_both_forms(make_app, served):
+    """An agent with an output type answers with the value, streamed in one piece."""
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    app = make_app(lambda request: '{"n":   3}', agent={"output_type": schema})
+    wanted = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    fields = {"model": "agent", "messages": HELLO, "response_format": wanted}
+    with served(app) as url:
+        async with client(url) as sdk:
+            whole = await sdk.chat.completions.create(**fields)
+            stream = await sdk.chat.completions.create(**fields, stream=True)
+            pieces = [chunk.choices[0].delta.content or "" async for chunk in stream]
+    assert whole.choices[0].message.content == '{"n": 3}' == "".join(pieces)
