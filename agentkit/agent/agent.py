@@ -46,7 +46,13 @@ from agentkit.errors import ModelError, RunError, UsageError
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, Store
 from agentkit.messages import JsonObject, Message, SystemMessage, UserMessage
-from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, ToolChoice
+from agentkit.models.base import (
+    ChatModel,
+    DeferringChatModel,
+    ModelRequest,
+    ModelSettings,
+    ToolChoice,
+)
 from agentkit.models.resolve import resolve_model
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
@@ -80,7 +86,8 @@ class Agent:
         retriever: Chooses the tools to offer. ``auto`` offers a library of up to 32 tools whole
             and ranks a larger one; None always offers all.
         search_tool: Whether a model that is offered a part of the library can ask for more, with a
-            tool named ``search_tools``. A library that has a tool of that name keeps it instead.
+            tool named ``search_tools``. A library that has a tool of that name keeps it instead. A
+            model that was made with ``tool_search`` has its provider search instead.
         show_cards: Whether ``search_tools`` lists a line about each further tool that matched the
             first request of a conversation, within the retriever's token budget.
         refine: How proposed calls are refined before they run, see ``agentkit.agent.refine``.
@@ -491,7 +498,12 @@ class Agent:
         query = "\n".join((*said, start.request)).strip()
         goes_on = not start.request and start.shown.first is not None
         return await self._offers.offering(
-            None if goes_on else query, start.library, start.shown, retriever, start.emit
+            None if goes_on else query,
+            start.library,
+            start.shown,
+            retriever,
+            start.emit,
+            defers=isinstance(self.model, DeferringChatModel) and self.model.defers_tools,
         )
 
     def _executor(
@@ -525,7 +537,7 @@ class Agent:
             opening.append(UserMessage(text=start.request))
         request = ModelRequest(
             messages=(),
-            tool_choice=self._tool_choice if offering.offer.definitions else "none",
+            tool_choice=self._tool_choice if offering.offer.is_usable else "none",
             output_schema=self._output_format.schema if self._output_format else None,
             settings=self._settings,
         )

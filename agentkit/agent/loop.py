@@ -168,6 +168,7 @@ class Loop:
             self.request,
             messages=tuple(self.messages),
             tools=self.executor.offer.definitions,
+            deferred=self.executor.offer.deferred,
             tool_choice=self._tool_choice(),
         )
 

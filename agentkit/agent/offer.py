@@ -20,10 +20,12 @@ class Offer:
     Attributes:
         library: The pinned snapshot that tools are taken from.
         own: A tool of the runtime, offered before all others; None for none.
+        deferred: What the model's provider may search; the same object for the whole run.
     """
 
     library: Library
     own: Tool | None = None
+    deferred: tuple[ToolDefinition, ...] = field(init=False, default=())
     _tools: dict[str, Tool] = field(init=False, default_factory=dict)
     _shown: set[str] = field(init=False, default_factory=set)
     _definitions: tuple[ToolDefinition, ...] | None = field(init=False, default=None)
@@ -49,6 +51,11 @@ class Offer:
         """The names of the library's tools that are offered, in order."""
         return tuple(self._tools)
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether there is anything to call."""
+        return bool(self.definitions or self.deferred)
+
     def __contains__(self, name: str) -> bool:
         return name in self._tools
 
@@ -57,6 +64,8 @@ class Offer:
         tool = self._tools.get(name)
         if tool is None and self.own is not None and name == self.own.name:
             return self.own
+        if tool is None and self.deferred:  # what was searched is all of the library
+            return self.library.get(name)
         return tool
 
     def take(self, name: str) -> Tool | None:
@@ -72,6 +81,15 @@ class Offer:
     def show(self, names: Iterable[str]) -> None:
         """Remember of which tools the model is shown a card."""
         self._shown.update(names)
+
+    def defer_rest(self) -> None:
+        """Leave every tool that is not offered to the search of the model's provider.
+
+        A tool that the model finds and calls there stays deferred: the provider has its schema in
+        the conversation, and the prompt stays as it was.
+        """
+        rest = (one for one in self.library.definitions if one.name not in self._tools)
+        self.deferred = tuple(rest)
 
     def add(self, names: Iterable[str]) -> tuple[str, ...]:
         """Offer more tools of the library; names that it lacks are ignored.

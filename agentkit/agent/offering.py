@@ -88,7 +88,14 @@ class OfferPolicy:
     cards: bool = True
 
     async def offering(
-        self, query: str | None, library: Library, shown: Shown, retriever: Retriever, emit: Emit
+        self,
+        query: str | None,
+        library: Library,
+        shown: Shown,
+        retriever: Retriever,
+        emit: Emit,
+        *,
+        defers: bool = False,
     ) -> Offering:
         """Retrieve for a request, and add what is found to what was shown before.
 
@@ -98,13 +105,17 @@ class OfferPolicy:
             shown: What the conversation has been shown.
             retriever: Searches.
             emit: Receives events.
+            defers: Whether the model's provider searches the rest, instead of ``search_tools``.
         """
         offer = Offer(library=library)
         offer.add(shown.offered)
         found = None if query is None else await retriever.retrieve(query, library)
         offer.add(one.name for one in found.offered) if found else ()
+        if defers and self.search_tool:
+            offer.defer_rest()
         begun = len(offer.names if shown.first is None else shown.first.offered)
         is_searchable = self.search_tool and begun < len(library) and SEARCH_TOOL not in library
+        is_searchable = is_searchable and not offer.deferred
         search = ToolSearch(retriever=retriever, offer=offer, emit=emit) if is_searchable else None
         cards = self._cards(offer, shown.first, found) if is_searchable else ()
         if search is not None:

@@ -14,6 +14,7 @@ from agentkit._lazy import lazy_door
 if TYPE_CHECKING:
     from agentkit.models.base import (
         ChatModel,
+        DeferringChatModel,
         FinishReason,
         ModelEvent,
         ModelRequest,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChatModel",
+    "DeferringChatModel",
     "FinishReason",
     "ModelEvent",
     "ModelRequest",
@@ -51,6 +53,7 @@ __all__ = [
 _BASE = "agentkit.models.base"
 _MODULES = {
     "ChatModel": _BASE,
+    "DeferringChatModel": _BASE,
     "FinishReason": _BASE,
     "ModelEvent": _BASE,
     "ModelRequest": _BASE,
