@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from agentkit.errors import DefinitionError, UsageError
-from agentkit.tools.sources.openapi.json_data import plain_json
+from agentkit.tools.sources.openapi.json_data import is_shallow, plain_json
 from agentkit.tools.sources.openapi.yaml_text import load_yaml
 
 Document: TypeAlias = "Mapping[str, Any] | str | bytes | Path"
@@ -19,6 +19,7 @@ MAX_BYTES = 64 * 1024 * 1024
 """Longest text of a document; GitHub's description has 12 MB."""
 
 _URL = re.compile(r"https?://\S+", re.IGNORECASE)
+_HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _SUPPORTED = re.compile(r"3\.[012](\.\d+)?([-+].*)?")
 _SWAGGER = (
     "this is Swagger {version}, not OpenAPI 3; convert it first (the Swagger Editor does it under "
@@ -90,7 +91,8 @@ def decode(text: str | bytes) -> Any:
         raise DefinitionError("the document is nested too deeply to be read") from error
     except ValueError as error:
         return _flow(text, error)
-    return plain_json(data)
+    is_plain = is_shallow(data) and not _HALF_PAIR.search(text)
+    return data if is_plain else plain_json(data)
 
 
 def _flow(text: str, error: ValueError) -> Any:

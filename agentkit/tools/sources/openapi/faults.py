@@ -24,5 +24,9 @@ def below(pointer: str, *keys: object) -> str:
         >>> below("/paths", "/pets/{id}", "get")
         '/paths/~1pets~1{id}/get'
     """
-    steps = (str(key).replace("~", "~0").replace("/", "~1") for key in keys)
-    return "/".join([pointer, *steps])
+    for key in keys:
+        step = str(key)
+        if "~" in step or "/" in step:
+            step = step.replace("~", "~0").replace("/", "~1")
+        pointer = f"{pointer}/{step}"
+    return pointer

@@ -25,6 +25,22 @@ def plain_json(value: object) -> Any:
     return _Copy().value(value, 0)
 
 
+def is_shallow(data: object) -> bool:
+    """Whether decoded JSON is nested no deeper than ``plain_json`` allows; takes no recursion."""
+    level = [data]
+    for _ in range(_MAX_DEPTH):
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below.extend(value.values())
+            elif isinstance(value, list):
+                below.extend(value)
+        if not below:
+            return True
+        level = below
+    return False
+
+
 class _Copy:
     """One pass; counts on the way."""
 

@@ -22,7 +22,7 @@ from agentkit.tools.sources.openapi.schemas import SchemaPool
 MAX_SUMMARY = 1000
 """Longest text of a tool; some providers refuse more than 1,024 characters."""
 
-MAX_SIZE = 3000
+MAX_SIZE = 200
 """Most schema objects of the parameters of one tool."""
 
 _EFFECTS: Mapping[str, Effects] = {

@@ -121,12 +121,13 @@ def _read(
 ) -> Parameter:
     schema, as_json = _schema(raw, name, pool)
     samples = examples_of({k: raw.value[k] for k in ("example", "examples") if k in raw.value})
+    beside: dict[str, Any] = {}
     if samples and "examples" not in schema.schema:
-        schema = Converted(
-            schema={**schema.schema, "examples": samples}, names=schema.names, size=schema.size
-        )
+        beside["examples"] = samples
     if raw.value.get("deprecated") is True:
-        schema.schema["deprecated"] = True
+        beside["deprecated"] = True
+    if beside:  # the conversion is shared, so it is not changed
+        schema = Converted(schema=schema.schema | beside, names=schema.names, size=schema.size)
     words = raw.value.get("description")
     argument = arguments.add(
         name,

@@ -86,6 +86,7 @@ class ReferenceSpace:
     def __init__(self, root: JsonObject, *, base: str, remote: RemoteReferences | None) -> None:
         self._documents: dict[str, Any] = {"": root}
         self._base = base
+        self._found: dict[tuple[str, str], Located] = {}
         self._remote = remote
 
     def find(self, reference: str, *, within: str, pointer: str) -> Located:
@@ -99,6 +100,12 @@ class ReferenceSpace:
         Raises:
             Unmappable: It points nowhere, or into a document that may not be fetched.
         """
+        known = self._found.get((within, reference))
+        if known is None:
+            known = self._found[within, reference] = self._looked_up(reference, within, pointer)
+        return known
+
+    def _looked_up(self, reference: str, within: str, pointer: str) -> Located:
         place, fragment = urldefrag(reference)
         document = within
         if place:
@@ -124,7 +131,7 @@ class ReferenceSpace:
         """
         found = Located(value=value, document=document, pointer=pointer)
         for _ in range(_HOPS):
-            if not isinstance(found.value, Mapping):
+            if not isinstance(found.value, dict):
                 kind = type(found.value).__name__
                 raise Unmappable(f"an object belongs here, not a {kind}", pointer=found.pointer)
             reference = found.value.get("$ref")

@@ -14,7 +14,7 @@ from agentkit.tools.sources.openapi.report import OpenApiNote
 from agentkit.tools.sources.openapi.request_bodies import kind_of
 from agentkit.tools.sources.openapi.schemas import SchemaPool
 
-MAX_SIZE = 400
+MAX_SIZE = 60
 """Most schema objects of a result. Public APIs link nearly every record to every other, so that
 without a bound each of their tools would carry the whole document."""
 

@@ -83,6 +83,7 @@ class SchemaPool:
         self.hidden = HIDDEN[direction]
         self.is_old = is_old
         self.notes: list[OpenApiNote] = []
+        self._converted: dict[tuple[str, str], Converted] = {}
         self._names: dict[tuple[str, str], str] = {}
         self._found: dict[str, Located] = {}
         self._definitions: dict[str, Converted | Unmappable] = {}
@@ -94,6 +95,9 @@ class SchemaPool:
         Raises:
             Unmappable: A reference in it can not be followed.
         """
+        known = self._converted.get((document, pointer))
+        if known is not None:  # a parameter that many operations share
+            return known
         walk = _Walk(pool=self, document=document)
         found = walk.schema(raw, pointer, 0, here=True)
         normalised = normalise_schema(found)
@@ -101,12 +105,13 @@ class SchemaPool:
             OpenApiNote(pointer=f"{pointer}{change.pointer}", code="repaired", message=change.rule)
             for change in normalised.changes
         ]
-        return Converted(
+        made = self._converted[document, pointer] = Converted(
             schema=normalised.schema,
             names=tuple(dict.fromkeys(walk.names)),
             here=tuple(dict.fromkeys(walk.here)),
             size=walk.size,
         )
+        return made
 
     def name_of(self, found: Located) -> str:
         """The name under which a schema stands in ``$defs``."""
@@ -159,7 +164,7 @@ class SchemaPool:
             name = waiting.popleft()
             if name in definitions:
                 continue
-            found = self._usable(name, strict=strict)
+            found = self._usable(name, strict=strict) if budget > 0 else None
             if found is None or found.size > budget:
                 cut.append(name)
                 definitions[name] = {"title": name}
@@ -206,7 +211,7 @@ class _Walk:
     size: int = 0
 
     def schema(self, raw: object, pointer: str, depth: int, *, here: bool) -> Any:
-        if not isinstance(raw, Mapping):
+        if not isinstance(raw, dict):
             return raw  # a boolean, or something that the repairs deal with
         self.size += 1
         if depth > _MAX_DEPTH:
@@ -230,9 +235,9 @@ class _Walk:
                 kept[key] = self.schema(rule, at, depth + 1, here=inside)
             elif key in SCHEMA_LIST_KEYWORDS:
                 kept[key] = self._branches(raw, key, at, depth, here=inside)
-            elif key == "properties" and isinstance(rule, Mapping):
+            elif key == "properties" and isinstance(rule, dict):
                 kept[key] = self._properties(rule, at, depth)
-            elif key in SCHEMA_MAP_KEYWORDS and isinstance(rule, Mapping):
+            elif key in SCHEMA_MAP_KEYWORDS and isinstance(rule, dict):
                 kept[key] = self._map(rule, at, depth)
             else:
                 kept[key] = rule
@@ -257,7 +262,7 @@ class _Walk:
         made = []
         for index, branch in enumerate(branches):
             part = self.schema(branch, below(pointer, index), depth + 1, here=here)
-            reference = branch.get("$ref") if isinstance(branch, Mapping) else None
+            reference = branch.get("$ref") if isinstance(branch, dict) else None
             if isinstance(reference, str) and reference in values and key != "allOf":
                 part = tagged(part, name, values[reference])
             made.append(part)
@@ -268,7 +273,7 @@ class _Walk:
         return self._map(travelling, pointer, depth)
 
     def _is_hidden(self, part: object) -> bool:
-        if not isinstance(part, Mapping):
+        if not isinstance(part, dict):
             return False
         if part.get(self.pool.hidden) is True:
             return True
@@ -279,12 +284,12 @@ class _Walk:
             found = self.pool.space.find(reference, within=self.document, pointer="")
         except Unmappable:
             return False  # told where the reference itself is read
-        return isinstance(found.value, Mapping) and found.value.get(self.pool.hidden) is True
+        return isinstance(found.value, dict) and found.value.get(self.pool.hidden) is True
 
     def _unrequire(self, kept: dict[str, Any], raw: Mapping[str, Any]) -> None:
         """What does not travel is not required either."""
         given, required = raw.get("properties"), kept.get("required")
-        if not isinstance(required, list) or not isinstance(given, Mapping):
+        if not isinstance(required, list) or not isinstance(given, dict):
             return
         gone = given.keys() - kept.get("properties", {}).keys()
         kept["required"] = [name for name in required if name not in gone]
@@ -313,7 +318,7 @@ class _Walk:
 
 def _is_scalar(value: object) -> bool:
     return (
-        isinstance(value, Mapping)
+        isinstance(value, dict)
         and value.get("type") in _SCALARS
         and not value.keys() & (_STILL_HERE | {"$ref", "properties", "items"})
     )
