@@ -30,6 +30,7 @@ class Keys:
 
     Args:
         keys: Name to key. A key has at least 16 characters.
+        place: Where they come from, for messages.
 
     Raises:
         UsageError: There is no key, or one is not usable.
@@ -40,8 +41,8 @@ class Keys:
         ('shop', None, Keys(shop))
     """
 
-    def __init__(self, keys: Mapping[str, str]) -> None:
-        self._digests: Digests = _digests(keys.items(), "keys")
+    def __init__(self, keys: Mapping[str, str], *, place: str = "keys") -> None:
+        self._digests: Digests = _digests(keys.items(), place)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self.names)})"
@@ -78,7 +79,8 @@ class Keys:
                 f"the environment variable {variable} is not set; it should hold keys as "
                 "name=key, several between commas"
             )
-        return cls(_named(_pairs(text), f"the environment variable {variable}"))
+        place = f"the environment variable {variable}"
+        return cls(_named(_pairs(text), place), place=place)
 
     @classmethod
     def from_file(

@@ -172,7 +172,11 @@ async def test_labels_come_into_the_episode(make_app, served, store):
 async def test_structured_answers_are_json_in_both_forms(make_app, served):
     """An agent with an output type answers with the value, streamed in one piece."""
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    app = make_app(lambda request: '{"n":   3}', agent={"output_type": schema})
+
+    def three(request):
+        return '{"n":   3}'
+
+    app = make_app(three, agent={"output_type": schema})
     wanted = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
     fields = {"model": "agent", "messages": HELLO, "response_format": wanted}
     with served(app) as url:

@@ -1,0 +1,130 @@
+"""Who gets in: keys, host names, kinds of bodies, origins."""
+
+import logging
+
+import pytest
+
+from agentkit.errors import UsageError
+
+URL = "/v1/chat/completions"
+KEY = "sk-0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [None, "", KEY, f"Basic {KEY}", "Bearer", "Bearer sk-wrong-wrong-wrong", f"Bearer{KEY}"],
+)
+@pytest.mark.parametrize("path", [URL, "/v1/models", "/metrics", "/nowhere"])
+async def test_without_a_good_key_nothing_is_shown(make_app, talk, keys, header, path):
+    """Every path but the probes asks for a key, those that do not exist included."""
+    headers = {} if header is None else {"authorization": header}
+    async with talk(make_app(keys=keys)) as client:
+        answer = await client.get(path, headers=headers)
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert answer.json()["error"]["code"] == "invalid_api_key"
+
+
+async def test_probes_need_no_key(make_app, talk, keys):
+    """Whoever watches the process has none."""
+    async with talk(make_app(keys=keys)) as client:
+        assert (await client.get("/healthz")).status_code == 200
+        assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_metrics_can_be_opened(make_app, talk, keys):
+    """A scraper without a key is let in when the owner says so."""
+    async with talk(make_app(keys=keys, open_metrics=True)) as client:
+        assert (await client.get("/metrics")).status_code == 200
+
+
+async def test_the_word_bearer_is_read_as_the_standard_says(make_app, talk, keys, body):
+    """Its case does not matter (RFC 9110)."""
+    async with talk(make_app(keys=keys)) as client:
+        answer = await client.post(
+            URL, json=body("Hi"), headers={"authorization": f"bearer  {KEY} "}
+        )
+    assert answer.status_code == 200
+
+
+async def test_keys_are_in_no_log(make_app, talk, keys, body, caplog):
+    """At the most talkative level, neither a good nor a wrong key is written."""
+    with caplog.at_level(logging.DEBUG):
+        for key in (KEY, "sk-wrong-wrong-wrong"):
+            async with talk(make_app(keys=keys), key) as client:
+                await client.post(URL, json=body("Hi"))
+    assert "key=shop" in caplog.text
+    assert KEY not in caplog.text
+    assert "sk-wrong" not in caplog.text
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "[::2]:80"])
+async def test_a_server_without_keys_answers_to_local_names_only(make_app, talk, host):
+    """A web page can lead its own name to this machine; it does not get in."""
+    async with talk(make_app()) as client:
+        answer = await client.get("/v1/models", headers={"host": host})
+    assert answer.status_code == 421
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1", "[::1]:8000", "LOCALHOST"])
+async def test_local_names_are_let_in(make_app, talk, host):
+    """With or without a port."""
+    async with talk(make_app()) as client:
+        answer = await client.get("/v1/models", headers={"host": host})
+    assert answer.status_code == 200
+
+
+async def test_host_names_can_be_given(make_app, talk, keys):
+    """``allowed_hosts`` replaces the rule; with keys any name is fine."""
+    for options, host, status in [
+        ({"allowed_hosts": ["agent.example"]}, "agent.example", 200),
+        ({"allowed_hosts": ["agent.example"]}, "localhost", 421),
+        ({"allowed_hosts": ["*"]}, "anything", 200),
+        ({"keys": keys}, "anything", 200),
+    ]:
+        async with talk(make_app(**options), KEY) as client:
+            answer = await client.get("/v1/models", headers={"host": host})
+        assert answer.status_code == status
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+async def test_a_body_must_say_that_it_is_json(make_app, talk, store, kind):
+    """The kinds that a web page may send without asking are refused."""
+    async with talk(make_app()) as client:
+        answer = await client.post(URL, content=b"{}", headers={"content-type": kind})
+    assert answer.status_code == 415
+
+
+async def test_no_origin_is_let_in_by_default(make_app, talk):
+    """A browser's question is answered without permission."""
+    headers = {"origin": "https://shop.example", "access-control-request-method": "POST"}
+    async with talk(make_app()) as client:
+        answer = await client.options(URL, headers=headers)
+    assert "access-control-allow-origin" not in answer.headers
+
+
+async def test_origins_can_be_let_in(make_app, talk, keys, body):
+    """The browser's question needs no key, the request does."""
+    origin = "https://shop.example"
+    app = make_app(keys=keys, cors_origins=[origin])
+    asking = {
+        "origin": origin,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,content-type",
+    }
+    async with talk(app) as client:
+        asked = await client.options(URL, headers=asking)
+        refused = await client.post(URL, json=body("Hi"), headers={"origin": origin})
+    async with talk(app, KEY) as client:
+        answered = await client.post(URL, json=body("Hi"), headers={"origin": origin})
+        other = await client.post(URL, json=body("Hi"), headers={"origin": "https://evil.example"})
+    assert asked.headers["access-control-allow-origin"] == origin
+    assert refused.status_code == 401
+    assert answered.headers["access-control-allow-origin"] == origin
+    assert "access-control-allow-origin" not in other.headers
+
+
+def test_origins_need_keys(make_app):
+    """Otherwise any visitor of such a page could use the agent."""
+    with pytest.raises(UsageError, match="cors_origins"):
+        make_app(cors_origins=["https://shop.example"])
