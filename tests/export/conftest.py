@@ -123,24 +123,20 @@ def _simple() -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-def _objects(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+@st.composite
+def _objects(draw: st.DrawFn, inner: st.SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
     """Schemas of objects whose properties carry words."""
-
-    @st.composite
-    def build(draw: st.DrawFn) -> dict[str, Any]:
-        properties = draw(st.dictionaries(NAMES, inner, max_size=3))
-        for name in properties:
-            if draw(st.booleans()):
-                properties[name] = {**properties[name], "description": draw(TEXTS) + "."}
-        schema: dict[str, Any] = {"type": "object", "properties": properties}
-        required = [name for name in properties if draw(st.booleans())]
-        if required:
-            schema["required"] = required
+    properties = draw(st.dictionaries(NAMES, inner, max_size=3))
+    for name in properties:
         if draw(st.booleans()):
-            schema["additionalProperties"] = draw(st.sampled_from([False, True]))
-        return schema
-
-    return build()
+            properties[name] = {**properties[name], "description": draw(TEXTS) + "."}
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    required = [name for name in properties if draw(st.booleans())]
+    if required:
+        schema["required"] = required
+    if draw(st.booleans()):
+        schema["additionalProperties"] = draw(st.sampled_from([False, True]))
+    return schema
 
 
 SCHEMAS = st.recursive(
@@ -153,6 +149,14 @@ SCHEMAS = st.recursive(
     ),
     max_leaves=4,
 )
+PARAMETERS = _objects(SCHEMAS)
+EFFECTS = st.builds(Effects, reads=OPTIONAL, writes=OPTIONAL, destructive=OPTIONAL)
+ORIGINS = st.builds(Origin, reference=TEXTS, licence=st.sampled_from([None, "MIT", "0BSD"]))
+EXAMPLES = st.lists(
+    st.builds(Example, arguments=st.dictionaries(NAMES, VALUES, max_size=2), result=VALUES),
+    max_size=2,
+)
+RESULTS = st.none() | SCHEMAS.filter(bool)
 
 
 @st.composite
@@ -160,21 +164,13 @@ def _definitions(draw: st.DrawFn) -> ToolDefinition:
     base = ToolDefinition.from_schema(
         draw(NAMES),
         draw(TEXTS),
-        draw(_objects(SCHEMAS)),
-        result=draw(st.none() | SCHEMAS.filter(bool)),
-        effects=draw(st.builds(Effects, reads=OPTIONAL, writes=OPTIONAL, destructive=OPTIONAL)),
+        draw(PARAMETERS),
+        result=draw(RESULTS),
+        effects=draw(EFFECTS),
         tags=draw(st.lists(TEXTS, max_size=2)),
-        origin=draw(
-            st.builds(Origin, reference=TEXTS, licence=st.none() | st.sampled_from(["MIT", "0BSD"]))
-        ),
+        origin=draw(ORIGINS),
     )
-    examples = draw(
-        st.lists(
-            st.builds(Example, arguments=st.dictionaries(NAMES, VALUES, max_size=2), result=VALUES),
-            max_size=2,
-        )
-    )
-    return replace(base, examples=tuple(examples))
+    return replace(base, examples=tuple(draw(EXAMPLES)))
 
 
 @pytest.fixture(scope="session")

@@ -57,16 +57,16 @@ allOf oneOf not dependentRequired dependentSchemas if then else patternPropertie
 unevaluatedProperties propertyNames prefixItems
 """
 _STRICT_REFUSED = frozenset(_STRICT_REFUSED_TEXT.split())
-_STRICT_DEPTH = 10
-_STRICT_PROPERTIES = 5_000
-_STRICT_VALUES = 1_000
+STRICT_DEPTH = 10
+STRICT_PROPERTIES = 5_000
+STRICT_VALUES = 1_000
 _GEMINI_KEYWORDS_TEXT = """
 type format title description nullable enum maxItems minItems properties required
 minProperties maxProperties minLength maxLength pattern example anyOf propertyOrdering
 default items minimum maximum
 """
-_GEMINI_KEYWORDS = frozenset(_GEMINI_KEYWORDS_TEXT.split())
-_GEMINI_FORMATS: Mapping[str, frozenset[str]] = {
+GEMINI_KEYWORDS = frozenset(_GEMINI_KEYWORDS_TEXT.split())
+GEMINI_FORMATS: Mapping[str, frozenset[str]] = {
     "string": frozenset({"enum", "date-time"}),
     "number": frozenset({"float", "double"}),
     "integer": frozenset({"int32", "int64"}),
@@ -135,16 +135,16 @@ def _strict_size(definition: ToolDefinition) -> Iterator[str]:
     properties = sum(part.role == "property" for part in every)
     values = sum(len(part.schema.get("enum") or ()) for part in every)
     for what, number, most in (
-        ("levels", depth, _STRICT_DEPTH),
-        ("properties", properties, _STRICT_PROPERTIES),
-        ("allowed values", values, _STRICT_VALUES),
+        ("levels", depth, STRICT_DEPTH),
+        ("properties", properties, STRICT_PROPERTIES),
+        ("allowed values", values, STRICT_VALUES),
     ):
         if number > most:
             yield f"{number:,} {what}, at most {most:,}"
 
 
 def _gemini_keyword(part: Part) -> str | None:
-    found = sorted(part.schema.keys() - _GEMINI_KEYWORDS)
+    found = sorted(part.schema.keys() - GEMINI_KEYWORDS)
     return listed(found) if found else None
 
 
@@ -155,7 +155,7 @@ def _gemini_type(part: Part) -> str | None:
     if values and not all(isinstance(value, str) for value in values):
         return "allowed values that are not strings"
     found = part.schema.get("format")
-    known = (_GEMINI_FORMATS.get(name, frozenset()) for name in type_names(part.schema))
+    known = (GEMINI_FORMATS.get(name, frozenset()) for name in type_names(part.schema))
     is_known = found is None or any(found in formats for formats in known)
     return None if is_known else f"format {found}"
 
@@ -218,8 +218,8 @@ REFUSED_SIZE = Kind(
     code="refused_size",
     severity="warning",
     title="schemas too large for strict mode",
-    why=f"At most {_STRICT_DEPTH} levels, {_STRICT_PROPERTIES:,} properties and "
-    f"{_STRICT_VALUES:,} allowed values.",
+    why=f"At most {STRICT_DEPTH} levels, {STRICT_PROPERTIES:,} properties and "
+    f"{STRICT_VALUES:,} allowed values.",
     advice="Split the tool, or send it without strict.",
 )
 

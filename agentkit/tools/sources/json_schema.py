@@ -14,6 +14,7 @@ from typing import Any
 
 from agentkit.errors import DefinitionError
 from agentkit.tools.definition import Effects, Origin, ToolDefinition
+from agentkit.tools.mcp_record import exact_effects, is_wrapped, unwrapped_schema
 from agentkit.tools.sources.dialects import normalise_parameters, normalise_schema
 
 _NAMES = ("name", "api_name")
@@ -151,8 +152,8 @@ def _theirs(
         name,
         _text(body, _DESCRIPTIONS, name=name),
         parameters.schema,
-        result=None if result is None else _result(result),
-        effects=effects or _effects(body.get("annotations")),
+        result=None if result is None else _result(result, is_whole=is_wrapped(body)),
+        effects=effects or exact_effects(body) or _effects(body.get("annotations")),
         tags=(*_tags(body), *tags),
         origin=Origin(
             kind="mcp" if "inputSchema" in body else "json_schema",
@@ -293,8 +294,10 @@ def _original(given: object) -> Mapping[str, Any]:
     return given if isinstance(given, Mapping) else {"parameters": given}
 
 
-def _result(given: object) -> dict[str, Any] | None:
-    """The result's schema; a map of fields counts as an object."""
+def _result(given: Any, *, is_whole: bool) -> dict[str, Any] | None:
+    """The result's schema; a map of fields counts as an object, unless we wrote the schema."""
+    if is_whole:
+        return normalise_schema(unwrapped_schema(given)).schema or None
     is_schema = not isinstance(given, Mapping) or isinstance(given.get("type"), str | list)
     normalise = normalise_schema if is_schema or not given else normalise_parameters
     return normalise(given).schema or None
