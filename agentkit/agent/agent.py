@@ -399,12 +399,13 @@ class Agent:
         """Everything that was said before the turn that waits."""
         if isinstance(waiting, RunResult):
             return waiting.messages[: -1 - len(waiting.episode.turns[-1].results)]
-        before = tuple(history)
-        if waiting.session_id is not None and self.store is not None:
-            episodes = await self._session(waiting.session_id)
-            earlier = takewhile(lambda e: e.episode_id != waiting.episode_id, episodes)
-            before = conversation(earlier)  # in the store's order: ids of one moment do not sort
-        return (*before, *replace(waiting, turns=waiting.turns[:-1]).messages())
+        own = replace(waiting, turns=waiting.turns[:-1])
+        if waiting.session_id is None or self.store is None:
+            return (*history, *own.messages())
+        episodes = await self._session(waiting.session_id)
+        # In the store's order: ids of one moment do not sort.
+        earlier = takewhile(lambda e: e.episode_id != waiting.episode_id, episodes)
+        return conversation([*earlier, own])  # it repeats the turn of one that it goes on from
 
     async def _shown_before(self, waiting: Episode) -> Shown:
         """What the conversation up to the waiting run has been shown."""

@@ -59,3 +59,22 @@ async def test_a_caller_can_name_the_episode_before_it_ends():
     assert result.episode.episode_id == ids[1]
     assert events[-1].result.episode.episode_id == ids[2]
     assert {episode.episode_id for episode in store.select()} == set(ids)
+
+
+async def test_a_session_that_waits_twice_repeats_no_call():
+    """Each call and its result reach the model once, however often the run was resumed."""
+    seen = []
+
+    def ask_twice(request):
+        seen.append([(message.role, message.text) for message in request.messages])
+        if len(seen) < 3:
+            return [ToolCall(call_id=f"c{len(seen)}", name="desk")]
+        return "Done."
+
+    desk = Tool(definition=ToolDefinition(name="desk"))
+    agent = Agent(FunctionModel(ask_twice), tools=[desk], store=open_store("memory:"))
+    first = await agent.run("Ask", session_id="s")
+    second = await agent.resume(first.episode, values={"c1": "one"})
+    await agent.resume(second.episode, values={"c2": "two"})
+    asked = [("user", "Ask"), ("assistant", "")]
+    assert seen[-1] == [*asked, ("tool", "one"), ("assistant", ""), ("tool", "two")]
