@@ -1,7 +1,6 @@
 """Bearer keys: comparing, reading, rotating, and never showing."""
 
 import logging
-import os
 
 import pytest
 
@@ -86,7 +85,7 @@ def test_a_key_file_is_read_again_when_it_changes(tmp_path):
     assert (keys.holder(A), keys.holder(B)) == ("old", "new")
     replacement = tmp_path / "keys.new"
     replacement.write_text(f"new={B}\n")
-    os.replace(replacement, path)
+    replacement.replace(path)
     now[0] = 4.0
     assert (keys.holder(A), keys.holder(B)) == (None, "new")
 

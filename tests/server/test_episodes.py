@@ -1,0 +1,210 @@
+"""Every run that begins leaves an episode, whatever becomes of it."""
+
+import asyncio
+import json
+
+import httpx
+import pytest
+
+from agentkit import Agent
+from agentkit.errors import ModelStatusError, ModelTimeoutError, StoreError
+from agentkit.server import create_app
+from agentkit.testing import FunctionModel
+from agentkit.testing.unreliable_store import UnreliableStore
+
+URL = "/v1/chat/completions"
+SLOW = 'call nap {"seconds": 30}'
+
+
+class FullDisk(UnreliableStore):
+    """A store that can be read, and takes no episode."""
+
+    def append(self, episode):
+        """Refuse it."""
+        raise StoreError("the disk is full")
+
+
+def events(text):
+    """The JSON of each event of a stream."""
+    return [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (ModelTimeoutError("slow"), 504, "model_timeout"),
+        (
+            ModelStatusError("secret-of-upstream", status=400, body="b", retry_after=None),
+            502,
+            "model_failed",
+        ),
+        (
+            ModelStatusError("busy", status=429, body="b", retry_after=7.0),
+            503,
+            "model_overloaded",
+        ),
+        (KeyError("a defect"), 500, "internal_error"),
+    ],
+)
+async def test_a_model_that_fails(make_app, talk, body, store, stream, error, status, code):
+    """The client gets a status and the episode's id, and none of the upstream's words."""
+
+    def fail(request):
+        raise error
+
+    async with talk(make_app(fail)) as client:
+        answer = await client.post(URL, json=body("Hi", stream=stream))
+    told = answer.json()["error"]
+    assert (answer.status_code, told["code"], told["type"]) == (status, code, "server_error")
+    assert "secret" not in answer.text
+    assert answer.headers["x-should-retry"] == "false"
+    assert answer.headers.get("retry-after") == ("7" if status == 503 else None)
+    (episode,) = store.select()
+    assert (episode.stop_reason, episode.episode_id) == ("error", told["episode_id"])
+
+
+async def test_a_stream_that_breaks_says_so(make_app, talk, body, store):
+    """After the first text there is no status left: an error event ends it, without [DONE]."""
+
+    class HalfModel(FunctionModel):
+        """Says two words and fails."""
+
+        async def stream(self, request):
+            from agentkit.models.base import TextDelta
+
+            yield TextDelta(text="Two ")
+            yield TextDelta(text="words ")
+            raise ModelTimeoutError("gone")
+
+    async with talk(make_app(HalfModel(str))) as client:
+        answer = await client.post(URL, json=body("Hi", stream=True))
+    *said, last = events(answer.text)
+    assert "".join(e["choices"][0]["delta"].get("content") or "" for e in said) == "Two words "
+    assert last["error"]["code"] == "model_timeout"
+    assert "[DONE]" not in answer.text
+    (episode,) = store.select()
+    assert episode.stop_reason == "error"
+
+
+async def test_a_tool_that_fails_is_no_error_of_the_request(make_app, talk, body, store):
+    """The model reads it and answers."""
+    async with talk(make_app()) as client:
+        answer = await client.post(URL, json=body("call broken"))
+    assert answer.status_code == 200
+    (episode,) = store.select()
+    assert episode.results[0].status == "failed"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_that_leaves_ends_its_run(make_app, served, body, store, stream):
+    """The run is cancelled and kept; what the server still holds is nothing."""
+    app = make_app()
+    with served(app) as url:
+        async with httpx.AsyncClient(base_url=url) as client:
+            with pytest.raises(httpx.TimeoutException):
+                await client.post(URL, json=body(SLOW, stream=stream), timeout=0.2)
+        while len(app.state.runs):
+            await asyncio.sleep(0.01)
+    (episode,) = store.select()
+    assert episode.stop_reason == "cancelled"
+    assert [call.name for call in episode.calls] == ["nap"]
+
+
+async def test_a_client_that_leaves_in_mid_stream(make_app, served, body, store):
+    """What the model had said by then is billed to nobody and kept by us."""
+
+    class Endless(FunctionModel):
+        """Never stops talking."""
+
+        async def stream(self, request):
+            from agentkit.models.base import TextDelta
+
+            while True:
+                yield TextDelta(text="and ")
+                await asyncio.sleep(0.001)
+
+    app = make_app(Endless(str))
+    with served(app) as url:
+        async with httpx.AsyncClient(base_url=url) as client:
+            async with client.stream("POST", URL, json=body("Hi", stream=True)) as answer:
+                async for _ in answer.aiter_bytes():
+                    break
+            while len(app.state.runs):
+                await asyncio.sleep(0.01)
+            assert (await client.get("/healthz")).status_code == 200
+    (episode,) = store.select()
+    assert episode.stop_reason == "cancelled"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_no_good_answer_without_its_episode(talk, body, store, stream):
+    """When the store does not take it, the client is told that this was no answer."""
+    app = create_app(Agent(FunctionModel(lambda _: "Hi"), store=FullDisk(store)))
+    async with talk(app) as client:
+        answer = await client.post(URL, json=body("Hi", stream=stream))
+        metrics = (await client.get("/metrics")).text
+    if stream:
+        assert events(answer.text)[-1]["error"]["code"] == "store_unavailable"
+        assert "[DONE]" not in answer.text
+    else:
+        assert answer.status_code == 503
+    assert "agentkit_episodes_not_kept_total 1" in metrics
+    assert "agentkit_episodes_kept_total 0" in metrics
+
+
+async def test_a_run_that_ends_before_the_model_is_asked(make_app, talk, body, store):
+    """A router that refuses ends the run early; the server keeps what there is to know."""
+
+    class Refusing:
+        """Sends no run anywhere."""
+
+        async def route(self, asked):
+            """Fail."""
+            raise RuntimeError("no route")
+
+    async with talk(make_app(agent={"router": Refusing()})) as client:
+        answer = await client.post(URL, json=body("Hi"))
+    assert answer.status_code == 500
+    (episode,) = store.select()
+    assert episode.episode_id == answer.json()["error"]["episode_id"]
+    assert (episode.request, episode.error) == ("Hi", "RuntimeError: no route")
+
+
+async def test_a_run_at_its_step_limit_is_an_answer(make_app, talk, body, store):
+    """As with a model that ran out of tokens, the finish reason is ``length``."""
+    from agentkit.agent.limits import Limits
+    from agentkit.messages import AssistantMessage, ToolCall
+
+    def again(request):
+        call = ToolCall(call_id=f"c{len(request.messages)}", name="add", arguments={"a": 1, "b": 1})
+        return AssistantMessage(text="Once more.", tool_calls=(call,))
+
+    app = make_app(again, agent={"limits": Limits(max_steps=2)})
+    async with talk(app) as client:
+        whole = (await client.post(URL, json=body("Go"))).json()["choices"][0]
+        stream = events((await client.post(URL, json=body("Go", stream=True))).text)
+    assert whole["finish_reason"] == stream[-1]["choices"][0]["finish_reason"] == "length"
+    pieces = [event["choices"][0]["delta"].get("content") or "" for event in stream]
+    assert whole["message"]["content"] == "Once more.\n\nOnce more." == "".join(pieces)
+
+
+async def test_a_quiet_stream_is_kept_open(make_app, talk, body):
+    """While a tool works, comments are sent that clients skip."""
+    from agentkit.server import ServerLimits
+
+    app = make_app(limits=ServerLimits(heartbeat_seconds=0.05))
+    async with talk(app) as client:
+        answer = await client.post(URL, json=body('call nap {"seconds": 0.3}', stream=True))
+    assert answer.text.count(": still working\n\n") >= 2
+    assert events(answer.text)[0]["choices"][0]["delta"]["role"] == "assistant"
+    assert answer.text.endswith("data: [DONE]\n\n")
+
+
+async def test_answers_that_never_match_their_schema(make_app, talk, body, store):
+    """They are no answer; the episode holds them."""
+    app = make_app(lambda _: "no json", agent={"output_type": {"type": "object"}})
+    async with talk(app) as client:
+        answer = await client.post(URL, json=body("Hi"))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "output_invalid")
+    assert next(store.select()).stop_reason == "output_invalid"
