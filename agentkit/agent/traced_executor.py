@@ -11,7 +11,7 @@ from agentkit.agent.executor import Executor
 from agentkit.messages import JsonObject, ToolCall, ToolFailure, ToolResult
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentProblem
-from agentkit.tracing.children import ChildCalls, Traceable
+from agentkit.tracing.children import ChildCalls, traceable
 from agentkit.tracing.guarded import OpenSpan, Tracing
 from agentkit.tracing.operations import (
     GuardrailName,
@@ -78,7 +78,7 @@ class TracedExecutor(Executor):
 
     async def _attempt(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult:
         wanted = self.tracing.child_spans
-        if wanted == "off" or not isinstance(_function(tool), Traceable):
+        if wanted == "off" or traceable(tool) is None:
             return await super()._attempt(call, tool, arguments)
         children = self._children[call.call_id] = ChildCalls(call.call_id, self.library)
         failed = True
@@ -91,10 +91,10 @@ class TracedExecutor(Executor):
         return result
 
     async def _invoke(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> Any:
-        function, children = _function(tool), self._children.get(call.call_id)
-        if children is None or not isinstance(function, Traceable):
+        traced, children = traceable(tool), self._children.get(call.call_id)
+        if children is None or traced is None:
             return await super()._invoke(call, tool, arguments)
-        return await self._called(tool, function.traced(children.add), arguments)
+        return await self._called(tool, traced(children.add), arguments)
 
     def _stopped(self, name: GuardrailName, tool: Tool, cause: str, began_ns: int) -> None:
         self.tracing.tell(
@@ -102,7 +102,3 @@ class TracedExecutor(Executor):
             GuardrailVerdict(allowed=False, cause=cause),
             began_ns=began_ns,
         )
-
-
-def _function(tool: Tool) -> object:
-    return tool.function

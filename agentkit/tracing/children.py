@@ -8,10 +8,11 @@ that they had and each below the composite that made it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentkit.library.library import Library
 from agentkit.messages import ToolCall
+from agentkit.tools.tool import Tool
 from agentkit.tracing.guarded import OpenSpan, Tracing
 from agentkit.tracing.operations import ChildOperation, ChildResult
 
@@ -21,13 +22,12 @@ if TYPE_CHECKING:
 Told: TypeAlias = "Callable[[TracedCall], None]"
 
 
-@runtime_checkable
-class Traceable(Protocol):
-    """A tool's function that can tell of the calls that it makes; a composite is one."""
-
-    def traced(self, trace: Told) -> Callable[..., Any]:
-        """The same function, telling ``trace`` of each call of a child when it is over."""
-        ...
+def traceable(tool: Tool) -> Callable[[Told], Callable[..., Any]] | None:
+    """What makes the tool's function tell of the calls that it makes; a composite can do that."""
+    if not tool.definition.is_composite:
+        return None
+    traced: Callable[[Told], Callable[..., Any]] | None = getattr(tool.function, "traced", None)
+    return traced
 
 
 class ChildCalls:

@@ -78,7 +78,7 @@ class ContentPolicy:
         return changed if len(changed) <= self.max_chars else f"{changed[: self.max_chars]}…"
 
     def value(self, value: Any, depth: int = _DEEPEST) -> Any:
-        """JSON data with each text redacted and cut; what is no JSON, or too deep, its type's name."""
+        """JSON data with each text redacted and cut; what is no JSON gives its type."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, float):

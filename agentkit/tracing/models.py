@@ -13,7 +13,6 @@ from agentkit.models.base import (
     ModelEvent,
     ModelRequest,
     ModelResponse,
-    StreamingChatModel,
 )
 from agentkit.models.retries import RETRYING, Attempt
 from agentkit.retrieval.retriever import Retrieval, Retriever
@@ -130,7 +129,7 @@ def traced_model(
     refines: bool = False,
 ) -> ChatModel:
     """The model with its requests told; it streams if ``model`` does."""
-    streams = isinstance(model, StreamingChatModel)
+    streams = hasattr(model, "stream")  # asking for the protocol takes 30 microseconds
     kind = TracedStreamingModel if streams else TracedModel
     return kind(model, tracing, conversation_id=conversation_id, refines=refines)
 
