@@ -18,6 +18,8 @@ if TYPE_CHECKING:
         signed,
         write_artifact,
     )
+    from agentkit.export.importing import ImportedTool, ImportReport, ImportRequest, import_artifact
+    from agentkit.export.restoring import restore_artifact
     from agentkit.export.store import ArtifactStore, open_artifact
 
 _MODULES = {
@@ -25,12 +27,17 @@ _MODULES = {
     "ArtifactChange": "agentkit.export.artifact",
     "ArtifactStore": "agentkit.export.store",
     "GateEvidence": "agentkit.export.evidence",
+    "ImportReport": "agentkit.export.importing",
+    "ImportRequest": "agentkit.export.importing",
+    "ImportedTool": "agentkit.export.importing",
     "artifact_digest": "agentkit.export.file",
     "artifact_of": "agentkit.export.collecting",
     "artifact_text": "agentkit.export.file",
+    "import_artifact": "agentkit.export.importing",
     "open_artifact": "agentkit.export.store",
     "parse_artifact": "agentkit.export.file",
     "read_artifact": "agentkit.export.file",
+    "restore_artifact": "agentkit.export.restoring",
     "signed": "agentkit.export.file",
     "write_artifact": "agentkit.export.file",
 }
@@ -40,12 +47,17 @@ __all__ = [
     "ArtifactChange",
     "ArtifactStore",
     "GateEvidence",
+    "ImportReport",
+    "ImportRequest",
+    "ImportedTool",
     "artifact_digest",
     "artifact_of",
     "artifact_text",
+    "import_artifact",
     "open_artifact",
     "parse_artifact",
     "read_artifact",
+    "restore_artifact",
     "signed",
     "write_artifact",
 ]

@@ -1,0 +1,88 @@
+"""An artifact with its history into an empty store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentkit.errors import ArtifactError, UsageError
+from agentkit.evolution.lifecycle.journal import LibraryStore
+from agentkit.export.artifact import Artifact
+from agentkit.export.screening import suspicions
+from agentkit.library.events import LibraryEvent
+from agentkit.library.store import LibraryChange
+
+
+def restore_artifact(artifact: Artifact, store: LibraryStore, *, trusted: bool = False) -> int:
+    """Make a store what the artifact's store was: every version, every event, as it was.
+
+    Versions have their numbers, changes their ids, authors and reasons, and events their hashes
+    and signatures, so that ``agentkit audit verify`` holds. When a revision was written is told by
+    its event; the store itself notes the time of restoring.
+
+    Nothing is validated but the texts of the definitions, which must pass the same checks as on
+    import: a history can not be taken in by parts.
+
+    Args:
+        artifact: One that has its history.
+        store: An empty store.
+        trusted: Leave the texts alone, because the signature was checked.
+
+    Returns:
+        The library version.
+
+    Raises:
+        UsageError: The store is not empty, or the artifact has no history.
+        ArtifactError: A text is suspicious.
+        StoreError: The store failed; what was restored before stays, and the store must be made
+            anew.
+    """
+    if not artifact.has_history:
+        raise UsageError(
+            "the artifact has no history to restore; import it ('agentkit import'), or export it "
+            "with its history"
+        )
+    if store.versions() or store.events():
+        raise UsageError("a history is restored into an empty store, and this one holds something")
+    if not trusted:
+        _check_texts(artifact)
+    version, events = 0, artifact.events
+    for change in artifact.changes:
+        taken = _until(events, change.version)
+        events = events[len(taken) :]
+        version = store.commit(
+            LibraryChange(
+                proposal_id=change.proposal_id or f"restored-{change.version}",
+                upserts=change.upserts,
+                removals=change.removals,
+                author=change.author,
+                reason=change.reason,
+                evidence=change.evidence,
+                events=taken,
+            ),
+            expected_version=version,
+        )
+    return version
+
+
+def _until(events: Sequence[LibraryEvent], version: int) -> tuple[LibraryEvent, ...]:
+    """The events up to the last one of a library version."""
+    count = 0
+    while count < len(events) and events[count].library_version <= version:
+        count += 1
+    return tuple(events[:count])
+
+
+def _check_texts(artifact: Artifact) -> None:
+    seen: set[str] = set()
+    for change in artifact.changes:
+        for definition in change.upserts:
+            if definition.digest in seen:
+                continue
+            seen.add(definition.digest)
+            failed = suspicions(definition)
+            if failed:
+                raise ArtifactError(
+                    f"{definition.name!r} of version {change.version}: {failed[0]}; check who "
+                    "made the artifact (its signature), or import what is not suspicious",
+                    place=f"changes ({definition.name!r})",
+                )

@@ -1,0 +1,109 @@
+"""Bringing definitions into a library, under a rule for names that are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from agentkit.library.library import Library
+from agentkit.library.naming import distinct_name
+from agentkit.tools.definition import ToolDefinition
+
+ConflictPolicy = Literal["error", "skip", "replace", "suffix"]
+
+
+@dataclass(kw_only=True)
+class ImportPlan:
+    """What adding definitions to a library would do.
+
+    Attributes:
+        upserts: Definitions to commit, by name.
+        added: Names that are new.
+        replaced: Names whose definition changes.
+        renamed: The name that was taken and the new one, of each definition that got another.
+        skipped: Names that were taken, and left as they are.
+        unchanged: How many definitions the library already holds as they are.
+        refused: Names that were taken, under the policy ``error``.
+    """
+
+    upserts: dict[str, ToolDefinition] = field(default_factory=dict)
+    added: list[str] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
+    renamed: list[tuple[str, str]] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    refused: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as a JSON object, without the definitions."""
+        return {
+            "added": self.added,
+            "replaced": self.replaced,
+            "renamed": [{"from": old, "to": new} for old, new in self.renamed],
+            "skipped": self.skipped,
+            "unchanged": self.unchanged,
+            "refused": self.refused,
+        }
+
+
+def plan_import(
+    definitions: Iterable[ToolDefinition], library: Library, *, on_conflict: ConflictPolicy
+) -> ImportPlan:
+    """Decide what happens to each definition.
+
+    Args:
+        definitions: What is to be added.
+        library: What is there already.
+        on_conflict: What to do with a name that stands for another definition: refuse the new
+            one, skip it, replace the old one, or add the new one under ``name__2``.
+    """
+    plan = ImportPlan()
+    for definition in definitions:
+        _place(plan, library, definition, on_conflict)
+    return plan
+
+
+def _place(
+    plan: ImportPlan, library: Library, definition: ToolDefinition, on_conflict: ConflictPolicy
+) -> None:
+    name = definition.name
+    known = _known(plan, library, name)
+    if known is None:
+        plan.added.append(name)
+        plan.upserts[name] = definition
+    elif known.digest == definition.digest:
+        plan.unchanged += 1
+    elif on_conflict == "suffix":
+        _place_renamed(plan, library, definition)
+    elif on_conflict == "replace":
+        plan.replaced.append(name)
+        plan.upserts[name] = definition
+    else:
+        (plan.skipped if on_conflict == "skip" else plan.refused).append(name)
+
+
+def _place_renamed(plan: ImportPlan, library: Library, definition: ToolDefinition) -> None:
+    """Add under the first free name, unless a renamed copy of the same content is there."""
+    original = definition.origin.original_name or definition.name
+    origin = replace(definition.origin, original_name=original)
+    taken = {definition.name}
+    while True:
+        name = distinct_name(definition.name, taken)
+        renamed = replace(definition, name=name, origin=origin)
+        known = _known(plan, library, name)
+        if known is None:
+            plan.renamed.append((definition.name, name))
+            plan.upserts[name] = renamed
+            return
+        if known.digest == renamed.digest:
+            plan.unchanged += 1
+            return
+        taken.add(name)
+
+
+def _known(plan: ImportPlan, library: Library, name: str) -> ToolDefinition | None:
+    if name in plan.upserts:
+        return plan.upserts[name]
+    tool = library.get(name)
+    return None if tool is None else tool.definition
