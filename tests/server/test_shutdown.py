@@ -1,0 +1,169 @@
+"""A server that is told to stop loses no episode: a real process, a real signal, SQLite."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from agentkit import open_store
+
+URL = "/v1/chat/completions"
+MAIN = "from agentkit.cli.main import main; main()"
+PLUGIN = '''
+import asyncio
+from agentkit.testing import FunctionModel
+
+async def answer(request):
+    """Takes as long as the message says."""
+    await asyncio.sleep(float(request.messages[-1].text))
+    return "Done."
+
+def open_sleepy(name):
+    return FunctionModel(answer, name="sleepy")
+'''
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    """A folder for PYTHONPATH with a model named ``sleepy:``."""
+    info = tmp_path / "plugins" / "agentkit_sleepy-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info.parent / "agentkit_sleepy.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-sleepy\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[agentkit.models]\nsleepy = agentkit_sleepy:open_sleepy\n"
+    )
+    return info.parent
+
+
+@pytest.fixture
+def start(plugin, tmp_path):
+    """Starts ``agentkit serve`` as a process; gives it and its URL."""
+
+    @asynccontextmanager
+    async def run(*options):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", MAIN, "serve", "--model", "sleepy:a"),
+            *("--port", "0", "--store", str(tmp_path / "library.db"), *options),
+            env={**os.environ, "PYTHONPATH": str(plugin), "PYTHONUNBUFFERED": "1"},
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            greeting = (await process.stderr.readuntil(b"Ctrl-C")).decode()
+            yield process, re.search(r"at (http://\S+)/v1", greeting)[1]
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.communicate()
+
+    return run
+
+
+def chat(seconds, **fields):
+    """A request that takes so long."""
+    messages = [{"role": "user", "content": str(seconds)}]
+    return {"model": "agent", "messages": messages, **fields}
+
+
+async def under_way(client, number):
+    """Wait until so many runs are under way."""
+    while f"agentkit_runs_in_flight {number}\n" not in (await client.get("/metrics")).text:
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+async def test_a_stopped_server_answers_what_it_began(start, tmp_path, signum):
+    """Runs that end in time are answered; those that do not are cut; all of them are kept."""
+    async with start("--drain", "0.8") as (process, url):
+        async with httpx.AsyncClient(base_url=url, timeout=20) as client:
+            quick = [asyncio.create_task(client.post(URL, json=chat(0.5))) for _ in range(4)]
+            slow = asyncio.create_task(client.post(URL, json=chat(60)))
+            streamed = asyncio.create_task(client.post(URL, json=chat(61, stream=True)))
+            await under_way(client, 6)
+            process.send_signal(signum)
+            answers = await asyncio.gather(*quick)
+            cut = [await slow, await streamed]
+            status = await asyncio.wait_for(process.wait(), 20)
+    assert status == (0 if signum == signal.SIGTERM else 130)
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert [answer.status_code for answer in cut] == [503, 503]
+    assert {answer.json()["error"]["code"] for answer in cut} == {"stopping"}
+    with_id = {answer.json()["id"].removeprefix("chatcmpl-") for answer in answers}
+    cut_ids = {answer.json()["error"]["episode_id"] for answer in cut}
+    store = open_store(tmp_path / "library.db")
+    kept = {episode.episode_id: episode.stop_reason for episode in store.select()}
+    store.close()
+    assert kept == dict.fromkeys(with_id, "finished") | dict.fromkeys(cut_ids, "cancelled")
+
+
+async def test_two_servers_share_a_file(start, tmp_path):
+    """Several processes keep their episodes in one SQLite file; a killed one loses none either."""
+    async with start() as (one, first), start() as (two, second):
+        async with httpx.AsyncClient(timeout=30) as client:
+            answers = await asyncio.gather(
+                *(client.post(f"{url}{URL}", json=chat(0)) for url in (first, second) * 30)
+            )
+        one.terminate()
+        two.kill()  # nobody is told: what was answered was kept before
+        assert [await one.wait(), await two.wait()] == [0, -signal.SIGKILL]
+    ids = {answer.json()["id"].removeprefix("chatcmpl-") for answer in answers}
+    store = open_store(tmp_path / "library.db")
+    assert {episode.episode_id for episode in store.select()} == ids
+    assert len(ids) == 60
+    store.close()
+
+
+async def test_a_draining_server_takes_nothing_new(make_app, talk, body, store):
+    """It is not ready any more, and sends clients elsewhere."""
+    app = make_app()
+    async with talk(app) as client:
+        slow = asyncio.create_task(client.post(URL, json=body('call nap {"seconds": 0.3}')))
+        while not len(app.state.runs):
+            await asyncio.sleep(0.01)
+        draining = asyncio.create_task(app.state.runs.drain(5))
+        await asyncio.sleep(0)
+        ready = await client.get("/readyz")
+        refused = await client.post(URL, json=body("Hi"))
+        await draining
+        answer = await slow
+    assert (ready.status_code, ready.json()["reason"]) == (503, "stopping")
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+    assert refused.headers["connection"] == "close"
+    assert answer.status_code == 200
+    assert len(list(store.select())) == 1
+
+
+async def test_a_server_without_its_store_is_not_ready(make_app, talk, store):
+    """The probe looks whether episodes can be kept."""
+    async with talk(make_app()) as client:
+        assert (await client.get("/readyz")).status_code == 200
+        store.close()
+        answer = await client.get("/readyz")
+        assert (answer.status_code, answer.json()["reason"]) == (503, "store")
+        assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_new_versions_of_the_library_are_taken_up(make_app, served, store, body):
+    """A definition that was promoted meanwhile is served without a restart."""
+    from agentkit import ToolDefinition
+    from agentkit.library import LibraryChange
+
+    def offered(request):
+        return " ".join(tool.name for tool in request.tools)
+
+    app = make_app(offered, agent={"tools": ()}, refresh_seconds=0.05)
+    with served(app) as url:
+        async with httpx.AsyncClient(base_url=url) as client:
+            change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
+            store.commit(change, expected_version=0)
+            text = ""
+            while text != "ping":
+                await asyncio.sleep(0.05)
+                answer = (await client.post(URL, json=body("Hi"))).json()
+                text = answer["choices"][0]["message"]["content"]
+    assert answer["agentkit"]["library_version"] == 1
