@@ -22,6 +22,7 @@ from agentkit.agent.events import (
 )
 from agentkit.agent.limits import Limits
 from agentkit.agent.result import RunResult
+from agentkit.cli.apis import api_options, load_apis
 from agentkit.cli.episode_view import call_line, result_line
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import model_option, store_option
@@ -82,7 +83,7 @@ def agent_options(command: Command) -> Command:
     """Give a command the options that describe an agent."""
     for option in reversed(_OPTIONS):
         command = option(command)
-    return command
+    return api_options(command)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +98,9 @@ class AgentOptions:
     tool_choice: ToolChoice
     max_steps: int
     yes: bool
+    apis: Sequence[str] = ()
+    api_server: str | None = None
+    api_auth: Sequence[str] = ()
 
 
 def make_agent(options: AgentOptions, store: Store) -> Agent:
@@ -104,7 +108,10 @@ def make_agent(options: AgentOptions, store: Store) -> Agent:
     library = store.load() if options.catalogue else Library()
     return Agent(
         options.model,
-        tools=load_tools(options.targets),
+        tools=(
+            *load_tools(options.targets),
+            *load_apis(options.apis, server=options.api_server, auth=options.api_auth),
+        ),
         library=library,
         store=store,
         instructions=options.instructions,

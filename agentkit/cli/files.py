@@ -14,20 +14,29 @@ _GZIP = b"\x1f\x8b"
 
 
 def read_definitions(name: str) -> DefinitionBatch:
-    """The definitions in a file.
+    """The definitions in a file of JSON or JSON lines, see ``read_content``.
+
+    Raises:
+        UsageError: The file can not be read.
+    """
+    return definitions_from_json(read_content(name), reference=name)
+
+
+def read_content(name: str) -> bytes:
+    """The content of a file.
 
     Args:
-        name: JSON or JSON lines, plain or compressed with gzip, whatever its name; ``-`` for stdin.
+        name: Plain or compressed with gzip, whatever its name; ``-`` for stdin.
 
     Raises:
         UsageError: The file can not be read.
     """
     try:
         with click.open_file(name, "rb") as file:
-            data = file.read()
+            data: bytes = file.read()
         if data.startswith(_GZIP):
             data = gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{name}: can not be read ({reason})") from error
-    return definitions_from_json(data, reference=name)
+    return data

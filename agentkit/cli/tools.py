@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 from agentkit import evolution
-from agentkit.cli.files import read_definitions
+from agentkit.cli import apis
+from agentkit.cli.files import read_content
 from agentkit.cli.importing import ConflictPolicy, ImportPlan, plan_import
 from agentkit.cli.lazy import LazyCommands
 from agentkit.cli.loading import load_tools
@@ -28,7 +29,8 @@ from agentkit.cli.stores import author, commit, new_proposal_id, opened, opened_
 from agentkit.errors import ToolNotFoundError
 from agentkit.library import Library, LibraryChange, Store, ToolRevision
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.sources.json_schema import RejectedEntry
+from agentkit.tools.sources import openapi
+from agentkit.tools.sources.json_schema import RejectedEntry, definitions_from_json
 
 SHOWN_ON_TERMINAL = 100
 """Rows of ``tools list`` on a terminal when no limit is given; a pipe gets all of them."""
@@ -192,25 +194,57 @@ def add(
 Examples:
   agentkit tools import catalogue.json
   agentkit tools import functions.jsonl --on-conflict suffix
+  agentkit tools import openapi.yaml --prefix github_
   curl -s https://example.com/tools.json | agentkit tools import -""",
 )
 @click.argument("file", metavar="FILE")
+@click.option(
+    "--format",
+    "given_as",
+    type=click.Choice(["auto", "json", "openapi"]),
+    default="auto",
+    show_default=True,
+    help="What FILE holds; auto tells an OpenAPI description by its key.",
+)
+@click.option("--prefix", default="", help="Comes before the name of each operation (OpenAPI).")
+@click.option(
+    "--include-deprecated", is_flag=True, help="Import deprecated operations too (OpenAPI)."
+)
 @conflict_option
 @reason_option
 @store_option
 @json_option
 def import_(
-    file: str, on_conflict: ConflictPolicy, reason: str, store_url: str, as_json: bool
+    file: str,
+    *,
+    given_as: Literal["auto", "json", "openapi"],
+    prefix: str,
+    include_deprecated: bool,
+    on_conflict: ConflictPolicy,
+    reason: str,
+    store_url: str,
+    as_json: bool,
 ) -> None:
     """Import definitions from FILE: JSON or JSON lines, plain or .gz, '-' for stdin.
 
-    Understood are the forms of OpenAI, Anthropic, MCP, Gemini, Bedrock and BFCL, and agentkit's
-    own. An entry that can not be imported is reported, the others are imported in one new library
-    version, and the exit status is 1.
+    Understood are the forms of OpenAI, Anthropic, MCP, Gemini, Bedrock and BFCL, agentkit's own,
+    and OpenAPI 3 descriptions as JSON or YAML, whose operations become tools; 'agentkit run
+    --openapi FILE' calls them. An entry that can not be imported is reported, the others are
+    imported in one new library version, and the exit status is 1.
     """
-    batch = read_definitions(file)
+    data = read_content(file)
+    why = reason or f"import {file}"
+    if given_as == "openapi" or (given_as == "auto" and apis.recognised(data)):
+        reference = "" if file == "-" else file
+        found = openapi.openapi_tools(
+            data, reference=reference, prefix=prefix, include_deprecated=include_deprecated
+        )
+        with opened(store_url) as store:
+            plan, version = _import(store, found.definitions, on_conflict, why)
+        _report(plan, version, api=found.report, as_json=as_json)
+        return
+    batch = definitions_from_json(data, reference=file)
     with opened(store_url) as store:
-        why = reason or f"import {file}"
         plan, version = _import(store, batch.definitions, on_conflict, why)
     _report(plan, version, batch.rejected, as_json=as_json)
 
@@ -236,11 +270,18 @@ def _import(
 
 
 def _report(
-    plan: ImportPlan, version: int, rejected: Sequence[RejectedEntry] = (), *, as_json: bool
+    plan: ImportPlan,
+    version: int,
+    rejected: Sequence[RejectedEntry] = (),
+    *,
+    api: openapi.OpenApiReport | None = None,
+    as_json: bool,
 ) -> None:
     unusable = [{"entry": entry.index + 1, "reason": entry.reason} for entry in rejected]
     if as_json:
-        print_json({"library_version": version, **plan.to_json(), "unusable": unusable})
+        told_of_api = {} if api is None else {"openapi": api.to_json()}
+        record = {"library_version": version, **plan.to_json(), "unusable": unusable}
+        print_json({**record, **told_of_api})
     else:
         counts = {
             "added": len(plan.added),
@@ -260,7 +301,9 @@ def _report(
     say_some(taken, rest=_ALL)
     if plan.refused:
         say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
-    if unusable or plan.refused:
+    if api is not None:
+        apis.tell(api)
+    if unusable or plan.refused or (api is not None and api.unusable):
         raise click.exceptions.Exit(1)
 
 

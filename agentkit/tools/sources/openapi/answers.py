@@ -13,7 +13,7 @@ from agentkit.tools.sources.openapi.request_bodies import kind_of
 
 _LONGEST_DETAIL = 600
 _WORDS = ("detail", "message", "title", "error_description", "description", "reason", "msg")
-_NESTED = ("errors", "error", "details", "invalid_params", "invalid-params", "violations")
+_NESTED = ("detail", "errors", "error", "details", "invalid_params", "invalid-params", "violations")
 _PLACES = ("field", "loc", "pointer", "name", "path", "param")
 _MAX_DEPTH = 4
 
@@ -127,7 +127,7 @@ def _said_by(data: Mapping[str, Any], depth: int) -> Iterator[str]:
         nested = data.get(key)
         if isinstance(nested, Mapping) and not nested.keys() & {*_WORDS, *_NESTED}:
             yield from (f"{name}: {_flat(item)}" for name, item in nested.items())
-        elif nested is not None:
+        elif nested is not None and nested not in words:
             yield from _said(nested, depth + 1)
 
 

@@ -122,22 +122,30 @@ class Sender:
                 timeout=max(seconds, 0.001),
             )
             answer = await self._answer(client, built, secrets)
-            target = urljoin(url, answer.location)
-            if answer.status not in _REDIRECTS or not answer.location:
+            leads = self._leads(url, method, answer)
+            if leads is None:
                 return answer
-            if _same_origin(url, target):
-                pass
-            elif (
-                method in {"GET", "HEAD"} and urlsplit(target).netloc in self.policy.redirect_hosts
-            ):
+            url, is_same = leads
+            if not is_same:
                 headers = {"Accept": headers["Accept"]}
-            else:
-                return answer
             if answer.status in {301, 302, 303} and method not in {"GET", "HEAD"}:
                 method, body = "GET", None
                 headers.pop("Content-Type", None)
-            url = target
         return answer
+
+    def _leads(self, url: str, method: str, answer: HttpAnswer) -> tuple[str, bool] | None:
+        """Where a redirect is followed to, and whether credentials may travel there."""
+        if answer.status not in _REDIRECTS or not answer.location:
+            return None
+        try:
+            target = urljoin(url, answer.location)
+            if _same_origin(url, target):
+                return target, True
+            host = urlsplit(target).netloc
+        except ValueError:  # such as a port of six digits
+            return None
+        allowed = method in {"GET", "HEAD"} and host in self.policy.redirect_hosts
+        return (target, False) if allowed else None
 
     async def _answer(
         self, client: httpx.AsyncClient, request: httpx.Request, secrets: Secrets
@@ -313,11 +321,7 @@ def _retry_after(given: str | None) -> float | None:
 
 def _same_origin(left: str, right: str) -> bool:
     """Whether credentials may travel on: scheme, host and port are equal, or only became secure."""
-    try:
-        one, other = urlsplit(left), urlsplit(right)
-        _ = one.port, other.port
-    except ValueError:  # such as a port of six digits
-        return False
+    one, other = urlsplit(left), urlsplit(right)
     if one.hostname != other.hostname:
         return False
     if (one.scheme, one.port) == ("http", None) and (other.scheme, other.port) == ("https", None):

@@ -36,7 +36,7 @@ def tool_name(operation_id: object, method: str, path: str, *, prefix: str = "")
     """
     given = operation_id if isinstance(operation_id, str) else ""
     if not _OTHER.sub("", given).strip("_"):
-        given = f"{method.lower()}_{path}"
+        given = f"{method.lower()}/{path}"
     return identifier(f"{prefix}{given}", fallback=method.lower())[:MAX_TOOL_NAME]
 
 
