@@ -18,11 +18,12 @@ PLUGIN_FILES := plugins/agentkit-local/pyproject.toml
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format types unit meaning coverage bench docs install together openmp weights clean
+.PHONY: help demo test lint format types unit meaning coverage bench docs install together openmp weights clean \
+	test-interop
 
 help:  ## show this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' \
-		| while IFS="$$(printf '\t')" read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' \
+		| while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 demo: $(VENV)/.runtime openmp  ## run the main job: real questions, a small local model, no key
 	$(SAY) "Fetching the local model $(MODEL) (about 100 MB, once)"
@@ -87,6 +88,20 @@ meaning: $(VENV)/.vectors  ## what depends on word vectors: retrieval and pages
 	PYTHONPATH=$(abspath $(VENV)/vectors) $(BIN)/pytest -o cache_dir=$(VENV)/vectors/.pytest_cache \
 		-m "not weights" $(MEANING) $(ARGS)
 
+# Frameworks that our tools are handed to, each in an environment of its own: their pins fight, so
+# `make test` runs none of this. The versions are those that docs/frameworks.md names.
+INTEROP := pydantic-ai openai-agents langgraph
+needs-pydantic-ai   := "pydantic-ai-slim[openai]==2.68.*"
+needs-openai-agents := "openai-agents==0.24.*"
+needs-langgraph     := "langgraph==1.2.*" "langchain-core>=1.7,<1.9" "langchain>=1.4,<2" "langchain-openai>=1.7,<2"
+
+test-interop: $(INTEROP:%=$(VENV)/interop/%/.ready)  ## our tools in other frameworks, each in its own environment
+	@for name in $(INTEROP); do \
+		printf '\n==> Running the tests of interop with %s\n' $$name; \
+		INTEROP=$$name $(VENV)/interop/$$name/bin/python -m pytest tests/interop \
+			-o cache_dir=$(VENV)/interop/$$name/.pytest_cache $(ARGS) || exit 1; \
+	done
+
 coverage: $(VENV)/.dev  ## pytest with branch coverage
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(ARGS)
@@ -147,4 +162,11 @@ $(VENV)/.vectors: $(VENV)/.dev
 	$(SAY) "Fetching the word vectors, beside the environment"
 	rm -rf $(VENV)/vectors
 	$(PIP) --quiet --no-deps --target $(VENV)/vectors "wordllama>=0.4" tokenizers
+	@touch $@
+
+$(VENV)/interop/%/.ready: $(CORE_FILES) Makefile
+	$(SAY) "Installing agentkit beside $*"
+	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet -e . $(needs-$*) \
+		hypothesis pytest pytest-asyncio pytest-timeout
 	@touch $@

@@ -5,7 +5,8 @@ The adapters import their framework when they are called, never before:
 
 * ``agentkit.interop.pydantic_ai``: a capability, or a toolset alone;
 * ``agentkit.interop.openai_agents``: a runner;
-* ``agentkit.interop.langchain``: a middleware for LangChain's agents, which are LangGraph's graphs.
+* ``agentkit.interop.langchain``: an agent or a middleware of LangChain, whose agents are graphs of
+  LangGraph.
 
 Who wants the tool objects alone, without retrieval and records, renders a library with
 ``to_pydantic_ai``, ``to_openai_agents`` or ``to_langchain``.
@@ -20,7 +21,7 @@ from agentkit.interop.toolset import Toolset
 from agentkit.interop.toolset_run import ToolsetRun
 
 if TYPE_CHECKING:
-    from agentkit.interop.langchain import library_middleware, to_langchain
+    from agentkit.interop.langchain import library_agent, library_middleware, to_langchain
     from agentkit.interop.openai_agents import LibraryRunner, to_openai_agents
     from agentkit.interop.pydantic_ai import library_capability, library_toolset, to_pydantic_ai
 
@@ -28,6 +29,7 @@ __all__ = [
     "LibraryRunner",
     "Toolset",
     "ToolsetRun",
+    "library_agent",
     "library_capability",
     "library_middleware",
     "library_toolset",
@@ -40,6 +42,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "LibraryRunner": "agentkit.interop.openai_agents",
+        "library_agent": "agentkit.interop.langchain",
         "library_capability": "agentkit.interop.pydantic_ai",
         "library_middleware": "agentkit.interop.langchain",
         "library_toolset": "agentkit.interop.pydantic_ai",

@@ -20,14 +20,17 @@ class OpenTurn:
         usage: What it cost.
         seconds: Wait for the model.
         results: Results by call id, in the order in which they came; ids may repeat.
+        begun: Ids of the calls that the framework has handed on.
         searches: What the model's own searches for tools found.
-        ended: When the last result came, on the clock of ``time.perf_counter``.
+        began: When the answer was recorded, on the clock of ``time.perf_counter``.
+        ended: When the last result came, on the same clock.
     """
 
     message: AssistantMessage
     usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
     results: defaultdict[str, deque[ToolResult]] = field(default_factory=lambda: defaultdict(deque))
+    begun: set[str] = field(default_factory=set)
     searches: tuple[RetrievalTrace, ...] = ()
     began: float = field(default_factory=time.perf_counter)
     ended: float = 0.0
@@ -47,6 +50,12 @@ class OpenTurn:
         else:
             results[results.index(waiting)] = result
         self.ended = time.perf_counter()
+
+    def to_come(self, call: ToolCall) -> list[ToolCall]:
+        """The calls that stand before ``call`` in the answer and are not handed on yet."""
+        ids = [one.call_id for one in self.message.tool_calls]
+        before = self.message.tool_calls[: ids.index(call.call_id)] if call.call_id in ids else ()
+        return [one for one in before if one.call_id not in self.begun and self.wants(one.call_id)]
 
     def closed(self, earlier: list[Turn]) -> Turn:
         """The turn with the results there are, under ids that no call of ``earlier`` has."""

@@ -43,6 +43,9 @@ NOBODY_TO_ASK = (
 
 _NO_USAGE = Usage()
 
+_GRACE_SECONDS = 0.2
+"""How long a call waits for one before it to be handed on, which a framework may never do."""
+
 
 class _WaitsForPerson(Exception):  # noqa: N818 - a signal to `call`, which catches it
     """The call is sound and needs a decision that is not there."""
@@ -159,6 +162,7 @@ class ToolsetRun:
         if approval is not None:
             self._decisions[call.call_id] = as_approval(approval)
         done: Future[None] = Future()
+        await self._order_kept(call)
         first = [future for other, future in self._running if self._goes_before(other, call)]
         self._running.append((call, done))
         try:
@@ -278,6 +282,16 @@ class ToolsetRun:
         if self._asks is None:
             raise _WaitsForPerson
         return self._asks(call, tool)
+
+    async def _order_kept(self, call: ToolCall) -> None:
+        """Let calls begin before this one that have to end before it, when threads race for it."""
+        turn = self._record.turn_of(call)
+        deadline = time.perf_counter() + _GRACE_SECONDS
+        while any(self._goes_before(other, call) for other in turn.to_come(call)):
+            if time.perf_counter() > deadline:
+                break
+            await asyncio.sleep(0.001)
+        turn.begun.add(call.call_id)
 
     def _goes_before(self, other: ToolCall, call: ToolCall) -> bool:
         """Whether a call that runs has to end before ``call`` begins."""
