@@ -51,8 +51,6 @@ def main(extra: str) -> None:
     """Ask through each model of an extra."""
     package = PACKAGES.get(extra, extra)
     version = metadata.version(package)
-    if package not in sys.modules:
-        __import__(package)
     for name in MODELS[extra]:
         print(f"{name}: {ask(name)} ({package} {version})")
 

@@ -101,6 +101,8 @@ class LiteLLM:
         """See ``Provider.translated``."""
         import openai  # litellm's errors are openai's
 
+        original = getattr(error, "original_exception", None)  # behind what broke in mid-stream
+        error = original if isinstance(original, Exception) else error
         lost = lost_connection(error)
         return translated_sdk_error(error if lost is None else lost, openai, self._endpoint)
 
