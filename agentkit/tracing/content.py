@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
@@ -21,9 +22,10 @@ from agentkit.messages import (
     ToolCall,
     ToolMessage,
     ToolResult,
+    UserMessage,
 )
 from agentkit.models.base import ModelRequest, ModelResponse
-from agentkit.retrieval.retriever import Retrieval
+from agentkit.retrieval.retriever import Hit, Retrieval
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tracing import conventions as names
 from agentkit.tracing.operations import (
@@ -37,7 +39,9 @@ from agentkit.tracing.operations import (
     ToolOperation,
 )
 
+T = TypeVar("T")
 Redact: TypeAlias = Callable[[str], str]
+Render: TypeAlias = "Callable[[T, ContentPolicy], dict[str, Any]]"
 _FINISH = {"tool_calls": "tool_call"}
 _DEEPEST = 32
 
@@ -52,8 +56,8 @@ class ContentPolicy:
     """How content is written into traces.
 
     Attributes:
-        max_chars: Longest text; a longer one ends in ``…``. The sum over all texts of one
-            attribute is bounded by 16 times as much: older messages are left out first.
+        max_chars: Longest text; a longer one ends in ``…``. An attribute has at most about 16 times
+            as much: the oldest messages, and the last of many tools, are left out of it.
         redact: Changes each text, keys of arguments included, before it is cut. What it raises
             drops all content of that span.
 
@@ -91,33 +95,39 @@ class ContentPolicy:
             return [self.value(item, depth - 1) for item in value]
         return f"<{type(value).__name__}>"
 
-    def json(self, value: Any) -> str:
-        """JSON data as text, redacted; cut as a whole when its parts are many."""
-        return self._bounded(json.dumps(self.value(value), ensure_ascii=False))
+    def data(self, value: Any) -> Any:
+        """The same, or the start of its JSON text where that is too long for an attribute."""
+        shown = self.value(value)
+        text = json.dumps(shown, ensure_ascii=False)
+        return shown if len(text) <= self.longest else f"{text[: self.longest]}…"
 
-    def messages(self, messages: Iterable[dict[str, Any]]) -> str:
-        """Messages as text; the oldest are left out when they are too long together."""
-        kept: list[str] = []
-        left = self.longest
-        for message in reversed(list(messages)):
-            text = json.dumps(message, ensure_ascii=False)
-            left -= len(text)
-            if left < 0 and kept:
-                break
-            kept.append(text)
-        return f"[{', '.join(reversed(kept))}]"
+    def json(self, value: Any) -> str:
+        """JSON data as text."""
+        return json.dumps(self.data(value), ensure_ascii=False)
+
+    def newest(self, items: Sequence[T], render: Render[T]) -> str:
+        """A list as JSON text; what comes first is left out when it would be too long."""
+        return f"[{', '.join(reversed(self._fitting(reversed(items), render)))}]"
+
+    def first(self, items: Sequence[T], render: Render[T]) -> str:
+        """A list as JSON text; what comes last is left out when it would be too long."""
+        return f"[{', '.join(self._fitting(items, render))}]"
 
     @property
     def longest(self) -> int:
         """Most characters of one attribute, where parts can be left out."""
         return 16 * self.max_chars
 
-    def _bounded(self, text: str) -> str:
-        return (
-            text
-            if len(text) <= self.longest
-            else json.dumps(f"{text[: self.longest]}…", ensure_ascii=False)
-        )
+    def _fitting(self, items: Iterable[T], render: Render[T]) -> list[str]:
+        kept: list[str] = []
+        left = self.longest
+        for item in items:
+            text = json.dumps(render(item, self), ensure_ascii=False)
+            left -= len(text)
+            if left < 0 and kept:
+                break
+            kept.append(text)
+        return kept
 
 
 def content_of(operation: Operation, outcome: Outcome, policy: ContentPolicy) -> dict[str, str]:
@@ -140,41 +150,36 @@ def content_of(operation: Operation, outcome: Outcome, policy: ContentPolicy) ->
 
 
 def _of_run(run: RunOperation, value: object, policy: ContentPolicy) -> dict[str, str]:
-    asked = [_message(message, policy) for message in run.history]
+    asked: list[Message] = [one for one in run.history if not isinstance(one, SystemMessage)]
     if run.request:
-        asked.append(_said("user", run.request, policy))
-    content = {names.INPUT_MESSAGES: policy.messages(asked)}
+        asked.append(UserMessage(text=run.request))
+    content = {names.INPUT_MESSAGES: policy.newest(asked, _message)}
     if run.instructions:
-        content[names.INSTRUCTIONS] = _instructions([run.instructions], policy)
+        content[names.INSTRUCTIONS] = policy.first([run.instructions], _part)
     if isinstance(value, Episode) and value.turns:
-        answer = _message(value.turns[-1].message, policy) | {"finish_reason": "stop"}
-        content[names.OUTPUT_MESSAGES] = policy.messages([answer])
+        content[names.OUTPUT_MESSAGES] = policy.first([value.turns[-1].message], _answer)
     return content
 
 
 def _of_chat(request: ModelRequest, value: object, policy: ContentPolicy) -> dict[str, str]:
     system = [one.text for one in request.messages if isinstance(one, SystemMessage)]
     said = [one for one in request.messages if not isinstance(one, SystemMessage)]
-    content = {names.INPUT_MESSAGES: policy.messages(_message(one, policy) for one in said)}
+    content = {names.INPUT_MESSAGES: policy.newest(said, _message)}
     if system:
-        content[names.INSTRUCTIONS] = _instructions(system, policy)
+        content[names.INSTRUCTIONS] = policy.first(system, _part)
     if request.tools:
-        content[names.TOOL_DEFINITIONS] = policy.messages(
-            _definition(tool, policy) for tool in request.tools
-        )
+        content[names.TOOL_DEFINITIONS] = policy.first(request.tools, _definition)
     if isinstance(value, ModelResponse):
         finish = _FINISH.get(value.finish_reason, value.finish_reason)
-        answer = _message(value.message, policy) | {"finish_reason": finish}
-        content[names.OUTPUT_MESSAGES] = policy.messages([answer])
+        render = partial(_answer, finish=finish)
+        content[names.OUTPUT_MESSAGES] = policy.first([value.message], render)
     return content
 
 
 def _of_call(call: ToolCall, value: object, policy: ContentPolicy) -> dict[str, str]:
     content = {names.ARGUMENTS: policy.json(_arguments(call))}
-    if isinstance(value, ToolResult) and value.status == "ok":
-        content[names.RESULT] = policy.json(value.value)
-    elif isinstance(value, ToolResult):
-        content[names.RESULT] = policy.json(value.text)
+    if isinstance(value, ToolResult):
+        content[names.RESULT] = policy.json(value.value if value.status == "ok" else value.text)
     elif isinstance(value, ChildResult):
         content[names.RESULT] = policy.json(value.value)
     return content
@@ -183,14 +188,16 @@ def _of_call(call: ToolCall, value: object, policy: ContentPolicy) -> dict[str, 
 def _of_retrieval(query: str, value: object, policy: ContentPolicy) -> dict[str, str]:
     content = {names.QUERY: policy.text(query)}
     if isinstance(value, Retrieval):
-        content[names.DOCUMENTS] = policy.messages(
-            {"id": hit.definition.name, "score": hit.score} for hit in value.hits
-        )
+        content[names.DOCUMENTS] = policy.first(value.hits, _document)
     return content
 
 
-def _instructions(texts: Sequence[str], policy: ContentPolicy) -> str:
-    return policy.messages({"type": "text", "content": policy.text(text)} for text in texts)
+def _part(text: str, policy: ContentPolicy) -> dict[str, Any]:
+    return {"type": "text", "content": policy.text(text)}
+
+
+def _document(hit: Hit, policy: ContentPolicy) -> dict[str, Any]:
+    return {"id": policy.text(hit.definition.name), "score": hit.score}
 
 
 def _definition(tool: ToolDefinition, policy: ContentPolicy) -> dict[str, Any]:
@@ -198,33 +205,35 @@ def _definition(tool: ToolDefinition, policy: ContentPolicy) -> dict[str, Any]:
         "type": "function",
         "name": tool.name,
         "description": policy.text(tool.text),
-        "parameters": policy.value(tool.parameters_schema),
+        "parameters": policy.data(tool.parameters_schema),
     }
 
 
-def _said(role: str, text: str, policy: ContentPolicy) -> dict[str, Any]:
-    return {"role": role, "parts": [{"type": "text", "content": policy.text(text)}]}
+def _answer(
+    message: AssistantMessage, policy: ContentPolicy, finish: str = "stop"
+) -> dict[str, Any]:
+    return {**_message(message, policy), "finish_reason": finish}
 
 
 def _message(message: Message, policy: ContentPolicy) -> dict[str, Any]:
     match message:
         case AssistantMessage(text=text, tool_calls=calls):
-            parts = [{"type": "text", "content": policy.text(text)}] if text else []
-            return {"role": "assistant", "parts": [*parts, *(_call(one, policy) for one in calls)]}
+            parts = [_part(text, policy)] if text else []
+            parts += (_call(one, policy) for one in calls)
         case ToolMessage(call_id=call_id, text=text):
-            response = {"type": "tool_call_response", "id": call_id, "response": policy.text(text)}
-            return {"role": "tool", "parts": [response]}
+            response = policy.text(text)
+            parts = [{"type": "tool_call_response", "id": call_id, "response": response}]
         case _:
-            return _said(message.role, message.text, policy)
+            parts = [_part(message.text, policy)]
+    return {"role": message.role, "parts": parts}
 
 
 def _call(call: ToolCall, policy: ContentPolicy) -> dict[str, Any]:
-    arguments = policy.value(_arguments(call))
     return {
         "type": "tool_call",
         "id": call.call_id,
         "name": policy.text(call.name),
-        "arguments": arguments,
+        "arguments": policy.data(_arguments(call)),
     }
 
 

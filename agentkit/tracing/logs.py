@@ -19,32 +19,32 @@ LOGGER = "agentkit.trace"
 """Name of the logger unless another one is given."""
 
 _EPISODE: ContextVar[str] = ContextVar("episode", default="")
-_SHOWN = (
-    names.EPISODE,
-    names.ERROR,
-    names.STOP_REASON,
-    names.TURNS,
-    names.INPUT_TOKENS,
-    names.OUTPUT_TOKENS,
-    names.FINISH_REASONS,
-    names.REFINEMENT,
-    names.RETRIES,
-    names.OFFERED,
-    names.TOOL_CALL,
-    names.TOOL_ATTEMPTS,
-    names.FAILURE_LABEL,
-    names.GUARDRAIL_CAUSE,
-)
-"""What the text of a line tells, in this order; all of it is in the record's ``agentkit``."""
+_SHOWN = {
+    names.EPISODE: "episode",
+    names.ERROR: "error",
+    names.STOP_REASON: "stop",
+    names.TURNS: "turns",
+    names.INPUT_TOKENS: "input_tokens",
+    names.OUTPUT_TOKENS: "output_tokens",
+    names.FINISH_REASONS: "finish",
+    names.REFINEMENT: "refine_round",
+    names.RETRIES: "retries",
+    names.OFFERED: "offered",
+    names.TOOL_CALL: "call",
+    names.TOOL_ATTEMPTS: "attempts",
+    names.FAILURE_LABEL: "label",
+    names.GUARDRAIL_CAUSE: "cause",
+}
+"""What the text of a line tells, and as what; all of it is in the record's ``agentkit``."""
 
 
 class LoggingTracing:
     """Tells a logger what agents do: one line when an operation ends, and one when it begins.
 
     Lines about runs have the level INFO, those about their parts and about beginnings DEBUG, those
-    about failures WARNING, and a run that failed ERROR. The text is ``key=value`` pairs with the
-    last part of each attribute's name as key; ``record.agentkit`` is a dictionary of all of them
-    under their names in OpenTelemetry, for formatters that write JSON.
+    about failures WARNING, and a run that failed ERROR. The text is a few
+    ``key=value`` pairs; ``record.agentkit`` is a dictionary of all attributes under their names
+    in OpenTelemetry, for formatters that write JSON.
 
     Args:
         logger: Receives the lines; None takes the one named ``agentkit.trace``.
@@ -151,7 +151,7 @@ class LoggedSpan:
     def _log(self, level: int, event: str, facts: Mapping[str, Any]) -> None:
         kind, subject = title(self._operation)
         told = {**facts, names.EPISODE: self.episode} if self.episode else facts
-        pairs = [f"{key.rpartition('.')[2]}={_value(told[key])}" for key in _SHOWN if key in told]
+        pairs = [f"{key}={_value(told[name])}" for name, key in _SHOWN.items() if name in told]
         if "seconds" in told:
             pairs.insert(0, f"seconds={told['seconds']:.6f}")
         message = " ".join((event, kind, *((_value(subject),) if subject else ()), *pairs))

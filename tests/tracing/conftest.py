@@ -88,6 +88,12 @@ def telemetry() -> Telemetry:
     return Telemetry()
 
 
+@pytest.fixture
+def new_telemetry() -> type[Telemetry]:
+    """Makes exporters that are empty."""
+    return Telemetry
+
+
 @tool
 def double(x: float) -> float:
     """Twice a number."""

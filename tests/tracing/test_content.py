@@ -6,7 +6,7 @@ import json
 import logging
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -238,6 +238,44 @@ def test_a_redaction_that_fails_lets_nothing_out(telemetry, caplog) -> None:
     assert agent.tracer_errors == len(telemetry.spans) == 5
     assert SECRET not in telemetry.everything()
     assert "OpenTelemetryTracing failed (RuntimeError)" in caplog.text
+
+
+def test_huge_arguments_are_bounded(telemetry) -> None:
+    """A call with a hundred thousand short texts is no attribute of megabytes."""
+    huge = ToolCall(call_id="c1", name="remember", arguments={"note": ["x"] * 100_000})
+    policy = ContentPolicy(max_chars=100)
+    chatty(telemetry.tracer(content=policy), [huge], ANSWER).run_sync("Keep it.")
+    for span in telemetry.spans:
+        for name, value in span.attributes.items():
+            assert not isinstance(value, str) or len(value) < 4 * policy.longest, name
+
+
+def test_the_best_documents_and_the_first_tools_stay(telemetry) -> None:
+    """Where a list is too long, its end is left out."""
+    agent = chatty(telemetry.tracer(content=ContentPolicy(max_chars=20)), ANSWER)
+    result = agent.run_sync("Forget a note.")
+    found = json.loads(telemetry.named("retrieval").attributes["gen_ai.retrieval.documents"])
+    shortlist = result.episode.turns[0].retrieval.shortlist
+    assert [one["id"] for one in found] == list(shortlist[: len(found)])
+    chat = telemetry.named("chat scripted").attributes
+    assert json.loads(chat["gen_ai.tool.definitions"])[0]["name"] == "search_tools"
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(), key=st.text())
+def test_no_text_whatever_leaves_by_default(new_telemetry, text: str, key: str) -> None:
+    """Requests, arguments, results, answers and made-up names of tools stay here."""
+    telemetry = new_telemetry()
+    said = f"§{text}§"
+    asks = [
+        ToolCall(call_id="c1", name="remember", arguments={"note": said}),
+        ToolCall(call_id="c2", name="remember", arguments={"note": said, f"§{key}": said}),
+        ToolCall(call_id="c3", name=said, arguments={}),
+    ]
+    model = ScriptedModel([asks, said])
+    Agent(model, tools=[remember], instructions=said, tracer=telemetry.tracer()).run_sync(said)
+    assert "§" not in telemetry.everything()
+    assert "\\u00a7" not in telemetry.everything()
 
 
 def test_old_messages_are_left_out_of_long_conversations(telemetry) -> None:

@@ -58,8 +58,8 @@ def test_a_line_tells_the_most_important_facts(caplog) -> None:
     assert words[:3] == ["end", "invoke_agent", "agent"]
     assert words[3].startswith("seconds=0.")
     assert words[4:] == [
-        f"id={episode.episode_id}",
-        "stop_reason=finished",
+        f"episode={episode.episode_id}",
+        "stop=finished",
         "turns=1",
         "input_tokens=30",
         "output_tokens=5",

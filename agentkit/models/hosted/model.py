@@ -74,6 +74,11 @@ class HostedModel:
         return self._name
 
     @property
+    def provider_name(self) -> str:
+        """The provider, or the SDK that hides which, in the words of OpenTelemetry."""
+        return type(self._provider).__name__.removesuffix("Responses").lower()
+
+    @property
     def defers_tools(self) -> bool:
         """Whether the provider searches among the tools of ``ModelRequest.deferred``."""
         return self._provider.defers_tools

@@ -1,10 +1,10 @@
 """What tracing costs: CPU of a run without a tracer, with a log, and with OpenTelemetry.
 
-    python tests/benchmarks/tracing/overhead.py [--rounds 12] [--runs 200] [--before DIR]
+    python tests/benchmarks/tracing/overhead.py [--rounds 6] [--runs 300] [--before DIR]
 
 One run asks a scripted model twice and makes one call: of a plain tool, or of a composite that calls
-ten others. The variants take turns in processes of their own, and the least of the rounds is
-reported, because other work on the machine only ever adds; in brackets the difference from no tracer.
+ten others. The variants take turns in processes of their own; the least over all stretches of
+20 runs is reported, because other work on the machine only ever adds; in brackets the difference from no tracer.
 With ``--before DIR`` the code of another checkout (``git archive``) takes part, without a tracer.
 
 Variants: ``off``; ``logging`` (lines at INFO, to a handler that drops them) and ``logging debug``;
@@ -40,6 +40,7 @@ VARIANTS = (
 )
 CHILDREN = (0, 10)
 WARM_UP = 30
+STRETCH = 20
 
 
 def sdk_tracer(**options: Any) -> Any:
@@ -124,7 +125,7 @@ def agent_for(variant: str, children: int) -> Any:
 
 
 def measure(variant: str, children: int, runs: int) -> float:
-    """Microseconds of CPU a run, over so many runs in one event loop."""
+    """Microseconds of CPU a run: the least of many short stretches in one event loop."""
     agent, model, empty = agent_for(variant, children)
 
     async def several(count: int) -> float:
@@ -139,7 +140,7 @@ def measure(variant: str, children: int, runs: int) -> float:
 
     async def work() -> float:
         await several(WARM_UP)
-        return await several(runs)
+        return min([await several(STRETCH) for _ in range(runs // STRETCH)])
 
     return asyncio.run(work()) * 1e6
 
@@ -156,8 +157,8 @@ def in_process(variant: str, children: int, runs: int, root: Path) -> float:
 def main() -> None:
     """Measure all variants in turns and print a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--before", type=Path)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
