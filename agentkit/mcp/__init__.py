@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
+    from agentkit.mcp.client.group import McpServers
+    from agentkit.mcp.client.keeping import approved_in, keep_tools
     from agentkit.mcp.client.limits import McpLimits
     from agentkit.mcp.client.listing import HeldTool, ListedTool, Listing
     from agentkit.mcp.client.server import McpServer
@@ -24,6 +26,9 @@ __all__ = [
     "Listing",
     "McpLimits",
     "McpServer",
+    "McpServers",
+    "approved_in",
+    "keep_tools",
 ]
 
 _MODULES = {
@@ -34,6 +39,9 @@ _MODULES = {
     "Listing": "agentkit.mcp.client.listing",
     "McpLimits": "agentkit.mcp.client.limits",
     "McpServer": "agentkit.mcp.client.server",
+    "McpServers": "agentkit.mcp.client.group",
+    "approved_in": "agentkit.mcp.client.keeping",
+    "keep_tools": "agentkit.mcp.client.keeping",
 }
 
 __getattr__ = lazy_door(__name__, _MODULES)

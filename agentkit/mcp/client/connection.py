@@ -43,6 +43,7 @@ class Connection:
         place: Where it is.
         limits: How long and how often to try.
         listed: Takes a new listing; called in the connection's thread.
+        protocol: What the official client calls its mode: ``auto``, ``legacy``, or a version.
         state: ``new``, ``connected``, ``lost`` (trying again), ``down`` (waiting for a call) or
             ``closed``.
         connects: How often it was connected.
@@ -53,6 +54,7 @@ class Connection:
     place: Place
     limits: McpLimits
     listed: Callable[[RawListing], None]
+    protocol: str = "auto"
     state: str = field(init=False, default="new")
     connects: int = field(init=False, default=0)
     problem: str = field(init=False, default="")
@@ -119,7 +121,7 @@ class Connection:
     async def _connected(self) -> Client:
         if self.state == "down":
             self._wanted.set()
-        while self._client is None:
+        while self._client is None or self._lost.is_set():
             waiting = asyncio.create_task(self._changed.wait())
             changed, _ = await asyncio.wait({waiting}, timeout=self.limits.connect_seconds)
             waiting.cancel()
@@ -208,7 +210,12 @@ class Connection:
         from mcp import Client
 
         self._lost = lost = asyncio.Event()
-        client = Client(self.place.target(lost.set), message_handler=self._heard, cache=None)
+        client = Client(
+            self.place.target(lost.set),
+            message_handler=self._heard,
+            cache=None,
+            mode=self.protocol,
+        )
         try:
             async with asyncio.timeout(self.limits.connect_seconds):
                 await client.__aenter__()

@@ -11,11 +11,17 @@ from typing import Any, Literal
 from agentkit.errors import DefinitionError
 from agentkit.evolution.validation.report import Check
 from agentkit.mcp.client.limits import McpLimits
-from agentkit.mcp.client.listing import HeldTool, ListedTool, Listing, RawListing
+from agentkit.mcp.client.listing import (
+    HeldTool,
+    HoldCode,
+    ListedTool,
+    Listing,
+    RawListing,
+)
 from agentkit.mcp.client.naming import prefixed
 from agentkit.mcp.client.screening import (
     IMPORT_CHECKS,
-    oversize,
+    overlong,
     remote_references,
     suspicions,
 )
@@ -53,21 +59,29 @@ class ImportPolicy:
         return name if alone else prefixed(self.server, name)
 
 
-def import_listing(
-    raw: RawListing,
-    policy: ImportPolicy,
-    *,
-    known: Mapping[str, str],
-    passed: set[str],
-) -> Listing:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Memory:
+    """What need not be worked out again when a server lists its tools anew.
+
+    Attributes:
+        known: Fingerprints by name of what was offered or approved before. A tool that is not what
+            it was is held; one that is, is not looked through again.
+        passed: Fingerprints whose texts passed the checks.
+        read: Entries that were read, by fingerprint and offered name.
+    """
+
+    known: dict[str, str] = field(default_factory=dict)
+    passed: set[str] = field(default_factory=set)
+    read: dict[tuple[str, str], ListedTool] = field(default_factory=dict)
+
+
+def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Listing:
     """Sort a server's entries into those that are offered and those that are held.
 
     Args:
         raw: What the server listed.
         policy: How its tools become ours.
-        known: Fingerprints by name of what was offered or approved before. A tool that is not
-            what it was is held; one that is, is not looked through again.
-        passed: Fingerprints whose texts passed the checks; grows.
+        memory: What is known of the server; ``passed`` and ``read`` grow.
     """
     tools: list[ListedTool] = []
     held: list[HeldTool] = []
@@ -79,12 +93,12 @@ def import_listing(
             if name in seen and repeated[name] == 1:
                 continue  # the same entry again
             if repeated[name] > 1:
-                held.append(_duplicate(name, record, repeated[name]))
+                held.append(_duplicate(record, repeated[name]))
                 continue
         seen.add(name)
-        outcome = _sorted(record, policy, known, passed)
+        outcome = _sorted(record, policy, memory)
         (tools if isinstance(outcome, ListedTool) else held).append(outcome)  # type: ignore[arg-type]  # by its type
-    notes = (*_notes(raw, tools, policy), *_renamed(raw.records, known, tools))
+    notes = (*_notes(raw, tools, policy), *_renamed(raw.records, memory.known, tools))
     return Listing(tools=tuple(tools), held=tuple(held), notes=notes)
 
 
@@ -101,54 +115,76 @@ def _repeated(records: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     return {name: len(known) for name, known in entries.items()}
 
 
-def _duplicate(name: str, record: dict[str, Any], count: int) -> HeldTool:
+def _duplicate(record: dict[str, Any], count: int) -> HeldTool:
     reason = f"the server lists {count} different tools of this name, so a call would be a guess."
-    return HeldTool(name=name, code="duplicate", reasons=(reason,), record=record)
+    return _held(record, "duplicate", reason)
 
 
-def _sorted(
-    record: dict[str, Any], policy: ImportPolicy, known: Mapping[str, str], passed: set[str]
-) -> ListedTool | HeldTool:
+def _sorted(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> ListedTool | HeldTool:
     name = str(record.get("name", ""))[:200]
     try:
-        size = len(json.dumps(record, ensure_ascii=False))
-    except (ValueError, RecursionError) as error:
-        reason = f"it can not be written as JSON: {error}"
-        return HeldTool(name=name, code="bad_entry", reasons=(reason,), record=record)
-    if size > 4 * policy.limits.max_definition_chars:  # not even read
-        reason = f"its entry has {size:,} characters."
-        return HeldTool(name=name, code="too_large", reasons=(reason,), record=record)
-    remote = remote_references(record.get("inputSchema"), record.get("outputSchema"))
+        text = json.dumps(record, ensure_ascii=False, allow_nan=False)
+        print_of = fingerprint(record)
+    except (DefinitionError, ValueError, RecursionError) as error:
+        return _held(record, "bad_entry", f"it can not be written as JSON: {error}")
+    key = (print_of, policy.offered_name(name))
+    tool = memory.read.get(key)
+    if tool is None:
+        read = _read(record, text, print_of, policy)
+        if isinstance(read, HeldTool):
+            return read
+        tool = memory.read[key] = read
+    return _vetted(tool, record, policy, memory)
+
+
+def _read(
+    record: dict[str, Any], text: str, print_of: str, policy: ImportPolicy
+) -> ListedTool | HeldTool:
+    """An entry as a definition, or why there is none.
+
+    Args:
+        record: The entry.
+        text: The same as JSON.
+        print_of: Its fingerprint.
+        policy: How it becomes ours.
+    """
+    name, most = str(record.get("name", "")), policy.limits.max_definition_chars
+    if len(text) > most:
+        return _held(
+            record, "too_large", f"its entry has {len(text):,} characters, {most:,} are allowed."
+        )
+    schemas = record.get("inputSchema"), record.get("outputSchema")
+    remote = remote_references(*schemas) if '"$' in text else ()
     if remote:
         reason = f"its schema refers to {remote[0]!r}; only references within it are followed."
-        return HeldTool(name=name, code="bad_schema", reasons=(reason,), record=record)
+        return _held(record, "bad_schema", reason)
     try:
         tool = listed_tool(
             record,
             offered_name=policy.offered_name(name),
             reference=policy.reference,
             trust_annotations=policy.trust_annotations,
+            print_of=print_of,
         )
     except DefinitionError as error:
-        code: Literal["bad_schema", "bad_entry"] = (
-            "bad_schema" if "chema" in str(error) else "bad_entry"
-        )
-        return HeldTool(name=name, code=code, reasons=(f"{error}.",), record=record)
-    too_large = oversize(tool.definition, size, policy.limits)
-    if too_large:
-        return HeldTool(name=name, code="too_large", reasons=too_large, tool=tool, record=record)
-    return _vetted(tool, record, policy, known, passed)
+        return _held(record, "bad_schema" if "chema" in str(error) else "bad_entry", f"{error}.")
+    too_long = overlong(tool.definition, policy.limits)
+    return _held(record, "too_large", too_long) if too_long else tool
+
+
+def _held(record: dict[str, Any], code: HoldCode, reason: str) -> HeldTool:
+    name = str(record.get("name", ""))[:200]
+    return HeldTool(name=name, code=code, reasons=(reason,), record=record)
 
 
 def _vetted(
     tool: ListedTool,
     record: dict[str, Any],
     policy: ImportPolicy,
-    known: Mapping[str, str],
-    passed: set[str],
+    memory: Memory,
 ) -> ListedTool | HeldTool:
     """The tool, or why a person should look at it first."""
-    accepted = known.get(tool.name)
+    accepted, passed = memory.known.get(tool.name), memory.passed
     if accepted == tool.fingerprint:
         return tool
     reasons = (

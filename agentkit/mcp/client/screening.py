@@ -20,6 +20,7 @@ from agentkit.evolution.validation.lexical.scripts import no_confusables, no_mix
 from agentkit.evolution.validation.lexical.secrets import no_secrets
 from agentkit.evolution.validation.lexical.tool_names import spoken
 from agentkit.evolution.validation.report import Check, ProposedChange
+from agentkit.evolution.validation.texts import LONGEST_SCANNED
 from agentkit.library.library import Library
 from agentkit.mcp.client.limits import McpLimits
 from agentkit.tools.definition import Description, ToolDefinition
@@ -56,37 +57,39 @@ def suspicions(
         >>> [reason.split(":")[0] for reason in suspicions(definition)]
         ['[directive] in summary']
     """
-    bare = ToolDefinition(name=definition.name)
+    summary = definition.description.summary
     texts = {**definition.description.parameters, **dict(_schema_texts(definition))}
-    said = Description(summary=definition.description.summary, parameters=texts)
-    change = ProposedChange(
-        base=bare, candidate=replace(bare, description=said), library=_NO_LIBRARY
-    )
-    found = [f"{failed} ({failed.excerpt!r})" for check in checks for failed in check(change)]
+    checks = tuple(checks)
+    together = "\n".join((summary, *texts.values()))
+    # One text is looked through in half the time of many. In ASCII no check takes less offence at
+    # a text for what stands beside it, so what is clean together is clean.
+    whole = together.isascii() and len(together) < LONGEST_SCANNED
+    if whole and not _found(_said(definition.name, together, {}), checks):
+        return ()
+    found = _found(_said(definition.name, summary, texts), checks)
     more = len(found) - _MOST_REASONS
     return (*found[:_MOST_REASONS], *((f"and {more} more",) if more > 0 else ()))
 
 
-def oversize(definition: ToolDefinition, size: int, limits: McpLimits) -> tuple[str, ...]:
-    """Why a definition is too large to be looked through.
+def _found(change: ProposedChange, checks: Iterable[Check]) -> list[str]:
+    return [f"{failed} ({failed.excerpt!r})" for check in checks for failed in check(change)]
 
-    Args:
-        definition: What was listed.
-        size: Characters of the entry as JSON.
-        limits: What is allowed.
-    """
+
+def _said(name: str, summary: str, texts: Mapping[str, str]) -> ProposedChange:
+    """Texts as a change from a tool that says nothing."""
+    bare = ToolDefinition(name=name)
+    said = replace(bare, description=Description(summary=summary, parameters=texts))
+    return ProposedChange(base=bare, candidate=said, library=_NO_LIBRARY)
+
+
+def overlong(definition: ToolDefinition, limits: McpLimits) -> str:
+    """Why a definition's texts are too long to be looked through; empty for nothing."""
     words = definition.description
     longest = max(map(len, (words.summary, *words.parameters.values())))
-    reasons = []
-    if longest > limits.max_text_chars:
-        reasons.append(
-            f"one of its texts has {longest:,} characters, {limits.max_text_chars:,} are allowed."
-        )
-    if size > limits.max_definition_chars:
-        reasons.append(
-            f"its entry has {size:,} characters, {limits.max_definition_chars:,} are allowed."
-        )
-    return tuple(reasons)
+    if longest <= limits.max_text_chars:
+        return ""
+    allowed = f"{limits.max_text_chars:,}"
+    return f"one of its texts has {longest:,} characters, {allowed} are allowed."
 
 
 def remote_references(*schemas: object) -> tuple[str, ...]:

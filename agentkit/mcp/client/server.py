@@ -12,7 +12,7 @@ from agentkit.errors import McpError, ToolNotFoundError
 from agentkit.evolution.validation.report import Check
 from agentkit.library.library import Library, nearest_names
 from agentkit.mcp.client.connection import Connection, outcome_of
-from agentkit.mcp.client.importing import ImportPolicy, import_listing
+from agentkit.mcp.client.importing import ImportPolicy, Memory, import_listing
 from agentkit.mcp.client.limits import McpLimits
 from agentkit.mcp.client.listing import HeldTool, ListedTool, Listing, RawListing
 from agentkit.mcp.client.naming import checked_server_name
@@ -50,6 +50,8 @@ class McpServer:
             changed since is held.
         checks: What texts are asked, see ``agentkit.mcp.client.screening``.
         limits: How much the server may say, and how long we wait.
+        protocol: ``auto`` agrees on a version with the server; ``legacy`` shakes hands as before
+            2026; or a version.
 
     Raises:
         MissingExtraError: The package ``mcp`` is absent.
@@ -73,6 +75,7 @@ class McpServer:
         approved: Mapping[str, str] | None = None,
         checks: Iterable[Check] = IMPORT_CHECKS,
         limits: McpLimits | None = None,
+        protocol: str = "auto",
     ) -> None:
         require_sdk("an MCP server")
         self.name = checked_server_name(name)
@@ -86,17 +89,21 @@ class McpServer:
             checks=tuple(checks),
             limits=self._limits,
         )
-        self._known: dict[str, str] = dict(approved or {})
-        self._passed: set[str] = set()
+        self._memory = Memory(known=dict(approved or {}))
         self._raw = RawListing()
         self._snapshots = ToolSnapshots(name)
         self._listing = Listing()
         self._place = place
+        self._protocol = protocol
         self._connection = self._new_connection()
 
     def _new_connection(self) -> Connection:
         return Connection(
-            name=self.name, place=self._place, limits=self._limits, listed=self._listed
+            name=self.name,
+            place=self._place,
+            limits=self._limits,
+            listed=self._listed,
+            protocol=self._protocol,
         )
 
     @classmethod
@@ -173,7 +180,7 @@ class McpServer:
     @property
     def fingerprints(self) -> dict[str, str]:
         """What was accepted until now, by tool name; keep it and pass it as ``approved``."""
-        return dict(self._known)
+        return dict(self._memory.known)
 
     @property
     def state(self) -> str:
@@ -203,7 +210,7 @@ class McpServer:
                 raise ToolNotFoundError(name, nearest=near, version=self.snapshot)
             if held.tool is None or not held.is_approvable:
                 raise McpError(f"{held} It can not be approved.", server=self.name)
-            self._known[name] = held.tool.fingerprint
+            self._memory.known[name] = held.tool.fingerprint
         self._sort()
 
     async def refresh(self) -> Listing:
@@ -274,8 +281,8 @@ class McpServer:
         self._sort()
 
     def _sort(self) -> None:
-        listing = import_listing(self._raw, self._policy, known=self._known, passed=self._passed)
-        self._known |= listing.fingerprints
+        listing = import_listing(self._raw, self._policy, self._memory)
+        self._memory.known.update(listing.fingerprints)
         self._listing = listing
         self._snapshots.take(self._bound(tool) for tool in listing.tools)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from agentkit.errors import DefinitionError
 from agentkit.mcp.client.listing import ListedTool
-from agentkit.mcp.wire import EFFECTS_KEY, is_wrapped, unwrapped_schema
+from agentkit.mcp.wire import EFFECTS_KEY, WRAPPED_KEY, is_wrapped, unwrapped_schema
 from agentkit.messages import JsonObject
-from agentkit.tools.canonical import digest
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.sources.json_schema import definition_from_json
 
@@ -20,7 +21,12 @@ _EFFECTS = ("reads", "writes", "destructive", "idempotent", "open_world")
 
 
 def listed_tool(
-    record: JsonObject, *, offered_name: str, reference: str, trust_annotations: bool
+    record: JsonObject,
+    *,
+    offered_name: str,
+    reference: str,
+    trust_annotations: bool,
+    print_of: str | None = None,
 ) -> ListedTool:
     """What would be offered of an entry.
 
@@ -29,6 +35,7 @@ def listed_tool(
         offered_name: What the library is to call it.
         reference: Where the definition comes from; the fingerprint is added.
         trust_annotations: Whether what the server says of effects counts.
+        print_of: Its fingerprint, when it is known.
 
     Raises:
         DefinitionError: The entry can not be used; the message says why.
@@ -39,7 +46,7 @@ def listed_tool(
     schema = record.get("inputSchema")
     if not isinstance(schema, Mapping) or schema.get("type") != "object":
         raise DefinitionError(f"its inputSchema is no schema of an object: {str(schema)[:120]}")
-    print_of = fingerprint(record)
+    print_of = print_of or fingerprint(record)
     result, wrapped = record.get("outputSchema"), is_wrapped(record)
     if result is not None and not isinstance(result, Mapping):
         raise DefinitionError(f"its outputSchema is no schema: {str(result)[:120]}")
@@ -71,10 +78,14 @@ def fingerprint(record: JsonObject) -> str:
         DefinitionError: It can not be written as JSON.
     """
     said = {key: record[key] for key in _READ_BY_MODELS if record.get(key) is not None}
+    meta = record.get("_meta")
+    if isinstance(meta, Mapping):
+        said["_meta"] = {key: meta[key] for key in (EFFECTS_KEY, WRAPPED_KEY) if key in meta}
     try:
-        return digest(said)
-    except (ValueError, RecursionError) as error:
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (ValueError, RecursionError, TypeError) as error:
         raise DefinitionError(f"it can not be written as JSON: {error}") from error
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def reference_fingerprint(definition: ToolDefinition) -> str | None:
