@@ -178,6 +178,20 @@ def another():
 
 
 @pytest.fixture
+async def bound():
+    """``openapi_tools`` whose connections are closed when the test ends."""
+    made = []
+
+    def make_tools(given, **options):
+        made.append(openapi_tools(given, **options))
+        return made[-1]
+
+    yield make_tools
+    for each in made:
+        await each.close()
+
+
+@pytest.fixture
 def body_of():
     """The body that an echoing answer tells of, decoded."""
 

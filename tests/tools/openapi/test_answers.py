@@ -138,30 +138,30 @@ async def test_an_answer_that_is_too_long_is_cut_off(ask, answers):
     assert await ask(answers.text("x" * 1000), max_response_bytes=1000) == "x" * 1000
 
 
-async def test_a_server_that_does_not_answer(live, make):
+async def test_a_server_that_does_not_answer(live, make, bound):
     """After the time allowed the call fails in words."""
-    live.planned = [5.0, 5.0]
+    live.planned = [1.0, 1.0]
     policy = CallPolicy(timeout_seconds=0.2)
-    (get,) = openapi_tools(make.operation(), server=live.url, policy=policy)
+    (get,) = bound(make.operation(), server=live.url, policy=policy)
     with pytest.raises(ToolFailed, match=r"did not answer within 0\.2 seconds$"):
         await get()
-    (post,) = openapi_tools(make.operation("post"), server=live.url, policy=policy)
+    (post,) = bound(make.operation("post"), server=live.url, policy=policy)
     with pytest.raises(ToolFailed, match="it may or may not have been done"):
         await post()
 
 
-async def test_a_server_that_is_not_there(make, waits):
+async def test_a_server_that_is_not_there(make, waits, bound):
     """A refused connection is tried again and then told, without the URL's query."""
     policy = CallPolicy(sleep=waits)
     given = make.operation("post", parameters=[make.parameter("q", "query")])
-    (tool,) = openapi_tools(given, server="http://127.0.0.1:9", policy=policy)
+    (tool,) = bound(given, server="http://127.0.0.1:9", policy=policy)
     with pytest.raises(ToolFailed, match=r"127\.0\.0\.1:9 could not be reached") as caught:
         await tool(q="private")
     assert "private" not in caught.value.message
     assert len(waits) == 2
 
 
-async def test_redirects_stay_on_the_host(live, another, make, answers, monkeypatch):
+async def test_redirects_stay_on_the_host(live, another, make, answers, monkeypatch, bound):
     """On the same host they are followed; elsewhere never with credentials."""
     given = make.operation(
         security=[{"key": []}],
@@ -172,7 +172,7 @@ async def test_redirects_stay_on_the_host(live, another, make, answers, monkeypa
     monkeypatch.setenv("KEY", "tops3cret")
     host = another.url.removeprefix("http://")
     auth = {"key": Env("KEY")}
-    (tool,) = openapi_tools(given, server=live.url, auth=auth)
+    (tool,) = bound(given, server=live.url, auth=auth)
     live.planned = [answers.to("/elsewhere", 302)]
     assert (await tool())["path"] == "/elsewhere"
     assert live.seen[-1][2]["authorization"] == "Bearer tops3cret"
@@ -182,7 +182,7 @@ async def test_redirects_stay_on_the_host(live, another, make, answers, monkeypa
             await tool()
     assert another.seen == []
     policy = CallPolicy(redirect_hosts=(host,))
-    (tool,) = openapi_tools(given, server=live.url, auth=auth, policy=policy)
+    (tool,) = bound(given, server=live.url, auth=auth, policy=policy)
     live.planned = [answers.to(f"{another.url}/taken")]
     assert (await tool())["path"] == "/taken"
     assert "authorization" not in another.seen[0][2]
@@ -191,9 +191,9 @@ async def test_redirects_stay_on_the_host(live, another, make, answers, monkeypa
         await tool()
 
 
-async def test_cookies_are_not_kept(live, make, answers):
+async def test_cookies_are_not_kept(live, make, answers, bound):
     """What one call is told is not sent with the next, which may be for somebody else."""
-    (tool,) = openapi_tools(make.operation(), server=live.url)
+    (tool,) = bound(make.operation(), server=live.url)
     live.planned = [answers.json(1, set_cookie="session=1")]
     await tool()
     await tool()
@@ -207,19 +207,19 @@ def test_each_event_loop_has_a_client_of_its_own(live, make):
         assert asyncio.run(tool())["path"] == "/x"
 
 
-async def test_many_calls_at_once(live, make):
+async def test_many_calls_at_once(live, make, bound):
     """Calls side by side share the client and do not mix."""
     given = make.operation(parameters=[make.parameter("q", "query")])
-    (tool,) = openapi_tools(given, server=live.url)
+    (tool,) = bound(given, server=live.url)
     found = await asyncio.gather(*(tool(q=str(at)) for at in range(40)))
     assert [each["query"] for each in found] == [f"q={at}" for at in range(40)]
 
 
-async def test_a_broken_answer_is_a_failure_in_words(make):
+async def test_a_broken_answer_is_a_failure_in_words(make, bound):
     """A server that speaks no HTTP does not end the run."""
     client = httpx.AsyncClient(transport=httpx.MockTransport(_broken))
     policy = CallPolicy(max_retries=0)
-    (tool,) = openapi_tools(make.operation(), client=client, policy=policy)
+    (tool,) = bound(make.operation(), client=client, policy=policy)
     with pytest.raises(ToolFailed, match="broke off"):
         await tool()
 

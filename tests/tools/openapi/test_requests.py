@@ -8,7 +8,7 @@ from agentkit import Agent
 from agentkit.errors import ModelRetry
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
-from agentkit.tools.sources.openapi import Env, openapi_tools
+from agentkit.tools.sources.openapi import Env
 
 LIST = {"type": "array", "items": {"type": "string"}}
 OBJECT = {"type": "object", "additionalProperties": {"type": "integer"}}
@@ -193,10 +193,10 @@ async def test_fixed_headers_and_servers_of_operations(api, make, monkeypatch):
     assert (seen["headers"]["host"], seen["path"]) == ("localhost:1", "/mine/x")
 
 
-async def test_an_agent_calls_an_api_over_a_real_socket(live, make):
+async def test_an_agent_calls_an_api_over_a_real_socket(live, make, bound):
     """The tools are handed to an agent as they are, and each event loop gets its own client."""
     given = make.operation(parameters=[make.parameter("q", "query")])
-    tools = openapi_tools(given, server=live.url)
+    tools = bound(given, server=live.url)
     call = ToolCall(call_id="1", name="it", arguments={"q": "hello"})
     agent = Agent(ScriptedModel([[call], "Done."]), tools=tools)
     result = await agent.run("Say hello")

@@ -100,6 +100,10 @@ class Sender:
         """The client of the running loop."""
         return await self._clients.get() if self._given is None else self._given
 
+    async def close(self) -> None:
+        """Close the running loop's client; one of the caller's own is left open."""
+        await self._clients.close()
+
     async def once(
         self, request: PreparedRequest, secrets: Secrets, *, seconds: float
     ) -> HttpAnswer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from agentkit.errors import UsageError
 from agentkit.tools.definition import ToolDefinition
@@ -47,6 +47,20 @@ class OpenApiTools:
 
     tools: tuple[Tool, ...]
     report: OpenApiReport
+    _sender: Sender = field(repr=False, compare=False)
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop; those of other loops end with them.
+
+        Also done by ``async with``. A client of the caller's own is left open.
+        """
+        await self._sender.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools)
@@ -151,7 +165,7 @@ def openapi_tools(
         )
         for mapped in importer.mapped
     )
-    return OpenApiTools(tools=tools, report=importer.report())
+    return OpenApiTools(tools=tools, report=importer.report(), _sender=sender)
 
 
 def _several(given: Iterable[str], option: str) -> frozenset[str]:
