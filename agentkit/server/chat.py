@@ -322,13 +322,11 @@ class _Stream:
 
     async def finish(self, result: RunResult, calls: tuple[ToolCall, ...]) -> None:
         """Send the end of a good answer."""
-        await self._send(self._completion.ending(result, calls))
-        await self._exchange.send_piece(b"", more=False)
+        await self._send(self._completion.ending(result, calls), more=False)
 
     async def fail(self, problem: Problem) -> None:
         """End an answer that broke after it had begun, with an error and without ``[DONE]``."""
-        await self._send(self._completion.failing(problem))
-        await self._exchange.send_piece(b"", more=False)
+        await self._send(self._completion.failing(problem), more=False)
 
     async def beat(self, seconds: float) -> None:
         """Send a comment whenever nothing was sent for so long."""
@@ -339,13 +337,13 @@ class _Stream:
                 quiet = 0.0
             await asyncio.sleep(seconds - quiet)
 
-    async def _send(self, piece: bytes) -> None:
+    async def _send(self, piece: bytes, *, more: bool = True) -> None:
         async with self._turn:
             self._spoke = time.perf_counter()
             if not self._exchange.status:
                 await self._exchange.start_stream()
                 piece = self._completion.opening() + piece
-            await self._exchange.send_piece(piece)
+            await self._exchange.send_piece(piece, more=more)
 
 
 def _on_the_wire(result: RunResult) -> tuple[ToolCall, ...]:

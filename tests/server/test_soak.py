@@ -152,10 +152,11 @@ async def test_nothing_is_lost(served, keys, tmp_path, orders):
     seen, tally = {}, Tally()
     store = open_store(tmp_path / "soak.db")
     agent = Agent(model(follow_orders, seen), tools=tools, store=store)
-    limits = ServerLimits(max_body_bytes=20_000, request_seconds=3, max_concurrent=4 * CLIENTS)
+    limits = ServerLimits(max_body_bytes=20_000, request_seconds=2, max_concurrent=4 * CLIENTS)
     app = create_app(agent, keys=keys, limits=limits, model_name="agent")
-    plan = [FAULTS[at % len(FAULTS)] for at in range(REQUESTS)] + ["late"] * (CLIENTS // 2)
+    plan = [FAULTS[at % len(FAULTS)] for at in range(REQUESTS)]
     random.Random(7).shuffle(plan)
+    plan = ["late"] * (CLIENTS // 2) + plan
     with served(app) as url:
         clients = [Client(url, number, tally) for number in range(CLIENTS)]
         await clients[0].send("whole")
