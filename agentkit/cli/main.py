@@ -25,6 +25,12 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "rollback": ("agentkit.cli.proposals:rollback", "Take a promoted change of a tool back."),
     "episodes": ("agentkit.cli.episodes:episodes", "Look at what happened in each run."),
     "audit": ("agentkit.cli.audit:audit", "See who changed the library, and that this is true."),
+    "export": ("agentkit.cli.export:export", "Write the library for others, or into an artifact."),
+    "import": (
+        "agentkit.cli.import_artifact:import_artifact",
+        "Bring an artifact into the library.",
+    ),
+    "diff": ("agentkit.cli.diff:diff", "See what changed between two libraries."),
     "report": ("agentkit.cli.report:report", "See what became of a library, such as its words."),
     "eval": ("agentkit.cli.evaluate:evaluation", "Measure how good an agent is on a benchmark."),
     "models": ("agentkit.cli.models:models", "Install, list and remove weights of local models."),

@@ -8,7 +8,6 @@ from typing import Any
 
 from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.lifecycle.record import Consent
-from agentkit.evolution.lifecycle.screening import change_of_new
 from agentkit.evolution.validation.lexical.characters import no_invisible_characters
 from agentkit.evolution.validation.lexical.directives import no_directives
 from agentkit.evolution.validation.lexical.encodings import no_encoded_text
@@ -16,7 +15,7 @@ from agentkit.evolution.validation.lexical.markup import no_chat_markers
 from agentkit.evolution.validation.lexical.scripts import no_confusables, no_mixed_scripts
 from agentkit.evolution.validation.lexical.secrets import no_secrets
 from agentkit.evolution.validation.policy import ValidationPolicy
-from agentkit.evolution.validation.report import Check, FailedCheck
+from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange
 from agentkit.library.library import Library
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
@@ -64,7 +63,8 @@ def suspicions(definition: ToolDefinition) -> tuple[FailedCheck, ...]:
     said = definition.description
     hidden = {f"{place}": text for place, text in _hidden(definition)}
     whole = replace(definition, description=replace(said, parameters={**hidden, **said.parameters}))
-    change = change_of_new(whole, Library(), ())
+    blank = ToolDefinition(name=definition.name)
+    change = ProposedChange(base=blank, candidate=whole, library=Library([blank]))
     return tuple(failed for check in IMPORT_CHECKS for failed in check(change))
 
 

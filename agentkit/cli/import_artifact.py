@@ -1,0 +1,171 @@
+"""``agentkit import``: an artifact into the library, through the Tool Manager."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import get_args
+
+import click
+
+from agentkit import evolution
+from agentkit import export as exporting
+from agentkit.cli.options import json_option, store_option
+from agentkit.cli.output import Column, one_line, print_json, print_table, say
+from agentkit.cli.stores import opened, person
+from agentkit.errors import StoreError, UsageError
+from agentkit.evaluation.results.texts import shown
+from agentkit.export import importing
+from agentkit.library import signing
+from agentkit.library.conflicts import ConflictPolicy
+
+
+@click.command(
+    "import",
+    epilog="""\b
+Examples:
+  agentkit import tools.json --dry-run
+  agentkit import tools.json --approve weather_now --approve send_mail
+  agentkit import tools.json --on-conflict replace
+  agentkit import tools.json --key-file public.pem --restore --store sqlite:///copy.db""",
+)
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--on-conflict",
+    type=click.Choice(["error", "skip", "replace", "suffix"]),
+    default="error",
+    show_default=True,
+    help="When a name stands for another definition: report it, keep the old one, propose the new "
+    "one, or add the new one as NAME__2.",
+)
+@click.option(
+    "--approve",
+    "approved",
+    multiple=True,
+    metavar="TOOL",
+    help="Agree to a tool to which a person must agree; may be given several times.",
+)
+@click.option("--approve-all", is_flag=True, help="Agree to all of these.")
+@click.option(
+    "--overrule",
+    "overruled",
+    multiple=True,
+    metavar="TOOL",
+    help="Take a new tool although checks speak against its words: you read them, and the history "
+    "says so; may be given several times.",
+)
+@click.option(
+    "--key-file",
+    "key_files",
+    multiple=True,
+    metavar="FILE",
+    help="The key that the artifact must be signed with; of ed25519 the public half will do.",
+)
+@click.option("--expect", default="", metavar="DIGEST", help="The digest that 'export' printed.")
+@click.option(
+    "--restore",
+    is_flag=True,
+    help="Make an empty store what the artifact's store was, with all of its history.",
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing, and say what would come of it.")
+@click.option("--reason", default="", help="Why, for the history.")
+@store_option
+@json_option
+def import_artifact(
+    file: str,
+    *,
+    on_conflict: ConflictPolicy,
+    approved: Sequence[str],
+    approve_all: bool,
+    overruled: Sequence[str],
+    key_files: Sequence[str],
+    expect: str,
+    restore: bool,
+    dry_run: bool,
+    reason: str,
+    store_url: str,
+    as_json: bool,
+) -> None:
+    """Bring the artifact FILE into the library.
+
+    Its digests are checked, and its signature when a key is given. New tools whose words pass the
+    checks come in as one library version; those that may do harm wait for --approve. A tool that
+    would be replaced becomes a proposal. Where something is held or refused, the exit status is 1.
+
+    'agentkit tools import' reads files of tools that are no artifacts.
+    """
+    if restore and (approved or approve_all or overruled or dry_run or on_conflict != "error"):
+        raise UsageError(
+            "--restore takes all of a history or nothing; leave the other choices away"
+        )
+    texts = tuple(map(signing.key_text, key_files))
+    verifier = signing.read_verifier(texts) if texts else None
+    try:
+        artifact = exporting.read_artifact(file, verifier=verifier, expected=expect)
+    except OSError as error:
+        raise StoreError(f"{file}: can not be read ({error.strerror})") from error
+    if artifact.signature and not texts:
+        say("the artifact is signed, and nobody checked it: give --key-file")
+    if restore:
+        _restore(artifact, store_url, trusted=bool(texts), as_json=as_json)
+        return
+    request = importing.ImportRequest(
+        person=person(),
+        on_conflict=on_conflict,
+        approved=approved,
+        approves_all=approve_all,
+        overruled=overruled,
+        reason=reason or f"import {file}",
+    )
+    with opened(store_url) as store:
+        manager = evolution.ToolManager(store, author=person())
+        report = asyncio.run(importing.import_artifact(artifact, manager, request, dry_run=dry_run))
+    print_json(report.to_json()) if as_json else _print(report, dry_run=dry_run)
+    if not report.is_complete:
+        raise click.exceptions.Exit(1)
+
+
+def _restore(artifact: exporting.Artifact, store_url: str, *, trusted: bool, as_json: bool) -> None:
+    with opened(store_url) as store:
+        version = exporting.restore_artifact(artifact, store, trusted=trusted)
+    events = len(artifact.events)
+    if as_json:
+        print_json({"library_version": version, "events": events})
+    else:
+        click.echo(f"restored to library version {version} with {events:,} events")
+
+
+def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
+    outcomes = get_args(importing.Outcome)
+    counts = {outcome: len(report.of(outcome)) for outcome in outcomes}
+    told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    what = "nothing was written" if dry_run else f"library version {report.version}"
+    click.echo(f"{told or 'nothing to import'}; {what}")
+    rows = [
+        (shown(tool.name), tool.outcome, one_line(shown(tool.why, 400)), tool.proposal_id)
+        for tool in report.tools
+        if tool.outcome in {"held", "refused", "renamed"} or tool.proposal_id
+    ]
+    if rows:
+        columns = [
+            Column(title="tool", fit="fold"),
+            Column(title="came"),
+            Column(title="why", fit="fold"),
+            Column(title="proposal"),
+        ]
+        with_proposals = any(row[-1] for row in rows)
+        width = len(columns) if with_proposals else len(columns) - 1
+        print_table(columns[:width], [row[:width] for row in rows])
+    _advise(report)
+
+
+def _advise(report: importing.ImportReport) -> None:
+    if report.of("refused"):
+        say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
+    held = report.of("held")
+    if any(tool.proposal_id for tool in held):
+        say("'agentkit proposals show ID' tells more of what is held")
+    if any(not tool.failed and not tool.proposal_id for tool in held):
+        say("--approve TOOL agrees to a tool to which a person must agree")
+    if any(tool.failed and not tool.proposal_id for tool in held):
+        say("--overrule TOOL takes a new tool whose words you have read and vouch for")
