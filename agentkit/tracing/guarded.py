@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self, TypeVar
 
+from agentkit.errors import UsageError
 from agentkit.tracing.operations import Operation, Outcome, Retry, Value
 from agentkit.tracing.tracer import ChildSpans, Span, Tracer
 
@@ -90,12 +91,21 @@ class Tracing:
     Args:
         tracer: Is told.
 
+    Raises:
+        UsageError: It is no tracer.
+
     Attributes:
         errors: How often it raised. The first time is logged with its traceback, then each time
             that the count doubles.
     """
 
     def __init__(self, tracer: Tracer) -> None:
+        if isinstance(tracer, type) or not callable(getattr(tracer, "start", None)):
+            shown = tracer.__name__ if isinstance(tracer, type) else type(tracer).__name__
+            raise UsageError(
+                f"{shown} is no tracer: it has to be an object with a method start, such as "
+                "OpenTelemetryTracing(), which takes OpenTelemetry's own as tracer_provider"
+            )
         self._tracer = tracer
         self.errors = 0
 

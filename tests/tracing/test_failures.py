@@ -8,12 +8,13 @@ import subprocess
 import sys
 
 import pytest
+from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.trace import StatusCode
 
 from agentkit import Agent, tool
 from agentkit.agent.approval import Approval
-from agentkit.errors import ModelConnectionError, RunError
+from agentkit.errors import ModelConnectionError, RunError, UsageError
 from agentkit.messages import ToolCall
 from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.models.retries import RetryPolicy
@@ -282,6 +283,13 @@ def test_an_exporter_that_raises_breaks_no_run(telemetry, composites) -> None:
     agent = Agent(ScriptedModel([[asked], "Done."]), library=composites, tracer=telemetry.tracer())
     assert agent.run_sync("Go.").output == "Done."
     assert agent.tracer_errors > 0
+
+
+@pytest.mark.parametrize("wrong", [Broken, trace.get_tracer("mine"), "otel"])
+def test_what_is_no_tracer_is_refused_at_once(wrong) -> None:
+    """A class, or a tracer of OpenTelemetry itself, is told apart before the first run."""
+    with pytest.raises(UsageError, match="is no tracer"):
+        Agent(ScriptedModel([]), tracer=wrong)
 
 
 def test_the_model_that_fails_is_not_hidden_by_a_broken_tracer() -> None:

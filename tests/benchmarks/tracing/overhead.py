@@ -4,7 +4,7 @@
 
 One run asks a scripted model twice and makes one call: of a plain tool, or of a composite that calls
 ten others. The variants take turns in processes of their own; the least over all stretches of
-20 runs is reported, because other work on the machine only ever adds; in brackets the difference from no tracer.
+20 runs is reported, because other work on the machine only ever adds, with its difference from ``off``.
 With ``--before DIR`` the code of another checkout (``git archive``) takes part, without a tracer.
 
 Variants: ``off``; ``logging`` (lines at INFO, to a handler that drops them) and ``logging debug``;
