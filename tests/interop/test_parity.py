@@ -304,8 +304,8 @@ async def test_one_id_for_two_calls(host: Any, library: Library, store: Store, c
     with FaultyServer(script) as server:
         ended = await host(Toolset(library, store=store), server).run("Go.")
     (episode,) = store.select()
-    assert [made.call_id for made in episode.calls] == ["1", "1-2"]
     if ended.error is None:
+        assert [made.call_id for made in episode.calls] == ["1", "1-2"]
         assert [result.value for result in episode.results] == [2, 4]
     else:
         assert "call ID" in (episode.error or "")
@@ -357,14 +357,19 @@ def register(
 
 
 def leaves(schema: Any, root: Any) -> Any:
-    """A schema with its references followed and its order and titles forgotten."""
+    """A schema with its references followed, and its order and titles forgotten.
+
+    Nested objects may be closed: pydantic-ai closes them for OpenAI.
+    """
     if isinstance(schema, dict):
         if "$ref" in schema:
             target = root
             for part in schema["$ref"].removeprefix("#/").split("/"):
                 target = target[part]
             return leaves({**target, **{k: v for k, v in schema.items() if k != "$ref"}}, root)
-        left = {k: v for k, v in schema.items() if k not in {"$defs", "title"}}
+        left = {
+            k: v for k, v in schema.items() if k not in {"$defs", "title", "additionalProperties"}
+        }
         return {key: leaves(value, root) for key, value in left.items()}
     if isinstance(schema, list):
         return sorted((leaves(value, root) for value in schema), key=repr)

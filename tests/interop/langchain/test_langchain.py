@@ -1,0 +1,189 @@
+"""What is particular to LangChain and LangGraph: tool objects, middleware, limits of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from agentkit import Library
+from agentkit.interop import Toolset, library_agent, library_middleware, to_langchain
+from agentkit.library import Store
+from agentkit.messages import ToolCall
+from agentkit.testing import FaultyServer, Reply
+
+reason = "needs langchain and langgraph in an environment of their own: run make test-interop"
+pytest.importorskip("langchain", reason=reason)
+
+Write = Callable[..., ToolCall]
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[Callable[[FaultyServer], Any]]:
+    """Makes the framework's chat model over a server."""
+    from langchain_openai import ChatOpenAI
+
+    models = []
+
+    def made(server: FaultyServer) -> Any:
+        options = {"base_url": server.base_url, "api_key": "none", "max_retries": 0}
+        models.append(ChatOpenAI(model="stub", **options))
+        return models[-1]
+
+    yield made
+    for one in models:
+        await one.root_async_client.close()
+        one.root_client.close()
+
+
+async def test_tool_objects(model: Any, library: Library, call: Write) -> None:
+    """The objects alone load and run, in an agent or by hand; a failure is told as an error."""
+    from langchain.agents import create_agent
+
+    tools = to_langchain(library)
+    assert await tools[0].ainvoke({"x": 4}) == "8"
+    assert tools[0].invoke({"x": 4}) == "8"
+    calls = [call("1", "double", x=4), call("2", "double", x="four"), call("3", "wipe", path="/")]
+    with FaultyServer([Reply(tool_calls=calls), "Done."]) as server:
+        agent = create_agent(model(server), tools=tools)
+        state = await agent.ainvoke({"messages": "Go"})
+        sent = [one["function"] for one in server.requests[0].body["tools"]]
+    answers = {one.tool_call_id: one for one in state["messages"] if one.type == "tool"}
+    assert answers["1"].content == "8"
+    assert (answers["2"].status, "must be an integer" in answers["2"].content) == ("error", True)
+    assert "Toolset(approve=" in answers["3"].content
+    assert sent[0]["description"] == "Twice a number."
+    assert sent[0]["parameters"]["properties"] == {"x": {"type": "integer"}}
+
+
+async def test_tool_objects_in_a_graph(library: Library) -> None:
+    """The objects are tools of LangGraph's own node for tools."""
+    from langchain_core.messages import AIMessage
+    from langgraph.graph import START, MessagesState, StateGraph
+    from langgraph.prebuilt import ToolNode
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("tools", ToolNode(to_langchain(library)))
+    graph.add_edge(START, "tools")
+    made = {"name": "double", "args": {"x": 4}, "id": "1", "type": "tool_call"}
+    state = await graph.compile().ainvoke({"messages": [AIMessage("", tool_calls=[made])]})
+    assert state["messages"][-1].content == "8"
+
+
+async def test_a_middleware_beside_others(
+    model: Any, library: Library, store: Store, call: Write
+) -> None:
+    """Our middleware works with an agent's own tools and with another middleware."""
+    from langchain.agents import create_agent
+    from langchain.agents.middleware import ModelRetryMiddleware
+    from langchain_core.tools import tool
+
+    @tool
+    def theirs(a: int) -> str:
+        """Of the caller."""
+        return f"theirs {a}"
+
+    calls = [call("1", "double", x=4), call("2", "theirs", a=1)]
+    with FaultyServer([Reply(tool_calls=calls), "Done."]) as server:
+        ours = library_middleware(Toolset(library, store=store))
+        middleware = [ModelRetryMiddleware(max_retries=0), ours]
+        agent = create_agent(model(server), tools=[theirs], middleware=middleware)
+        state = await agent.ainvoke({"messages": "Go"})
+    assert state["messages"][-1].content == "Done."
+    assert "agentkit_run" not in state
+    (episode,) = store.select()
+    assert [result.value for result in episode.results] == [8, "theirs 1"]
+
+
+class Total(BaseModel):
+    """A structured answer."""
+
+    total: int
+
+
+async def test_a_structured_answer(model: Any, library: Library, store: Store, call: Write) -> None:
+    """The call by which the framework takes a structured answer is no call of a tool."""
+    from langchain.agents.structured_output import ToolStrategy
+
+    script = [
+        Reply(tool_calls=[call("1", "double", x=4)]),
+        Reply(tool_calls=[call("2", "Total", total=8)]),
+    ]
+    with FaultyServer(script) as server:
+        toolset = Toolset(library, store=store)
+        agent = library_agent(toolset, model(server), response_format=ToolStrategy(Total))
+        state = await agent.ainvoke({"messages": "Twice 4?"})
+    assert state["structured_response"] == Total(total=8)
+    (episode,) = store.select()
+    assert episode.output == {"total": 8}
+    assert [made.name for made in episode.calls] == ["double"]
+
+
+async def test_the_limit_of_steps(model: Any, library: Library, store: Store, call: Write) -> None:
+    """A graph that reaches its limit of steps is kept with the limit as its reason."""
+    from langgraph.errors import GraphRecursionError
+
+    script = [Reply(tool_calls=[call(str(at), "double", x=at)]) for at in range(8)]
+    with FaultyServer(script) as server:
+        agent = library_agent(Toolset(library, store=store), model(server))
+        with pytest.raises(GraphRecursionError):
+            await agent.ainvoke({"messages": "Go"}, {"recursion_limit": 6})
+    (episode,) = store.select()
+    assert episode.stop_reason == "step_limit"
+    assert len(episode.turns) >= 2
+
+
+async def test_a_tool_of_the_caller_that_raises(
+    model: Any, library: Library, store: Store, call: Write
+) -> None:
+    """An error of the agent's own tool ends the graph, and the episode is kept with it."""
+    from langchain_core.tools import tool
+
+    @tool
+    def theirs(a: int) -> str:
+        """Of the caller."""
+        raise OSError("disk full")
+
+    with FaultyServer([Reply(tool_calls=[call("1", "theirs", a=1)])]) as server:
+        agent = library_agent(Toolset(library, store=store), model(server), tools=[theirs])
+        with pytest.raises(OSError, match="disk full"):
+            await agent.ainvoke({"messages": "Go"})
+    (episode,) = store.select()
+    assert (episode.stop_reason, episode.error) == ("error", "OSError: disk full")
+
+
+async def test_a_conversation(model: Any, library: Library, store: Store) -> None:
+    """Calls of one thread are one session, and each tells how much was said before it."""
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    config = {"configurable": {"thread_id": "t1"}}
+    with FaultyServer(["Hi.", "Hi again."]) as server:
+        toolset = Toolset(library, store=store)
+        agent = library_agent(toolset, model(server), checkpointer=InMemorySaver())
+        await agent.ainvoke({"messages": "Hello"}, config)
+        await agent.ainvoke({"messages": "And now?"}, config)
+    later, earlier = store.select()
+    assert (earlier.history_length, later.history_length) == (0, 2)
+    assert earlier.session_id == later.session_id == "t1"
+
+
+async def test_an_approval_in_another_process(
+    model: Any, library: Library, store: Store, call: Write
+) -> None:
+    """An agent that is made anew over the same checkpoints goes on with a call that waits."""
+    from langgraph.checkpoint.memory import InMemorySaver
+    from langgraph.types import Command
+
+    saver, config = InMemorySaver(), {"configurable": {"thread_id": "t1"}}
+    with FaultyServer([Reply(tool_calls=[call("1", "wipe", path="/tmp")]), "Done."]) as server:
+        for given in ({"messages": "Clean up"}, Command(resume=True)):
+            toolset = Toolset(library, store=store)
+            agent = library_agent(toolset, model(server), checkpointer=saver)
+            state = await agent.ainvoke(given, config)
+    assert state["messages"][-1].content == "Done."
+    later, earlier = store.select()
+    assert (earlier.stop_reason, later.stop_reason) == ("deferred", "finished")
+    assert later.resumes == earlier.episode_id
+    assert [result.value for result in later.results] == ["wiped /tmp"]

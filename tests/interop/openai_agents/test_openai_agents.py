@@ -1,0 +1,125 @@
+"""What is particular to openai-agents: tool objects, hooks, sessions, leaving a stream early."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from agentkit import Library
+from agentkit.interop import LibraryRunner, Toolset, to_openai_agents
+from agentkit.library import Store
+from agentkit.messages import ToolCall
+from agentkit.testing import FaultyServer, Reply
+
+reason = "needs openai-agents in an environment of its own: run make test-interop"
+agents = pytest.importorskip("agents", reason=reason)
+
+Write = Callable[..., ToolCall]
+
+
+@pytest.fixture
+async def agent() -> AsyncIterator[Callable[..., Any]]:
+    """Makes the framework's agent over a server."""
+    from openai import AsyncOpenAI
+
+    agents.set_tracing_disabled(disabled=True)
+    clients = []
+
+    def made(server: FaultyServer, **options: Any) -> Any:
+        clients.append(AsyncOpenAI(base_url=server.base_url, api_key="none", max_retries=0))
+        model = agents.OpenAIChatCompletionsModel("stub", openai_client=clients[-1])
+        return agents.Agent(name="tester", model=model, **options)
+
+    yield made
+    for client in clients:
+        await client.close()
+
+
+async def test_tool_objects(agent: Any, library: Library, call: Write) -> None:
+    """The objects alone load and run; a failure is told, and approval is the framework's."""
+    calls = [call("1", "double", x=4), call("2", "double", x="four"), call("3", "wipe", path="/")]
+    with FaultyServer([Reply(tool_calls=calls), "Done."]) as server:
+        tester = agent(server, tools=to_openai_agents(library))
+        result = await agents.Runner.run(tester, "Go")
+        state = result.to_state()
+        (waiting,) = result.interruptions
+        state.approve(waiting)
+        result = await agents.Runner.run(tester, state)
+        messages = server.requests[1].body["messages"]
+    assert (waiting.tool_name, result.final_output) == ("wipe", "Done.")
+    texts = {one["tool_call_id"]: one["content"] for one in messages if one["role"] == "tool"}
+    assert texts["1"] == "8"
+    assert "must be an integer" in texts["2"]
+    assert texts["3"] == "wiped /"
+
+
+async def test_hooks_and_tools_of_the_caller(
+    agent: Any, library: Library, store: Store, call: Write
+) -> None:
+    """The caller's hooks are told as ever, and the caller's tools stay beside ours."""
+    told: list[str] = []
+
+    class Hooks(agents.RunHooks):
+        async def on_agent_start(self, *_: Any) -> None:
+            told.append("agent")
+
+        async def on_llm_end(self, *_: Any) -> None:
+            told.append("answer")
+
+        async def on_tool_end(self, context: Any, *_: Any) -> None:
+            told.append(context.tool_name)
+
+    @agents.function_tool
+    def theirs(a: int) -> str:
+        """Of the caller."""
+        return f"theirs {a}"
+
+    script = [Reply(tool_calls=[call("1", "double", x=4), call("2", "theirs", a=1)]), "Done."]
+    with FaultyServer(script) as server:
+        tester = agent(server, tools=[theirs])
+        runner = LibraryRunner(Toolset(library, store=store))
+        await runner.run(tester, "Go", hooks=Hooks())
+    assert tester.tools == [theirs]  # the caller's agent is as it was
+    assert sorted(told) == ["agent", "answer", "answer", "double", "theirs"]
+    (episode,) = store.select()
+    assert [result.value for result in episode.results] == [8, "theirs 1"]
+
+
+async def test_a_conversation(agent: Any, library: Library, store: Store, call: Write) -> None:
+    """Input items tell what was said before, and the framework's session is ours."""
+    with FaultyServer([Reply(tool_calls=[call("1", "double", x=4)]), "Hi.", "Again."]) as server:
+        tester, runner = agent(server), LibraryRunner(Toolset(library, store=store))
+        first = await runner.run(tester, "Hello")
+        await runner.run(tester, [*first.to_input_list(), {"role": "user", "content": "More"}])
+    later, earlier = store.select()
+    assert (earlier.request, later.request) == ("Hello", "More")
+    assert (earlier.history_length, later.history_length) == (0, 4)
+
+
+async def test_the_limit_of_turns(agent: Any, library: Library, store: Store, call: Write) -> None:
+    """A run that takes too many turns is kept with the limit as its reason."""
+    script = [Reply(tool_calls=[call(str(at), "double", x=at)]) for at in range(4)]
+    with FaultyServer(script) as server:
+        runner = LibraryRunner(Toolset(library, store=store))
+        with pytest.raises(agents.MaxTurnsExceeded):
+            await runner.run(agent(server), "Go", max_turns=2)
+    (episode,) = store.select()
+    assert (episode.stop_reason, len(episode.turns)) == ("step_limit", 2)
+
+
+async def test_leaving_a_stream_early(
+    agent: Any, library: Library, store: Store, call: Write
+) -> None:
+    """Who leaves a stream cancels the run; what happened so far is kept."""
+    script = [Reply(tool_calls=[call("1", "double", x=4)]), Reply(text="late", seconds=30)]
+    with FaultyServer(script) as server:
+        runner = LibraryRunner(Toolset(library, store=store))
+        async with runner.stream(agent(server), "Go") as result:
+            async for event in result.stream_events():
+                if event.type == "run_item_stream_event" and event.name == "tool_output":
+                    break
+    (episode,) = store.select()
+    assert episode.stop_reason == "cancelled"
+    assert [result.value for result in episode.results] == [8]

@@ -1,0 +1,139 @@
+"""What is particular to pydantic-ai: tool objects, toolsets, structured answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from agentkit import Library
+from agentkit.interop import Toolset, library_capability, library_toolset, to_pydantic_ai
+from agentkit.library import Store
+from agentkit.messages import ToolCall
+from agentkit.testing import FaultyServer, Reply
+
+reason = "needs pydantic-ai in an environment of its own: run make test-interop"
+pydantic_ai = pytest.importorskip("pydantic_ai", reason=reason)
+
+Write = Callable[..., ToolCall]
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[Callable[[FaultyServer], Any]]:
+    """Makes the framework's chat model over a server."""
+    from openai import AsyncOpenAI
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    clients = []
+
+    def made(server: FaultyServer) -> Any:
+        clients.append(AsyncOpenAI(base_url=server.base_url, api_key="none", max_retries=0))
+        return OpenAIChatModel("stub", provider=OpenAIProvider(openai_client=clients[-1]))
+
+    yield made
+    for client in clients:
+        await client.close()
+
+
+async def test_tool_objects(model: Any, library: Library, call: Write) -> None:
+    """The objects alone load and run; a failure is told, and approval is the framework's."""
+    calls = [call("1", "double", x=4), call("2", "double", x="four"), call("3", "wipe", path="/")]
+    with FaultyServer([Reply(tool_calls=calls), "Done."]) as server:
+        tools = to_pydantic_ai(library)
+        output = [str, pydantic_ai.DeferredToolRequests]
+        agent = pydantic_ai.Agent(model(server), tools=tools, output_type=output)
+        result = await agent.run("Go")
+        assert [one.tool_name for one in result.output.approvals] == ["wipe"]
+        decisions = pydantic_ai.DeferredToolResults(approvals={"3": True})
+        result = await agent.run(
+            message_history=result.all_messages(), deferred_tool_results=decisions
+        )
+        messages = server.requests[1].body["messages"]
+    assert result.output == "Done."
+    texts = {one["tool_call_id"]: one["content"] for one in messages if one["role"] == "tool"}
+    assert texts["1"] == "8"
+    assert "must be an integer" in texts["2"]
+    assert texts["3"] == "wiped /"
+
+
+async def test_a_toolset_composes(model: Any, library: Library, call: Write) -> None:
+    """Our toolset is one of the framework's: it can be prefixed, and filtered by approval."""
+    script = [Reply(tool_calls=[call("1", "math_double", x=4)]), "It is 8."]
+    with FaultyServer(script) as server:
+        toolset = library_toolset(library, name="ours").prefixed("math")
+        agent = pydantic_ai.Agent(model(server), toolsets=[toolset])
+        assert (await agent.run("Twice 4?")).output == "It is 8."
+        offered = [one["function"]["name"] for one in server.requests[0].body["tools"]]
+    assert offered == ["math_double", "math_wipe"]
+
+
+class Total(BaseModel):
+    """A structured answer."""
+
+    total: int
+
+
+async def test_a_structured_answer(model: Any, library: Library, store: Store, call: Write) -> None:
+    """The call by which the framework takes a structured answer is no call of a tool."""
+    script = [
+        Reply(tool_calls=[call("1", "double", x=4)]),
+        Reply(tool_calls=[call("2", "final_result", total=8)]),
+    ]
+    with FaultyServer(script) as server:
+        capability = library_capability(Toolset(library, store=store))
+        agent = pydantic_ai.Agent(model(server), output_type=Total, capabilities=[capability])
+        assert (await agent.run("Twice 4?")).output == Total(total=8)
+    (episode,) = store.select()
+    assert episode.output == {"total": 8}
+    assert [made.name for made in episode.calls] == ["double"]
+    assert episode.turns[-1].message.text == '{"total":8}'
+
+
+async def test_tools_of_the_agent_beside_ours(
+    model: Any, library: Library, store: Store, call: Write
+) -> None:
+    """A tool of the framework's agent runs as ever, and its result stands in the episode."""
+    script = [
+        Reply(tool_calls=[call("1", "double", x=4), call("2", "theirs", a=1)]),
+        "Done.",
+    ]
+    with FaultyServer(script) as server:
+        capability = library_capability(Toolset(library, store=store))
+        agent = pydantic_ai.Agent(model(server), capabilities=[capability])
+
+        @agent.tool_plain
+        def theirs(a: int) -> str:
+            return f"theirs {a}"
+
+        assert (await agent.run("Go")).output == "Done."
+    (episode,) = store.select()
+    assert [result.value for result in episode.results] == [8, "theirs 1"]
+
+
+async def test_a_conversation(model: Any, library: Library, store: Store) -> None:
+    """Runs that share a history are one session, and each tells how much was said before it."""
+    with FaultyServer(["Hi.", "Hi again."]) as server:
+        capability = library_capability(Toolset(library, store=store))
+        agent = pydantic_ai.Agent(model(server), capabilities=[capability])
+        first = await agent.run("Hello")
+        await agent.run("And now?", message_history=first.all_messages())
+    later, earlier = store.select()
+    assert (earlier.history_length, later.history_length) == (0, 2)
+    assert earlier.session_id == later.session_id is not None
+
+
+async def test_a_limit_of_the_framework(
+    model: Any, library: Library, store: Store, call: Write
+) -> None:
+    """A run that the framework's limits stop is kept with the limit as its reason."""
+    script = [Reply(tool_calls=[call(str(at), "double", x=at)]) for at in range(4)]
+    with FaultyServer(script) as server:
+        capability = library_capability(Toolset(library, store=store))
+        agent = pydantic_ai.Agent(model(server), capabilities=[capability])
+        with pytest.raises(pydantic_ai.UsageLimitExceeded):
+            await agent.run("Go", usage_limits=pydantic_ai.UsageLimits(request_limit=2))
+    (episode,) = store.select()
+    assert (episode.stop_reason, len(episode.turns)) == ("step_limit", 2)

@@ -1,0 +1,234 @@
+"""A run that another loop drives: what is chosen, executed and recorded, without any framework."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from agentkit import Library, tool
+from agentkit.agent.limits import Limits
+from agentkit.interop import Toolset, ToolsetRun
+from agentkit.library import LibraryChange, Store
+from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
+
+Write = Callable[..., ToolCall]
+
+
+def answered(run: ToolsetRun, *calls: ToolCall, text: str = "") -> None:
+    """The model has answered with these calls."""
+    run.answered(AssistantMessage(text=text, tool_calls=calls), usage=Usage(requests=1))
+
+
+async def test_an_episode_like_that_of_an_agent(
+    library: Library, store: Store, call: Write
+) -> None:
+    """Answers and results become turns, kept in the store when the run is finished."""
+    run = await Toolset(library, store=store).start("Twice 4?", metadata={"team": "a"}, model="m")
+    first = call("1", "double", x="4")
+    answered(run, first)
+    result = await run.call(first)
+    answered(run, text="It is 8.")
+    episode = await run.finish()
+    assert (result.status, result.value) == ("ok", 8)
+    assert store.get(episode.episode_id) == episode
+    assert (episode.output, episode.usage.requests) == ("It is 8.", 2)
+    assert (episode.model, episode.metadata) == ("m", {"team": "a"})
+    assert episode.calls[0].arguments == {"x": "4"}  # as the model wrote it
+
+
+async def test_finishing_twice_keeps_one(library: Library, store: Store) -> None:
+    """Only the first end of a run counts: a framework may report an error after its result."""
+    run = await Toolset(library, store=store).start("Hello")
+    episode = await run.finish("Hi.")
+    assert await run.finish(stop_reason="error", error=ValueError("late")) is episode
+    assert list(store.select()) == [episode]
+
+
+async def test_an_output_that_is_no_json(library: Library, store: Store) -> None:
+    """An answer that JSON can not hold is kept as its text; the episode is not lost for it."""
+    run = await Toolset(library, store=store).start("Open it")
+    episode = await run.finish(object)
+    assert episode.output == str(object)
+
+
+async def test_a_call_that_no_answer_holds(library: Library, call: Write) -> None:
+    """A framework that runs a call without telling of an answer gets a turn for it all the same."""
+    run = await Toolset(library).start("Twice 4?")
+    await run.call(call("1", "double", x=4))
+    episode = await run.finish()
+    assert [made.name for made in episode.calls] == ["double"]
+    assert [result.value for result in episode.results] == [8]
+
+
+async def test_one_id_twice_in_one_answer(library: Library, call: Write) -> None:
+    """Two calls of one answer under one id are two calls of the episode, each with its result."""
+    run = await Toolset(library).start("Go")
+    calls = call("1", "double", x=1), call("1", "double", x=2)
+    answered(run, *calls)
+    for one in calls:
+        await run.call(one)
+    episode = await run.finish()
+    assert [made.call_id for made in episode.calls] == ["1", "1-2"]
+    assert [(one.call_id, one.value) for one in episode.results] == [("1", 2), ("1-2", 4)]
+
+
+async def test_a_call_without_a_result(library: Library, call: Write) -> None:
+    """A run that ends in the middle keeps the results there were, by the calls they belong to."""
+    run = await Toolset(library).start("Go")
+    one, two = call("1", "double", x=1), call("2", "double", x=2)
+    answered(run, one, two)
+    await run.call(two)
+    episode = await run.finish(stop_reason="cancelled")
+    assert [result.call_id for result in episode.results] == ["2"]
+
+
+async def test_somebody_has_to_approve(library: Library, call: Write) -> None:
+    """A call that needs approval waits; with a decision it runs, or is refused with the reason."""
+    run = await Toolset(library).start("Clean up")
+    one, two = call("1", "wipe", path="/tmp"), call("2", "wipe", path="/")
+    answered(run, one, two)
+    assert (await run.call(one)).status == "deferred"
+    assert (await run.call(one, approval=True)).value == "wiped /tmp"
+    assert (await run.call(two, approval=False)).status == "denied"
+    episode = await run.finish()
+    assert [result.status for result in episode.results] == ["ok", "denied"]
+
+
+async def test_a_wrong_call_bothers_nobody(library: Library, call: Write) -> None:
+    """A call that breaks its schema fails before a person is asked."""
+    run = await Toolset(library).start("Clean up")
+    assert (await run.call(call("1", "wipe", pfad="/"))).status == "failed"
+
+
+async def test_nobody_to_ask(library: Library, call: Write) -> None:
+    """Outside of a run a call that needs approval is refused, and the reason says what to do."""
+    toolset = Toolset(library)
+    result = await toolset.execute(call("1", "wipe", path="/"))
+    assert result.status == "denied"
+    assert "Toolset(approve=" in result.text
+    allowed = Toolset(library, approve=lambda *_: True)
+    assert (await allowed.execute(call("1", "wipe", path="/"))).value == "wiped /"
+    assert (await toolset.execute(call("1", "wipe", path="/"), approved=True)).status == "ok"
+
+
+async def test_budget_of_calls(library: Library, call: Write) -> None:
+    """The limits of the toolset hold for a run of others: further calls are refused in words."""
+    run = await Toolset(library, limits=Limits(max_calls=1)).start("Go")
+    assert (await run.call(call("1", "double", x=1))).status == "ok"
+    refused = await run.call(call("2", "double", x=2))
+    assert refused.failure is not None
+    assert refused.failure.kind == "limit_exceeded"
+
+
+async def test_writes_keep_the_order_of_the_answer(call: Write) -> None:
+    """Of two writing calls the earlier one runs first, though the framework hands it on later."""
+    written: list[int] = []
+
+    @tool(effects=["writes"])
+    async def write(x: int) -> None:
+        """Write."""
+        written.append(x)
+
+    run = await Toolset(Library([write])).start("Go")
+    one, two = call("1", "write", x=1), call("2", "write", x=2)
+    answered(run, one, two)
+    later = asyncio.create_task(run.call(two))
+    await asyncio.sleep(0.01)
+    await run.call(one)
+    await later
+    assert written == [1, 2]
+
+
+async def test_a_cancelled_call_holds_up_nobody(call: Write) -> None:
+    """When a call that others wait for is cancelled, they run."""
+
+    @tool(effects=["writes"])
+    async def write(x: int) -> int:
+        """Write."""
+        await asyncio.sleep(60 if x == 1 else 0)
+        return x
+
+    run = await Toolset(Library([write])).start("Go")
+    calls = [call(str(x), "write", x=x) for x in (1, 2, 3)]
+    answered(run, *calls)
+    first, second, third = (asyncio.create_task(run.call(one)) for one in calls)
+    await asyncio.sleep(0.01)
+    second.cancel()  # one that waits
+    await asyncio.sleep(0.01)
+    first.cancel()  # the one that runs
+    assert (await third).value == 3
+
+
+async def test_a_conversation_keeps_its_version(store: Store, call: Write) -> None:
+    """A session goes on with the library version and the tools that it began with."""
+
+    def committed(text: str, version: int) -> None:
+        definition = tool(lambda x: x, name="double", description=text).definition
+        change = LibraryChange(proposal_id=text, upserts=(definition,))
+        store.commit(change, expected_version=version)
+
+    committed("One", 0)
+    toolset = Toolset(store)
+    first = await toolset.start("Go", session_id="s")
+    await first.finish("Done.")
+    committed("Two", 1)
+    assert toolset.refresh().version == 2
+    assert (await toolset.start("Go", session_id="s")).library.version == 1
+    assert (await toolset.start("Go", session_id="t")).library.version == 2
+
+
+async def test_a_run_that_goes_on(library: Library, store: Store, call: Write) -> None:
+    """The run after an approval tells which episode it resumes."""
+    toolset = Toolset(library, store=store)
+    run = await toolset.start("Clean up", session_id="s")
+    one = call("1", "wipe", path="/tmp")
+    answered(run, one)
+    await run.call(one)
+    waiting = await run.finish(stop_reason="deferred")
+    said = (UserMessage(text="Clean up"), AssistantMessage(tool_calls=(one,)))
+    later = await toolset.start("", history=said, session_id="s")
+    answered(later, one)
+    await later.call(one, approval=True)
+    assert (await later.finish("Done.")).resumes == waiting.episode_id
+
+
+async def test_results_of_others(library: Library, call: Write) -> None:
+    """What the framework ran or refused itself stands in the episode beside our results."""
+    run = await Toolset(library).start("Go")
+    calls = [call("1", "theirs", a=1), call("2", "theirs", a=2), call("3", "theirs", a=3)]
+    answered(run, *calls)
+    run.observed(calls[0], {"rows": 1})
+    run.observed(calls[1], "no such table", status="failed")
+    run.observed(calls[2], "the user said no", status="denied")
+    episode = await run.finish()
+    assert [result.status for result in episode.results] == ["ok", "failed", "denied"]
+    assert episode.results[0].value == {"rows": 1}
+    kinds = [result.failure.kind for result in episode.results if result.failure]
+    assert kinds == ["tool_failed", "denied"]
+
+
+async def test_a_tool_that_answers_elsewhere(call: Write) -> None:
+    """A call of a tool without code is deferred; the value that comes later takes its place."""
+    definition = tool(lambda x: x, name="ask", description="Ask somebody.").definition
+    run = await Toolset(Library([definition])).start("Go")
+    one = call("1", "ask", x=1)
+    answered(run, one)
+    assert (await run.call(one)).status == "deferred"
+    run.observed(one, "an answer")
+    episode = await run.finish()
+    assert [result.value for result in episode.results] == ["an answer"]
+
+
+async def test_calls_from_threads(library: Library, call: Write) -> None:
+    """A framework may hand calls on from threads, each with an event loop of its own."""
+    run = await Toolset(library).start("Go")
+    calls = [call(str(x), "double", x=x) for x in range(8)]
+    answered(run, *calls)
+
+    def in_a_thread(one: ToolCall) -> Any:
+        return asyncio.run(run.call(one)).value
+
+    values = await asyncio.gather(*(asyncio.to_thread(in_a_thread, one) for one in calls))
+    assert values == [2 * x for x in range(8)]
+    assert [result.value for result in (await run.finish()).results] == values
