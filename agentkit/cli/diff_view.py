@@ -45,7 +45,8 @@ def _heading(diff: LibraryDiff, before: str, after: str) -> Iterator[Text]:
     from rich.text import Text
 
     for sign, name, library in (("a", before, diff.before), ("b", after, diff.after)):
-        line = Text(f"{sign}  ", style="dim")
+        line = Text()
+        line.append(f"{sign}  ", style="dim")
         line.append(shown(name), style="bold")
         line.append(f"  version {library.version}, {len(library):,} tools, ", style="dim")
         line.append(library.digest[:12], style="dim")
@@ -90,7 +91,8 @@ def _print_changed(change: ToolChange) -> None:
 def _print_title(sign: str, style: str, name: str, word: str, word_style: str) -> None:
     from rich.text import Text
 
-    line = Text(f"{sign} ", style=f"bold {style}")
+    line = Text()
+    line.append(f"{sign} ", style=f"bold {style}")
     line.append(shown(name), style="bold")
     line.append(f"  {word}", style=word_style)
     stdout().print()

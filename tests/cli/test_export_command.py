@@ -1,0 +1,178 @@
+"""``agentkit export``, ``import`` and ``diff``, as a user types them."""
+
+import json
+
+import pytest
+
+from agentkit.cli.main import main
+from agentkit.export import artifact_of, write_artifact
+from agentkit.library.opening import open_store
+from agentkit.testing import sample_library
+
+SECRET = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture
+def library(invoke, tmp_path):
+    """A store with the sample tools, in which one was reworded; files of both versions."""
+    entries = [tool.definition.to_json() for tool in sample_library()]
+    (tmp_path / "tools.json").write_text(json.dumps(entries))
+    assert invoke("tools", "import", "tools.json").exit_code == 0
+    entries[0]["description"]["summary"] += " Ask for one city."
+    (tmp_path / "tools.json").write_text(json.dumps(entries))
+    assert invoke("tools", "import", "tools.json", "--on-conflict", "replace").exit_code == 0
+    assert invoke("export", "-o", "new.json").exit_code == 0
+    assert invoke("export", "-o", "old.json", "--at", "1").exit_code == 0
+    return tmp_path
+
+
+def test_an_artifact_goes_to_another_library(invoke, library):
+    """Export, look at what would come, import with consent, and nothing is left to import."""
+    target = ("--store", "sqlite:///other.db")
+    dry = invoke("import", "new.json", "--dry-run", *target)
+    assert (dry.exit_code, "nothing was written" in dry.stdout) == (1, True)
+    first = invoke("import", "new.json", "--approve", "weather_now", *target)
+    assert first.stdout.startswith("9 added, 4 held; library version 1\n")
+    assert "--approve TOOL" in first.stderr
+    last = invoke("import", "new.json", "--approve-all", "--overrule", "cars_reserve", *target)
+    assert (last.exit_code, last.stdout) == (0, "4 added, 9 unchanged; library version 2\n")
+    same = invoke("diff", "new.json", "other.db", "--exit-code")
+    assert same.exit_code == 0
+    assert same.stdout.splitlines()[-1] == "no difference: 13 tools are the same"
+
+
+def test_a_history_is_restored(invoke, library):
+    """A new store has every version, and the audit trail holds."""
+    target = ("--store", "sqlite:///copy.db")
+    refused = invoke("import", "new.json", "--restore", *target)
+    assert (refused.exit_code, "cars_reserve" in refused.stderr) == (1, True)
+    (library / "key").write_text(SECRET)
+    signed = {"AGENTKIT_AUDIT_KEY_FILE": str(library / "key")}
+    from click.testing import CliRunner
+
+    made = CliRunner().invoke(main, ["export", "-o", "signed.json", "--sign"], env=signed)
+    assert made.exit_code == 0, made.stderr
+    done = invoke("import", "signed.json", "--restore", "--key-file", "key", *target)
+    assert done.stdout == "restored to library version 2 with 2 events\n"
+    assert invoke("audit", "verify", *target).exit_code == 0
+    assert invoke("diff", "old.json", "sqlite:///copy.db@1", "--exit-code").exit_code == 0
+    again = invoke("import", "signed.json", "--restore", "--key-file", "key", *target)
+    assert (again.exit_code, "empty store" in again.stderr) == (2, True)
+
+
+def test_a_signature_is_asked_for_and_checked(invoke, library):
+    """An artifact that nobody signed does not pass for one of ours."""
+    (library / "key").write_text(SECRET)
+    result = invoke("import", "new.json", "--key-file", "key")
+    assert (result.exit_code, "is not signed" in result.stderr) == (1, True)
+    assert invoke("export", "-o", "x.json", "--sign").exit_code == 2
+
+
+def test_a_reviewer_sees_words_and_breaks(invoke, as_json, library):
+    """Text, JSON and Markdown tell the same; the exit status tells that there is something."""
+    shown = invoke("diff", "old.json", "new.json", "--exit-code")
+    assert shown.exit_code == 1
+    assert "{+ Ask for one city.+}" in shown.stdout
+    told = as_json("diff", "old.json", "new.json")
+    assert [one["name"] for one in told["changed"]] == ["weather_now"]
+    assert told["breaking"] is False
+    page = invoke("diff", "old.json", "new.json", "--markdown").stdout
+    assert "**Ask for one city.**" in page
+    only = as_json("diff", "old.json", "new.json", "--only", "bill_split")
+    assert (only["changed"], only["unchanged"]) == ([], 1)
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"),
+    [
+        ("openai", "["),
+        ("openai-responses", "["),
+        ("anthropic", "["),
+        ("gemini", "["),
+        ("mcp", "{"),
+        ("json-schema", "{"),
+        ("python", '"""Tools'),
+        ("markdown", "# 13 tools"),
+    ],
+)
+def test_each_format_goes_to_stdout(invoke, library, form, begins):
+    """What is data goes to stdout, what is lost is told on stderr."""
+    result = invoke("export", "--format", form)
+    assert result.exit_code == 0
+    assert result.stdout.startswith(begins)
+    assert result.stderr
+
+
+def test_what_is_lost_can_be_read_by_programs(invoke, library):
+    """The report names tool, keyword and place, and maps names back."""
+    done = invoke("export", "--format", "openai", "--strict", "--report", "r.json", "-o", "o.json")
+    assert done.exit_code == 0
+    report = json.loads((library / "r.json").read_text())
+    assert report["names"]["bill_split"] == "bill_split"
+    assert {"tool", "keyword", "place", "went", "detail"} == report["losses"][0].keys()
+    assert json.loads((library / "o.json").read_text())[0]["function"]["strict"] is True
+
+
+def test_an_artifact_is_read_like_a_store(invoke, library):
+    """Formats come from an artifact too, and from a part of it."""
+    result = invoke("export", "bill_split", "--format", "python", "--from", "new.json")
+    assert "def bill_split(" in result.stdout
+    assert "def weather_now(" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("import", "absent.json"), 1, "can not be read"),
+        (("import", "tools.json"), 1, "no artifact of agentkit"),
+        (("import", "newer.json"), 1, "has format 2"),
+        (("import", "changed.json"), 1, "was changed after it was written: library.definitions[0]"),
+        (("import", "cut.json"), 1, "cut off"),
+        (("import", "new.json", "--expect", "0" * 64), 1, "digests.content"),
+        (("import", "new.json", "--approve", "nothing"), 2, "no tool 'nothing'"),
+        (("import", "new.json", "--restore", "--dry-run"), 2, "leave the other choices away"),
+        (("import", "new.json", "--key-file", "absent"), 2, "absent"),
+        (("export", "--format", "yaml"), 2, "'yaml' is not one of"),
+        (("export", "--format", "gemini", "--strict"), 2, "has no strict mode"),
+        (("export", "--strict"), 2, "says everything"),
+        (("export", "--format", "mcp", "--sign"), 2, "only an artifact"),
+        (("export", "nothing"), 1, "no tool named 'nothing'"),
+        (("export", "--at", "9"), 1, "no library version 9"),
+        (("export", "--store", "sqlite:///absent.db"), 1, "there is no store"),
+        (("export", "--from", "absent.json"), 1, "can not be read"),
+        (("diff", "old.json", "absent.json"), 1, "can not be read"),
+        (("diff", "old.json", "tools.json"), 1, "no artifact"),
+        (("diff", "old.json", "absent.db"), 1, "there is no store"),
+        (("diff", "old.json", "redis://x"), 1, "redis"),
+        (("diff", "old.json@7", "new.json"), 1, "no library version 7"),
+        (("diff", "old.json", "new.json", "--json", "--markdown"), 2, "choose one"),
+        (("diff", "old.json", "new.json", "--only", "nothing"), 2, "neither library"),
+    ],
+)
+def test_mistakes_are_told(invoke, library, arguments, code, words):
+    """Wrong files, versions and choices end with a reason, and change nothing."""
+    text = (library / "new.json").read_text()
+    (library / "changed.json").write_text(text.replace("Ask for one city.", "Ask for two.", 1))
+    (library / "newer.json").write_text(text.replace('_artifact": 1', '_artifact": 2', 1))
+    (library / "cut.json").write_text(text[: len(text) // 2])
+    result = invoke(*arguments)
+    assert (result.exit_code, words in result.stderr) == (code, True), result.stderr
+    assert not (library / "absent.db").exists()
+
+
+def test_names_that_are_taken_are_refused_at_first(invoke, library):
+    """A conflict is told, and the choices with it."""
+    result = invoke("import", "old.json")
+    assert result.exit_code == 1
+    assert "1 refused" in result.stdout
+    assert "--on-conflict" in result.stderr
+
+
+def test_files_of_programs_are_files_of_commands(invoke, tmp_path):
+    """What the library writes, the command reads."""
+    write_artifact(artifact_of(sample_library()), tmp_path / "made.json.gz")
+    result = invoke("import", "made.json.gz", "--approve-all", "--overrule", "cars_reserve")
+    assert result.exit_code == 0
+    with_tools = open_store(str(tmp_path / "library.db"))
+    assert with_tools.load().digest == sample_library().digest
+    with_tools.close()
