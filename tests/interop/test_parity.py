@@ -367,6 +367,10 @@ def leaves(schema: Any, root: Any) -> Any:
             for part in schema["$ref"].removeprefix("#/").split("/"):
                 target = target[part]
             return leaves({**target, **{k: v for k, v in schema.items() if k != "$ref"}}, root)
+        if len(schema.get("anyOf", ())) == 1:  # how pydantic-ai puts words beside a reference
+            (only,) = schema["anyOf"]
+            words = {k: v for k, v in schema.items() if k != "anyOf"}
+            return leaves({**leaves(only, root), **words}, root)
         left = {
             k: v for k, v in schema.items() if k not in {"$defs", "title", "additionalProperties"}
         }
