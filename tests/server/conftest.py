@@ -1,6 +1,10 @@
 """An agent behind a server: in this process without sockets, or in a thread with them."""
 
 import asyncio
+import json
+import os
+import re
+import sys
 from contextlib import asynccontextmanager, contextmanager
 
 import httpx
@@ -69,8 +73,6 @@ def follow_orders(request):
 
 
 def _call(name, arguments):
-    import json
-
     return ToolCall(call_id="c1", name=name, arguments=json.loads(arguments or "{}"))
 
 
@@ -133,5 +135,57 @@ def served():
     def run(app):
         with serving(app) as url:
             yield url
+
+    return run
+
+
+PLUGIN = '''
+import asyncio
+from agentkit.testing import FunctionModel
+
+async def answer(request):
+    """Takes as long as the message says."""
+    await asyncio.sleep(float(request.messages[-1].text))
+    return "Done."
+
+def open_sleepy(name):
+    return FunctionModel(answer, name="sleepy")
+'''
+MAIN = "from agentkit.cli.main import main; main()"
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    """A folder for PYTHONPATH with a model named ``sleepy:``."""
+    info = tmp_path / "plugins" / "agentkit_sleepy-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info.parent / "agentkit_sleepy.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-sleepy\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[agentkit.models]\nsleepy = agentkit_sleepy:open_sleepy\n"
+    )
+    return info.parent
+
+
+@pytest.fixture
+def start(plugin, tmp_path):
+    """Starts ``agentkit serve`` as a process; gives it, with what it said first, and its URL."""
+
+    @asynccontextmanager
+    async def run(*options):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", MAIN, "serve", "--model", "sleepy:a"),
+            *("--port", "0", "--store", str(tmp_path / "library.db"), *options),
+            env={**os.environ, "PYTHONPATH": str(plugin), "PYTHONUNBUFFERED": "1"},
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            greeting = (await process.stderr.readuntil(b"Ctrl-C")).decode()
+            process.greeting = greeting
+            yield process, re.search(r"at (http://\S+)/v1", greeting)[1]
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.communicate()
 
     return run

@@ -1,11 +1,7 @@
 """A server that is told to stop loses no episode: a real process, a real signal, SQLite."""
 
 import asyncio
-import os
-import re
 import signal
-import sys
-from contextlib import asynccontextmanager
 
 import httpx
 import pytest
@@ -13,55 +9,6 @@ import pytest
 from agentkit import open_store
 
 URL = "/v1/chat/completions"
-MAIN = "from agentkit.cli.main import main; main()"
-PLUGIN = '''
-import asyncio
-from agentkit.testing import FunctionModel
-
-async def answer(request):
-    """Takes as long as the message says."""
-    await asyncio.sleep(float(request.messages[-1].text))
-    return "Done."
-
-def open_sleepy(name):
-    return FunctionModel(answer, name="sleepy")
-'''
-
-
-@pytest.fixture
-def plugin(tmp_path):
-    """A folder for PYTHONPATH with a model named ``sleepy:``."""
-    info = tmp_path / "plugins" / "agentkit_sleepy-1.0.dist-info"
-    info.mkdir(parents=True)
-    (info.parent / "agentkit_sleepy.py").write_text(PLUGIN)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-sleepy\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[agentkit.models]\nsleepy = agentkit_sleepy:open_sleepy\n"
-    )
-    return info.parent
-
-
-@pytest.fixture
-def start(plugin, tmp_path):
-    """Starts ``agentkit serve`` as a process; gives it and its URL."""
-
-    @asynccontextmanager
-    async def run(*options):
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", MAIN, "serve", "--model", "sleepy:a"),
-            *("--port", "0", "--store", str(tmp_path / "library.db"), *options),
-            env={**os.environ, "PYTHONPATH": str(plugin), "PYTHONUNBUFFERED": "1"},
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            greeting = (await process.stderr.readuntil(b"Ctrl-C")).decode()
-            yield process, re.search(r"at (http://\S+)/v1", greeting)[1]
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.communicate()
-
-    return run
 
 
 def chat(seconds, **fields):
@@ -70,25 +17,27 @@ def chat(seconds, **fields):
     return {"model": "agent", "messages": messages, **fields}
 
 
-async def under_way(client, number):
-    """Wait until so many runs are under way."""
-    while f"agentkit_runs_in_flight {number}\n" not in (await client.get("/metrics")).text:
+async def begun(client, number):
+    """Wait until so many runs have begun."""
+    while f"agentkit_runs_started_total {number}\n" not in (await client.get("/metrics")).text:
         await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
 async def test_a_stopped_server_answers_what_it_began(start, tmp_path, signum):
     """Runs that end in time are answered; those that do not are cut; all of them are kept."""
-    async with start("--drain", "0.8") as (process, url):
-        async with httpx.AsyncClient(base_url=url, timeout=20) as client:
-            quick = [asyncio.create_task(client.post(URL, json=chat(0.5))) for _ in range(4)]
-            slow = asyncio.create_task(client.post(URL, json=chat(60)))
-            streamed = asyncio.create_task(client.post(URL, json=chat(61, stream=True)))
-            await under_way(client, 6)
-            process.send_signal(signum)
-            answers = await asyncio.gather(*quick)
-            cut = [await slow, await streamed]
-            status = await asyncio.wait_for(process.wait(), 20)
+    async with (
+        start("--drain", "1.5") as (process, url),
+        httpx.AsyncClient(base_url=url, timeout=20) as client,
+    ):
+        quick = [asyncio.create_task(client.post(URL, json=chat(0.5))) for _ in range(4)]
+        slow = asyncio.create_task(client.post(URL, json=chat(60)))
+        streamed = asyncio.create_task(client.post(URL, json=chat(61, stream=True)))
+        await begun(client, 6)
+        process.send_signal(signum)
+        answers = await asyncio.gather(*quick)
+        cut = [await slow, await streamed]
+        status = await asyncio.wait_for(process.wait(), 20)
     assert status == (0 if signum == signal.SIGTERM else 130)
     assert [answer.status_code for answer in answers] == [200] * 4
     assert [answer.status_code for answer in cut] == [503, 503]
@@ -103,11 +52,14 @@ async def test_a_stopped_server_answers_what_it_began(start, tmp_path, signum):
 
 async def test_two_servers_share_a_file(start, tmp_path):
     """Several processes keep their episodes in one SQLite file; a killed one loses none either."""
-    async with start() as (one, first), start() as (two, second):
-        async with httpx.AsyncClient(timeout=30) as client:
-            answers = await asyncio.gather(
-                *(client.post(f"{url}{URL}", json=chat(0)) for url in (first, second) * 30)
-            )
+    async with (
+        start() as (one, first),
+        start() as (two, second),
+        httpx.AsyncClient(timeout=30) as client,
+    ):
+        answers = await asyncio.gather(
+            *(client.post(f"{url}{URL}", json=chat(0)) for url in (first, second) * 30)
+        )
         one.terminate()
         two.kill()  # nobody is told: what was answered was kept before
         assert [await one.wait(), await two.wait()] == [0, -signal.SIGKILL]

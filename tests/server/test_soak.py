@@ -199,9 +199,11 @@ def connections(url):
 async def scraped(url):
     """The numbers without labels."""
     headers = {"authorization": f"Bearer {KEY}"}
-    async with aiohttp.ClientSession(headers=headers) as session:
-        async with session.get(f"{url}/metrics") as answer:
-            lines = (await answer.text()).splitlines()
+    async with (
+        aiohttp.ClientSession(headers=headers) as session,
+        session.get(f"{url}/metrics") as answer,
+    ):
+        lines = (await answer.text()).splitlines()
     pairs = (line.split(" ") for line in lines if not line.startswith("#") and "{" not in line)
     return {name: float(value) for name, value in pairs}
 
