@@ -34,8 +34,15 @@ _STATUS_OF_CODE = {
     "model_not_found": 404,
     "invalid_prompt": 400,
     "context_length_exceeded": 400,
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "overloaded_error": 529,
 }
-"""What OpenAI answers with these codes where it has not sent status 200 yet."""
+"""What OpenAI and Anthropic answer with these codes where they have not sent status 200 yet."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,16 +98,24 @@ def embedded_error(
     """The error that an answer with status 200 reports inside, or None.
 
     Gateways do so when the model behind them fails, and streams when it fails midway. The code in
-    the object counts as the status when it is one, or a word of OpenAI's, and 500 otherwise.
+    the object counts as the status when it is one, or a word of OpenAI's or Anthropic's for one,
+    and 500 otherwise.
     """
     error = answer.get("error")
     if not error:
         return None
-    code = error.get("code") if isinstance(error, dict) else None
-    digits = str(_STATUS_OF_CODE.get(code, code) if isinstance(code, str) else code)
-    status = int(digits) if digits.isdecimal() and 400 <= int(digits) <= 599 else 500
+    said = (error.get("code"), error.get("type")) if isinstance(error, dict) else ()
+    status = next((found for one in said if (found := _status_of(one)) is not None), 500)
     body = json.dumps(answer).encode()
     return status_error(endpoint, status=status, headers=headers, body=body)
+
+
+def _status_of(code: object) -> int | None:
+    """The status that a code is or stands for."""
+    if isinstance(code, str) and code in _STATUS_OF_CODE:
+        return _STATUS_OF_CODE[code]
+    digits = str(code)
+    return int(digits) if digits.isdecimal() and 400 <= int(digits) <= 599 else None
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: Callable[[], float]) -> float | None:

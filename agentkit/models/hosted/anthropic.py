@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from agentkit._loop_bound import LoopBound
@@ -18,6 +19,7 @@ from agentkit.models.hosted.anthropic_messages import (
 )
 from agentkit.models.hosted.model import HostedModel
 from agentkit.models.hosted.sdk_errors import translated_sdk_error
+from agentkit.models.hosted.sdk_stream import stream_objects
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint
 from agentkit.models.transport.base import cut_short, place
@@ -120,9 +122,10 @@ class Anthropic:
         fields = self._fields(request, codec) | {"stream": True}
         assembler = MessageAssembler()
         has_spoken = False
-        async with await client.messages.create(**fields) as events:
+        opening = client.messages.with_streaming_response.create(**fields)
+        async with aclosing(stream_objects(opening, self._endpoint)) as events:
             async for event in events:
-                text = assembler.add(event.to_dict(warnings=False))
+                text = assembler.add(event)
                 if text:
                     has_spoken = True
                     yield TextDelta(text=text)

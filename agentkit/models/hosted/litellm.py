@@ -87,7 +87,7 @@ class LiteLLM:
         assembler = CompletionAssembler(names)
         chunks: Any = await litellm.acompletion(**fields)
         async for chunk in chunks:
-            text = assembler.add(chunk.model_dump())
+            text = assembler.add(_chunk_object(chunk))
             if text:
                 yield TextDelta(text=text)
         heard = getattr(chunks, "received_finish_reason", True)  # it makes one up when None came
@@ -131,3 +131,20 @@ class LiteLLM:
             cache_read_input_tokens=usage.cached_tokens,
         )
         return float(prompt) + float(completion)
+
+
+def _chunk_object(chunk: Any) -> dict[str, Any]:
+    """A chunk as on the wire; dumping all of the object would cost much more."""
+    usage = getattr(chunk, "usage", None)
+    choices: list[dict[str, Any]] = []
+    for choice in chunk.choices[:1]:
+        delta = choice.delta
+        calls = [call.model_dump() for call in getattr(delta, "tool_calls", None) or ()]
+        said = {"content": delta.content, "tool_calls": calls}
+        said["refusal"] = getattr(delta, "refusal", None)
+        choices.append({"delta": said, "finish_reason": choice.finish_reason})
+    return {
+        "model": chunk.model,
+        "choices": choices,
+        "usage": None if usage is None else usage.model_dump(),
+    }

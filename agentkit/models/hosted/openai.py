@@ -7,12 +7,14 @@ time; this one is for teams that configure the SDK (organisations, Azure, their 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import ModelError
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
 from agentkit.models.hosted.model import HostedModel
 from agentkit.models.hosted.openai_client import OpenAIClient
+from agentkit.models.hosted.sdk_stream import stream_objects
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import embedded_error
 from agentkit.models.transport.base import cut_short
@@ -86,9 +88,10 @@ class OpenAI:
         fields, names = self._fields(request)
         fields |= {"stream": True, "stream_options": {"include_usage": True}}
         assembler = CompletionAssembler(names)
-        async with await client.chat.completions.create(**fields) as chunks:
+        opening = client.chat.completions.with_streaming_response.create(**fields)
+        async with aclosing(stream_objects(opening, self._client.endpoint)) as chunks:
             async for chunk in chunks:
-                text = assembler.add(chunk.to_dict(warnings=False))
+                text = assembler.add(chunk)
                 if text:
                     yield TextDelta(text=text)
         if not assembler.is_finished:

@@ -7,6 +7,7 @@ among deferred tools. Nothing is stored at OpenAI unless asked for: the conversa
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import ModelError
@@ -15,10 +16,11 @@ from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDe
 from agentkit.models.hosted.model import HostedModel
 from agentkit.models.hosted.openai_client import OpenAIClient
 from agentkit.models.hosted.response_items import ResponsesCodec
+from agentkit.models.hosted.sdk_stream import stream_objects
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import embedded_error
 from agentkit.models.transport.base import cut_short
-from agentkit.models.wire.reading import clean, parse_object
+from agentkit.models.wire.reading import clean, member, parse_object
 from agentkit.models.wire.request import checked_extra
 
 if TYPE_CHECKING:
@@ -103,17 +105,18 @@ class OpenAIResponses:
         fields = self._fields(request, codec) | {"stream": True}
         items: list[JsonObject] = []
         answer: JsonObject | None = None
-        async with await client.responses.create(**fields) as events:
+        opening = client.responses.with_streaming_response.create(**fields)
+        async with aclosing(stream_objects(opening, self._client.endpoint)) as events:
             async for event in events:
-                if event.type == "response.output_text.delta":
-                    if event.delta:
-                        yield TextDelta(text=clean(event.delta))
-                elif event.type == "response.output_item.done":
-                    items.append(event.item.to_dict(warnings=False))
-                elif event.type in _ENDS:
-                    answer = event.response.to_dict(warnings=False)
-                elif event.type == "error":
-                    self._refuse_error({"error": event.to_dict(warnings=False)})
+                kind = event.get("type")
+                if kind == "response.output_text.delta" and event.get("delta"):
+                    yield TextDelta(text=clean(member(event, "delta", str, "$")))
+                elif kind == "response.output_item.done":
+                    items.append(member(event, "item", dict, "$"))
+                elif kind in _ENDS:
+                    answer = member(event, "response", dict, "$")
+                elif kind == "error":
+                    self._refuse_error({"error": event})
         if answer is None:
             raise cut_short(self._client.endpoint.place)
         self._refuse_error(answer)
