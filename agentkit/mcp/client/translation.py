@@ -13,6 +13,7 @@ from agentkit.mcp.client.listing import ListedTool
 from agentkit.mcp.wire import EFFECTS_KEY, WRAPPED_KEY, is_wrapped, unwrapped_schema
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Effects, ToolDefinition
+from agentkit.tools.sources.dialects import normalise_schema
 from agentkit.tools.sources.json_schema import definition_from_json
 
 _READ_BY_MODELS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
@@ -56,11 +57,12 @@ def listed_tool(
         "description": record.get("description") or record.get("title") or "",
         "inputSchema": schema,
     }
-    if given is not None:
-        described["outputSchema"] = given
     definition = definition_from_json(
         described, effects=effects_of(record, trust=trust_annotations), reference=reference
     )
+    if given is not None:  # by itself: elsewhere a schema without a type is a map of fields
+        made = normalise_schema(given).schema or None
+        definition = replace(definition, signature=replace(definition.signature, result=made))
     _check_repairs(definition, schema, given)
     return ListedTool(
         name=name,
@@ -109,8 +111,8 @@ def effects_of(record: JsonObject, *, trust: bool) -> Effects:
     A tool is taken to write and to reach into the world. Hints of a server that is not trusted
     can make that only stricter: ``destructiveHint`` asks for approval, even beside a
     ``readOnlyHint``, and a tool that says it must not be repeated is not. That it reads only, may
-    be repeated, or stays at home counts for a server that is trusted; one of ours then says its
-    effects exactly.
+    be repeated, or stays at home counts for a server that is trusted, of which nothing is assumed
+    beyond what it says; one of ours then says its effects exactly.
 
     Example:
         >>> safe = {"annotations": {"readOnlyHint": True, "idempotentHint": True}}
@@ -130,13 +132,13 @@ def effects_of(record: JsonObject, *, trust: bool) -> Effects:
     exact = _exact_effects(record)
     if exact is not None:
         return exact
-    reads_only = hints.get("readOnlyHint") is True
+    reads_only = hints.get("readOnlyHint")
     return Effects(
         reads=True if reads_only else None,
-        writes=not reads_only,
+        writes=None if reads_only is None else not reads_only,
         destructive=False if reads_only else hints.get("destructiveHint"),
         idempotent=hints.get("idempotentHint"),
-        open_world=hints.get("openWorldHint", True),
+        open_world=hints.get("openWorldHint"),
     )
 
 

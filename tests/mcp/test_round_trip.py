@@ -1,0 +1,81 @@
+"""A definition that is listed over MCP and read again has the signature it had."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mcp_types import Tool as WireTool
+
+from agentkit.mcp.client.importing import ImportPolicy, Memory, import_listing
+from agentkit.mcp.client.listing import RawListing
+from agentkit.mcp.client.translation import record_of
+from agentkit.mcp.wire import tool_record
+from agentkit.tools.definition import Effects, ToolDefinition
+
+FLAG = st.none() | st.booleans()
+EFFECTS = st.builds(
+    Effects, reads=FLAG, writes=FLAG, destructive=FLAG, idempotent=FLAG, open_world=FLAG
+)
+NAME = st.sampled_from(["city", "days", "unit", "größe", "order id"])
+LEAF = st.sampled_from(
+    [
+        {"type": "string"},
+        {"type": "integer", "minimum": 1},
+        {"enum": ["a", "b", None]},
+        {"type": ["number", "null"]},
+        {"$ref": "#/$defs/point"},
+        {},
+    ]
+)
+SCHEMA = st.recursive(
+    LEAF,
+    lambda inner: st.one_of(
+        inner.map(lambda items: {"type": "array", "items": items}),
+        st.dictionaries(NAME, inner, max_size=3).map(
+            lambda fields: {"type": "object", "properties": fields}
+        ),
+        st.lists(inner, min_size=1, max_size=2).map(lambda options: {"anyOf": options}),
+    ),
+    max_leaves=4,
+)
+POINT = {"point": {"type": "object", "properties": {"x": {"type": "number"}}}}
+
+
+def with_definitions(schema):
+    """A schema that holds what its references mean."""
+    return {**schema, "$defs": POINT} if "$ref" in str(schema) else schema
+
+
+PARAMETERS = st.dictionaries(NAME, SCHEMA, max_size=3).map(
+    lambda fields: with_definitions({"type": "object", "properties": fields})
+)
+RESULT = st.none() | SCHEMA.filter(bool).map(with_definitions)
+
+
+@settings(max_examples=40)
+@given(NAME, PARAMETERS, RESULT, EFFECTS)
+def test_signatures_survive(name, parameters, result, effects):
+    """Parameters, result and effects come back as they were, when the server is trusted."""
+    definition = ToolDefinition.from_schema(
+        name, "A tool.", parameters, result=result, effects=effects
+    )
+    wire = WireTool.model_validate(tool_record(definition), by_name=False)
+    policy = ImportPolicy(server="home", trust_annotations=True)
+    listing = import_listing(RawListing(records=(record_of(wire),)), policy, Memory())
+    assert listing.held == ()
+    assert listing.tools[0].definition.signature == definition.signature
+
+
+@settings(max_examples=30)
+@given(EFFECTS)
+def test_untrusted_effects_are_only_ever_stricter(effects):
+    """Whatever a stranger says, its tool writes, is open to the world, and is not repeated."""
+    parameters = {"type": "object", "properties": {}}
+    definition = ToolDefinition.from_schema("a", "A tool.", parameters, effects=effects)
+    policy = ImportPolicy(server="home")
+    listing = import_listing(RawListing(records=(tool_record(definition),)), policy, Memory())
+    read = listing.tools[0].definition.signature.effects
+    assert (read.writes, read.open_world) == (True, True)
+    assert read.idempotent is not True
+    assert not read.is_read_only
+    assert bool(read.destructive) == bool(effects.destructive)
