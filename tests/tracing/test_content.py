@@ -9,6 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from agentkit import Agent, tool
 from agentkit.errors import ModelRetry, ModelStatusError, RunError, UsageError
@@ -333,3 +337,23 @@ def test_content_needs_no_library(telemetry) -> None:
     tracer: OpenTelemetryTracing = telemetry.tracer(content=ContentPolicy())
     Agent(ScriptedModel(["Hi."]), library=Library([]), tracer=tracer).run_sync("Hi")
     assert "gen_ai.tool.definitions" not in telemetry.named("chat scripted").attributes
+
+
+def test_runs_that_are_not_sampled_cost_no_content() -> None:
+    """Nothing is redacted for a span that nobody keeps; what is counted is counted all the same."""
+    seen: list[str] = []
+
+    def noting(text: str) -> str:
+        seen.append(text)
+        return text
+
+    reader = InMemoryMetricReader()
+    tracer = OpenTelemetryTracing(
+        tracer_provider=TracerProvider(sampler=ALWAYS_OFF),
+        meter_provider=MeterProvider(metric_readers=[reader]),
+        content=ContentPolicy(redact=noting),
+    )
+    agent = chatty(tracer, [CALLS[0]], ANSWER)
+    assert agent.run_sync("Keep it.").output == f"Kept {SECRET}."
+    assert (seen, agent.tracer_errors) == ([], 0)
+    assert "gen_ai.client.operation.duration" in reader.get_metrics_data().to_json()
