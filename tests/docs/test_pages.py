@@ -1,7 +1,9 @@
 """Every block of README.md and docs/*.md runs, top to bottom, one namespace a page.
 
 * ``python`` blocks are executed; lines ``#> text`` are what the block prints (``...`` stands for
-  anything). ``python {weights}`` runs only where the small local model is installed.
+  anything). ``python {weights}`` runs only where the small local model is installed, and
+  ``python {interop=package}`` where that package is, in ``tests/interop``: the frameworks that our
+  tools are handed to want other versions of what they share, so each has an environment of its own.
 * In ``console`` and ``bash`` blocks each command that starts with ``agentkit`` is run by a shell and
   has to succeed; what a console block shows below it is compared with what it prints. Commands that
   install, build or measure are shown only; any other word at the start of a line is a mistake.
@@ -142,15 +144,26 @@ def run_shell(path: Path, block: Block, folder: Path) -> None:
             assert_same_output(where, shown.rstrip() + "\n", done.stdout.rstrip() + "\n")
 
 
-def run_page(path: Path, folder: Path, *, weights: bool) -> None:
-    """Run the blocks of one page in order; without ``weights``, those that need them are left out."""
+def run_page(path: Path, folder: Path, *, weights: bool, interop: str = "") -> None:
+    """Run the blocks of one page in order, without those that need what is not there.
+
+    Args:
+        path: The page.
+        folder: Where its commands run.
+        weights: Whether the local model is there.
+        interop: The package whose environment this is; empty for none.
+    """
     module = ModuleType("docs_page")
     sys.modules["docs_page"] = module  # dataclasses and pydantic look their module up by name
     try:
         for block in blocks_of(path.read_text(encoding="utf-8")):
-            assert block.flags <= KNOWN_FLAGS, f"{path.name}:{block.line} has {set(block.flags)}"
+            needed = {flag for flag in block.flags if flag.startswith("interop=")}
+            flags = block.flags - needed
+            assert flags <= KNOWN_FLAGS, f"{path.name}:{block.line} has {set(block.flags)}"
             if "no-run" in block.flags:
                 assert block.reason, f"{path.name}:{block.line} says no-run, but not why"
+            elif needed and f"interop={interop}" not in needed:
+                assert block.reason, f"{path.name}:{block.line} names a framework, but not why"
             elif "weights" in block.flags and not weights:
                 continue
             elif block.kind == "python":
