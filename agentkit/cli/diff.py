@@ -9,7 +9,7 @@ import click
 from agentkit.cli.diff_view import print_diff
 from agentkit.cli.options import json_option
 from agentkit.cli.output import print_json
-from agentkit.cli.sources import read_source, split_version
+from agentkit.cli.sources import label, read_source, split_version
 from agentkit.errors import UsageError
 from agentkit.export import diff as diffing
 from agentkit.export.evidence import GateEvidence, gate_evidence
@@ -54,12 +54,13 @@ def diff(
         if unknown:
             raise UsageError(f"neither library has a tool {', '.join(map(repr, unknown))}")
     found = diffing.compare_libraries(old, new, evidence=evidence, only=only)
+    names = {"before": label(before), "after": label(after)}
     if as_json:
         print_json(found.to_json())
     elif as_markdown:
-        click.echo(diffing.diff_markdown(found, before=before, after=after), nl=False)
+        click.echo(diffing.diff_markdown(found, **names), nl=False)
     else:
-        print_diff(found, before=before, after=after)
+        print_diff(found, **names)
     if with_exit_code and not found.is_empty:
         raise click.exceptions.Exit(1)
 

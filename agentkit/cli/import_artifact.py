@@ -18,6 +18,7 @@ from agentkit.evaluation.results.texts import shown
 from agentkit.export import importing
 from agentkit.library import signing
 from agentkit.library.conflicts import ConflictPolicy
+from agentkit.library.opening import file_of
 
 
 @click.command(
@@ -117,12 +118,18 @@ def import_artifact(
         overruled=overruled,
         reason=reason or f"import {file}",
     )
-    with opened(store_url) as store:
+    with opened(_place(store_url, dry_run=dry_run)) as store:
         manager = evolution.ToolManager(store, author=person())
         report = asyncio.run(importing.import_artifact(artifact, manager, request, dry_run=dry_run))
     print_json(report.to_json()) if as_json else _print(report, dry_run=dry_run)
     if not report.is_complete:
         raise click.exceptions.Exit(1)
+
+
+def _place(store_url: str, *, dry_run: bool) -> str:
+    """The store, or none where looking would make the file."""
+    path = file_of(store_url)
+    return "memory:" if dry_run and path is not None and not path.exists() else store_url
 
 
 def _restore(artifact: exporting.Artifact, store_url: str, *, trusted: bool, as_json: bool) -> None:

@@ -56,3 +56,13 @@ def split_version(place: str) -> tuple[str, int | None]:
         return found["place"], int(found["version"])
     except ValueError as error:
         raise UsageError(f"{place!r} names no library version") from error
+
+
+def label(place: str) -> str:
+    """A place as it may be shown: without the password of a URL.
+
+    Example:
+        >>> label("postgres://ada:secret@host/tools"), label("tools.json")
+        ('postgres://ada:***@host/tools', 'tools.json')
+    """
+    return re.sub(r"(://[^/:@]*):[^/@]*@", r"\1:***@", place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import zlib
@@ -15,6 +16,9 @@ from agentkit.errors import ArtifactError
 from agentkit.export.artifact import Artifact
 from agentkit.export.form import FORMAT_KEY, content_digest, from_record, to_record
 from agentkit.library.chain import Signer, Verifier
+
+MOST_BYTES = 1 << 29
+"""Most bytes that a compressed artifact may hold: a small file can unpack to any size."""
 
 _GZIP = b"\x1f\x8b"
 _LISTED = frozenset({"definitions", "evidence", "changes", "events"})
@@ -105,15 +109,6 @@ def parse_artifact(
     return artifact
 
 
-def is_artifact(data: bytes) -> bool:
-    """Whether the bytes begin as an artifact does; those of a damaged one do too."""
-    try:
-        plain = gzip.decompress(data) if data.startswith(_GZIP) else data
-    except (OSError, EOFError, zlib.error):
-        return False
-    return f'"{FORMAT_KEY}"'.encode() in plain[:200]
-
-
 def _message(content: str) -> str:
     return f"artifact {content}"
 
@@ -130,21 +125,33 @@ def _check_signature(signature: str, content: str, verifier: Verifier) -> None:
 
 def _decoded(data: bytes) -> Mapping[str, Any]:
     try:
-        plain = gzip.decompress(data) if data.startswith(_GZIP) else data
+        plain = _unpacked(data)
         record = json.loads(plain.decode("utf-8-sig"), object_pairs_hook=_object)
     except (OSError, EOFError, zlib.error) as error:
         raise ArtifactError(f"the compressed artifact is cut off or damaged: {error}") from error
     except UnicodeDecodeError as error:
         raise ArtifactError(f"this is no artifact of agentkit: not UTF-8 ({error})") from error
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
         raise _broken(data, error) from error
     if not isinstance(record, dict):
         raise ArtifactError(f"this is no artifact of agentkit: a JSON {type(record).__name__}")
     return record
 
 
+def _unpacked(data: bytes) -> bytes:
+    if not data.startswith(_GZIP):
+        return data
+    with gzip.open(io.BytesIO(data)) as file:
+        plain: bytes = file.read(MOST_BYTES + 1)
+    if len(plain) > MOST_BYTES:
+        raise ArtifactError(
+            f"the compressed artifact holds more than {MOST_BYTES:,} bytes; nobody reads that"
+        )
+    return plain
+
+
 def _broken(data: bytes, error: Exception) -> ArtifactError:
-    if data.startswith(_GZIP) or is_artifact(data):
+    if data.startswith(_GZIP) or f'"{FORMAT_KEY}"'.encode() in data[:200]:
         return ArtifactError(
             f"the artifact is cut off or damaged: {error}; get it again from where it came"
         )

@@ -171,6 +171,8 @@ def _expect(record: Mapping[str, Any], name: str, kind: type, place: str) -> Non
 def _library(section: Mapping[str, Any], told: Mapping[str, Any]) -> Library:
     for name, kind in (("version", int), ("digest", str), ("definitions", list)):
         _expect(section, name, kind, f"library.{name}")
+    if type(section["version"]) is not int or section["version"] < 0:
+        raise ArtifactError("library.version is no version", place="library.version")
     found: dict[str, ToolDefinition] = {}
     for index, entry in enumerate(section["definitions"]):
         place = f"library.definitions[{index}]"
@@ -196,10 +198,24 @@ def _library(section: Mapping[str, Any], told: Mapping[str, Any]) -> Library:
 def _definition(entry: Any, place: str) -> ToolDefinition:
     try:
         definition = ToolDefinition.from_json(entry)
+        _check_words(definition)
         _ = definition.digest
     except (AgentKitError, AttributeError, TypeError, ValueError, RecursionError) as error:
         raise ArtifactError(f"{place} is no tool definition: {error}", place=place) from error
     return definition
+
+
+def _check_words(definition: ToolDefinition) -> None:
+    """Refuse what reading lets pass, and what would fail in the middle of something else."""
+    said, told = definition.description, definition.specification
+    texts = (definition.name, said.summary, told.complexity, *said.tags, *said.usage_rules)
+    more = (*said.parameters.values(), *told.pre, *told.post, *told.text)
+    if not all(isinstance(text, str) for text in (*texts, *more)):
+        raise TypeError("what should be text is not")
+    signature = definition.signature
+    schemas = (signature.parameters, {} if signature.result is None else signature.result)
+    if not all(isinstance(schema, dict) for schema in schemas):
+        raise TypeError("a schema is no object")
 
 
 def _check_sections(record: Mapping[str, Any], told: Mapping[str, Any]) -> None:

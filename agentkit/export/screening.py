@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.refusal import Refused
+from agentkit.evolution.insertion.wellformed import check_data
 from agentkit.evolution.lifecycle.record import Consent
 from agentkit.evolution.validation.lexical.characters import no_invisible_characters
 from agentkit.evolution.validation.lexical.directives import no_directives
@@ -17,7 +19,6 @@ from agentkit.evolution.validation.lexical.secrets import no_secrets
 from agentkit.evolution.validation.policy import ValidationPolicy
 from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange
 from agentkit.library.library import Library
-from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 
 IMPORT_CHECKS: tuple[Check, ...] = (
@@ -48,16 +49,16 @@ def suspicions(definition: ToolDefinition) -> tuple[FailedCheck, ...]:
         >>> [failed.code for failed in suspicions(poisoned)]
         ['directive']
     """
-    most = InsertPolicy().most_bytes
-    size = len(canonical_json(definition.to_json()))
-    if size > most:
+    try:
+        check_data(definition, InsertPolicy())
+    except Refused as refused:
+        rejected = refused.rejected
         return (
             FailedCheck(
-                code="too_large",
-                layer="lexical",
-                message=f"the definition has {size:,} bytes, and at most {most:,} are looked "
-                "through",
-                advice="shorten its words and examples",
+                code=rejected.code,
+                layer="structural",
+                message=rejected.explanation,
+                advice=rejected.advice,
             ),
         )
     said = definition.description

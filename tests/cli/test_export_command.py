@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 
 from agentkit.cli.main import main
 from agentkit.export import artifact_of, write_artifact
@@ -30,6 +31,7 @@ def test_an_artifact_goes_to_another_library(invoke, library):
     """Export, look at what would come, import with consent, and nothing is left to import."""
     target = ("--store", "sqlite:///other.db")
     dry = invoke("import", "new.json", "--dry-run", *target)
+    assert not (library / "other.db").exists()
     assert (dry.exit_code, "nothing was written" in dry.stdout) == (1, True)
     first = invoke("import", "new.json", "--approve", "weather_now", *target)
     assert first.stdout.startswith("9 added, 4 held; library version 1\n")
@@ -48,8 +50,6 @@ def test_a_history_is_restored(invoke, library):
     assert (refused.exit_code, "cars_reserve" in refused.stderr) == (1, True)
     (library / "key").write_text(SECRET)
     signed = {"AGENTKIT_AUDIT_KEY_FILE": str(library / "key")}
-    from click.testing import CliRunner
-
     made = CliRunner().invoke(main, ["export", "-o", "signed.json", "--sign"], env=signed)
     assert made.exit_code == 0, made.stderr
     done = invoke("import", "signed.json", "--restore", "--key-file", "key", *target)

@@ -129,6 +129,10 @@ def broken(record: dict[str, Any], path: str, value: Any) -> None:
         ("signature", 3, "signature"),
         ("library", [], "library"),
         ("library.definitions.0", 5, "library.definitions[0]"),
+        ("library.definitions.0.description.summary", 5, "library.definitions[0]"),
+        ("library.definitions.0.signature.parameters", [], "library.definitions[0]"),
+        ("library.definitions.0.examples", [{"arguments": float("nan")}], "library.definitions[0]"),
+        ("library.version", True, "library.version"),
         ("digests.sections", None, "digests.sections"),
     ],
 )
@@ -176,6 +180,8 @@ def test_every_cut_is_told(store: Store) -> None:
         (b'{"agentkit_artifact": 1}', "library is missing"),
         (b'{"agentkit_artifact": 1, "agentkit_artifact": 1}', "twice"),
         (b"[" * 100_000, "no artifact"),
+        (b'{"agentkit_artifact": 1' + b"0" * 5_000 + b"}", "cut off or damaged"),
+        (b'{"agentkit_artifact": NaN}', "no artifact"),
     ],
 )
 def test_what_is_no_artifact_is_told_so(data: bytes, words: str) -> None:
@@ -216,3 +222,10 @@ def test_ed25519_keys_sign_as_well(store: Store, ed25519_pem: str) -> None:
     text = artifact_text(signed(artifact_of(store), key))
 
     assert parse_artifact(text.encode(), verifier=key).signature.startswith("ed25519:")
+
+
+def test_a_small_file_does_not_unpack_to_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compressed bomb is stopped at a bound."""
+    monkeypatch.setattr("agentkit.export.file.MOST_BYTES", 10_000)
+    with pytest.raises(ArtifactError, match="more than 10,000 bytes"):
+        parse_artifact(gzip.compress(b" " * 1_000_000))
