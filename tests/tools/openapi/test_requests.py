@@ -68,6 +68,14 @@ async def test_a_flat_body_is_put_together_again(api, make, body_of, version):
     assert body_of(await api.call(given, id="1")) == {}  # a required body is sent when empty
 
 
+async def test_arguments_may_have_any_name(api, make):
+    """Also those that Python uses for itself."""
+    names = ["self", "cls", "plan", "arguments"]
+    given = make.operation(parameters=[make.parameter(name, "query") for name in names])
+    seen = await api.call(given, **dict.fromkeys(names, "x"))
+    assert seen["query"] == "self=x&cls=x&plan=x&arguments=x"
+
+
 async def test_an_optional_body_can_be_left_out(api, make):
     """Without arguments there is no body and no content type."""
     schema = {"type": "object", "properties": {"a": {}}}

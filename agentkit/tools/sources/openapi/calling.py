@@ -180,7 +180,7 @@ class OperationCaller:
     plan: RequestPlan
     sender: Sender
 
-    async def __call__(self, **arguments: Any) -> Any:
+    async def __call__(self, /, **arguments: Any) -> Any:
         """Call the operation.
 
         Returns:

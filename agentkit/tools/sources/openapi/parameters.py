@@ -93,7 +93,7 @@ def _name(raw: Located) -> tuple[str, Location]:
     name, location = raw.value.get("name"), raw.value.get("in")
     if not isinstance(name, str) or not name:
         raise Unmappable("a parameter has no name", pointer=raw.pointer)
-    if location not in _STYLES:
+    if location not in tuple(_STYLES):
         raise Unmappable(
             f"the parameter {name!r} is in {location!r}; known are {', '.join(_STYLES)}",
             pointer=raw.pointer,

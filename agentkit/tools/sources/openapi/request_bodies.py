@@ -45,6 +45,7 @@ _BINARY: Mapping[str, Any] = {
 }
 _ORDER: tuple[BodyKind, ...] = ("json", "form", "multipart", "text", "binary")
 _HOPS = 8
+_FORM_STYLES = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
 
 
 def read_body(operation: Operation, arguments: Arguments, pool: SchemaPool) -> Body | None:
@@ -218,7 +219,7 @@ class _Reader:
         given = self.encoding.get(name)
         rules: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
         style, explode = rules.get("style"), rules.get("explode")
-        known = style in {"form", "spaceDelimited", "pipeDelimited", "deepObject"}
+        known = style in _FORM_STYLES
         content_type = rules.get("contentType")
         return BodyField(
             argument=argument,

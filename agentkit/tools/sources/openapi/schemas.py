@@ -34,7 +34,7 @@ from agentkit.tools.sources.openapi.remote import Located, ReferenceSpace
 from agentkit.tools.sources.openapi.report import OpenApiNote
 
 _MAX_DEPTH = 48
-_SCALARS = frozenset({"string", "integer", "number", "boolean"})
+_SCALARS = ("string", "integer", "number", "boolean")
 _STILL_HERE = frozenset({"allOf", "anyOf", "else", "if", "not", "oneOf", "then"})
 """Keywords whose schemas look at the same value: a circle of these alone never ends."""
 
@@ -292,7 +292,9 @@ class _Walk:
         if not isinstance(required, list) or not isinstance(given, dict):
             return
         gone = given.keys() - kept.get("properties", {}).keys()
-        kept["required"] = [name for name in required if name not in gone]
+        kept["required"] = [
+            name for name in required if not (isinstance(name, str) and name in gone)
+        ]
 
     def _reference(
         self, raw: Mapping[str, Any], pointer: str, depth: int, *, here: bool

@@ -11,7 +11,7 @@ from agentkit.tools.sources.openapi.plan import Location, SecurityScheme
 from agentkit.tools.sources.openapi.remote import ReferenceSpace
 from agentkit.tools.sources.openapi.report import OpenApiNote
 
-_PLACES = frozenset({"query", "header", "cookie"})
+_PLACES = ("query", "header", "cookie")  # looked up by values that may not be hashable
 
 
 def read_schemes(
@@ -41,7 +41,7 @@ def _scheme(name: str, raw: Mapping[str, Any]) -> SecurityScheme:
         return SecurityScheme(
             name=name, kind="key", location=place, parameter=key, told=f"a key in the {place} {key}"
         )
-    if kind in {"oauth2", "openIdConnect"}:
+    if kind in ("oauth2", "openIdConnect"):
         told = f"a ready access token of {kind}, sent as bearer"
         return SecurityScheme(name=name, kind="bearer", told=told)
     scheme = str(raw.get("scheme", "")).lower()

@@ -1,0 +1,137 @@
+"""API descriptions on the command line: imported into the store, and called in a run."""
+
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+SPEC = """\
+openapi: 3.1.0
+info: {title: Pets, version: "1"}
+paths:
+  /pets/{id}:
+    get:
+      operationId: getPet
+      summary: Look up one pet.
+      parameters:
+        - {name: id, in: path, required: true, schema: {type: integer}}
+      security: [{key: []}]
+    delete:
+      operationId: deletePet
+      parameters:
+        - {name: pet, in: path, required: true, schema: {type: integer}}
+  /old:
+    get: {operationId: old, deprecated: true}
+components:
+  securitySchemes:
+    key: {type: apiKey, in: header, name: X-Key}
+"""
+
+
+@pytest.fixture
+def spec(tmp_path):
+    """A description as YAML in the working directory."""
+    path = tmp_path / "pets.yaml"
+    path.write_text(SPEC)
+    return path.name
+
+
+class Pets(BaseHTTPRequestHandler):
+    """Answers with the path and the key that came."""
+
+    def do_GET(self):
+        """One pet."""
+        body = json.dumps({"path": self.path, "key": self.headers.get("X-Key")}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+
+@pytest.fixture
+def pets():
+    """The base URL of a server of the API."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Pets)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_description_is_recognised_and_reported(invoke, as_json, spec):
+    """What can be mapped is in the library; what can not is told, and the exit status is 1."""
+    result = invoke("tools", "import", spec)
+    assert result.exit_code == 1
+    assert result.stdout == "1 added; library version 1\n"
+    assert (
+        "Pets 1 (OpenAPI 3.1.0): 1 of 3 operations mapped, 1 unusable, 1 deprecated"
+        in result.stderr
+    )
+    assert "DELETE /pets/{id} is not mapped: the path has the placeholder {id}" in result.stderr
+    shown = as_json("tools", "show", "getPet")
+    assert shown["origin"] == {"kind": "openapi", "reference": "pets.yaml#/paths/~1pets~1{id}/get"}
+
+
+def test_json_has_the_whole_report(invoke, spec):
+    """--json names each operation with its status, its pointer and its notes."""
+    result = invoke("tools", "import", spec, "--json", "--prefix", "x_", "--include-deprecated")
+    told = json.loads(result.stdout)
+    assert told["added"] == ["x_getPet", "x_old"]
+    statuses = {entry["pointer"]: entry["status"] for entry in told["openapi"]["operations"]}
+    assert statuses == {
+        "/paths/~1pets~1{id}/get": "mapped",
+        "/paths/~1pets~1{id}/delete": "unusable",
+        "/paths/~1old/get": "mapped",
+    }
+
+
+def test_other_catalogues_are_still_read(invoke, tmp_path):
+    """A list of definitions is no description, and --format openapi refuses it in words."""
+    (tmp_path / "tools.json").write_text('[{"name": "add", "parameters": {}}]')
+    assert invoke("tools", "import", "tools.json").exit_code == 0
+    result = invoke("tools", "import", "tools.json", "--format", "openapi")
+    assert result.exit_code == 1
+    assert "this is no OpenAPI document: it is a list" in result.stderr
+
+
+def test_swagger_is_refused_with_what_to_do(invoke, tmp_path):
+    """Swagger 2.0 is recognised, so that the message is about it."""
+    (tmp_path / "old.json").write_text('{"swagger": "2.0", "paths": {}}')
+    result = invoke("tools", "import", "old.json")
+    assert result.exit_code == 1
+    assert "convert it first" in result.stderr
+
+
+def test_imported_tools_run_with_their_description(invoke, spec, pets, script, monkeypatch):
+    """Definitions in the store get their code from the file; the key comes from the environment."""
+    monkeypatch.setenv("PET_KEY", "tops3cret")
+    invoke("tools", "import", spec)
+    script(["getPet", {"id": 7}], "Found.")
+    options = ["--openapi", spec, "--api-server", pets, "--api-auth", "key=PET_KEY"]
+    result = invoke("run", "Pet 7?", "--catalogue", *options, "--model", "script:a")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == "Found.\n"
+    assert '"/pets/7"' in result.stderr
+    assert "[redacted]" in result.stderr
+    assert "tops3cret" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--api-auth", "key"], "is written SCHEME=VARIABLE"),
+        (["--api-auth", "kee=PET_KEY"], "no security scheme is named 'kee'; there are: key"),
+        (["--api-auth", "key=not a name"], "Env takes the name of an environment variable"),
+        (["--api-server", "pets"], "is no http or https URL"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(invoke, spec, options, why):
+    """A mistake is told before the model is asked."""
+    result = invoke("run", "?", "--openapi", spec, *options, "--model", "script:a")
+    assert result.exit_code != 0
+    assert why in " ".join(result.stderr.split())
