@@ -27,7 +27,7 @@ def resolve_model(model: ChatModel | str) -> ChatModel:
 
     Names are ``scheme:rest``:
 
-    * ``openai:gpt-4o-mini``, ``openai-responses:gpt-5-mini``, ``anthropic:claude-sonnet-4-5``,
+    * ``openai:gpt-4o-mini``, ``openai-responses:gpt-5-mini``, ``anthropic:claude-sonnet-5-5``,
       ``litellm:provider/model``: hosted models through their SDK, each an extra of agentkit;
     * ``openai-compatible:MODEL@URL``: any server that speaks chat completions, without an SDK;
     * ``local:smollm2-135m``, ``local:/path/to.gguf``: in this process, through ``agentkit-local``;

@@ -17,7 +17,7 @@ from agentkit.testing import ProviderServer, Reply
 MODELS = {
     "anthropic": ["anthropic:claude"],
     "fast": ["openai-compatible:gpt"],
-    "litellm": ["litellm:openai/gpt-4o-mini", "litellm:anthropic/claude-sonnet-4-5"],
+    "litellm": ["litellm:openai/gpt-4o-mini", "litellm:anthropic/claude-sonnet-5-5"],
     "openai": ["openai:gpt", "openai-responses:gpt"],
 }
 PACKAGES = {"fast": "aiohttp"}

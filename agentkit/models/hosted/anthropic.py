@@ -51,15 +51,15 @@ def anthropic_model(
     call, so neither with an output schema.
 
     Args:
-        model: The model's name, such as ``claude-sonnet-4-5``.
+        model: The model's name, such as ``claude-sonnet-5-5``.
         client: A client of the caller's, who closes it; None makes one from the SDK's own
             environment variables.
         retry: When to send a request again.
         timeout_seconds: Longest wait for an answer.
         prompt_cache: How long Anthropic keeps the tools and instructions of a request with tools,
             which it then reads at a tenth of the price; writing them costs a quarter more once
-            (twice the price for an hour). They are too short to keep below about a thousand
-            tokens, and then nothing is charged. None sets no marks.
+            (twice the price for an hour). Below about a thousand tokens, more for some
+            models, nothing is kept and nothing charged. None sets no marks.
         tool_search: Let Anthropic search among the tools that an agent does not offer at once,
             instead of our own ``search_tools``: by words (``bm25``) or patterns (``regex``).
 

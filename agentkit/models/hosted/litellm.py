@@ -37,7 +37,7 @@ def litellm_model(
     what lies behind, where it shows that.
 
     Args:
-        model: litellm's name, such as ``anthropic/claude-sonnet-4-5``; keys come from the
+        model: litellm's name, such as ``anthropic/claude-sonnet-5-5``; keys come from the
             variables that litellm documents. Its own arguments (``api_base``, ``api_key``, ...) go
             into ``ModelSettings.extra``.
         retry: When to send a request again; litellm's own retries are off.
@@ -141,7 +141,6 @@ def _chunk_object(chunk: Any) -> dict[str, Any]:
         delta = choice.delta
         calls = [call.model_dump() for call in getattr(delta, "tool_calls", None) or ()]
         said = {"content": delta.content, "tool_calls": calls}
-        said["refusal"] = getattr(delta, "refusal", None)
         choices.append({"delta": said, "finish_reason": choice.finish_reason})
     return {
         "model": chunk.model,
