@@ -81,6 +81,14 @@ def test_usual_texts_pass(entry):
             "bad_schema",
         ),
         ({"name": "a", "inputSchema": with_parameter(default=math.nan)}, "bad_entry"),
+        (
+            {
+                "name": "a",
+                "inputSchema": {"type": "object"},
+                "outputSchema": {"const": chr(0xD800)},
+            },
+            "bad_schema",
+        ),
         ({"name": "a", "inputSchema": {"type": "object"}, "description": "x" * 9_000}, "too_large"),
         ({"name": "a", "inputSchema": with_parameter(enum=["y" * 9] * 9_000)}, "too_large"),
     ],

@@ -236,13 +236,22 @@ class Connection:
                 await self._either(self._lost, self._relist)
                 if self._relist.is_set() and not self._lost.is_set():
                     self._relist.clear()
-                    self.listed(await read_listing(client, self.limits))
+                    await self._list_again(client)
                     await self._either(self._lost, seconds=_RELIST_SECONDS)
             if self._lost.is_set():
                 self.problem = "it hung up"
         finally:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
+
+    async def _list_again(self, client: Client) -> None:
+        """List at the server's word; what it lists wrongly leaves the tools as they were."""
+        from pydantic import ValidationError
+
+        try:
+            self.listed(await read_listing(client, self.limits))
+        except (ValidationError, TimeoutError) as error:
+            _logger.warning("MCP server %r: its new listing is no listing: %s", self.name, error)
 
     async def _heard(self, message: Any) -> None:
         """A notification of a server of the time before ``subscriptions/listen``."""
@@ -256,12 +265,18 @@ class Connection:
         from mcp import MCPError
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
-        try:
-            async with client.listen(tools_list_changed=True) as changes:
-                async for _ in changes:
-                    self._relist.set()
-        except (ListenNotSupportedError, MCPError, SubscriptionLost, TimeoutError) as error:
-            _logger.debug("MCP server %r tells of no changes: %s", self.name, error)
+        for attempt in range(1, self.limits.reconnects + 1):
+            try:
+                async with client.listen(tools_list_changed=True) as changes:
+                    async for _ in changes:
+                        self._relist.set()
+            except SubscriptionLost as error:
+                _logger.debug("MCP server %r: %s", self.name, error)
+            except (ListenNotSupportedError, MCPError, TimeoutError) as error:
+                _logger.debug("MCP server %r tells of no changes: %s", self.name, error)
+                return
+            await asyncio.sleep(self.limits.backoff(attempt))
+            self._relist.set()  # for what was said while nobody listened
 
 
 def describe(error: BaseException) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from agentkit.agent.routing import Route, RouteRequest
-from agentkit.errors import McpError, ToolNotFoundError
+from agentkit.errors import McpError, ToolNotFoundError, UsageError
 from agentkit.evolution.validation.report import Check
 from agentkit.library.library import Library, nearest_names
 from agentkit.mcp.client.connection import Connection, outcome_of
@@ -55,7 +56,7 @@ class McpServer:
 
     Raises:
         MissingExtraError: The package ``mcp`` is absent.
-        UsageError: The name can not stand before those of tools.
+        UsageError: The name can not stand before those of tools, or an option has no such value.
 
     Example:
         >>> server = McpServer.stdio("python", ["server.py"], name="files")
@@ -78,6 +79,8 @@ class McpServer:
         protocol: str = "auto",
     ) -> None:
         require_sdk("an MCP server")
+        if approval not in get_args(Approval):
+            raise UsageError(f"approval is {approval!r}; use one of {list(get_args(Approval))}")
         self.name = checked_server_name(name)
         self._limits = limits or McpLimits()
         self._approval = approval
@@ -90,6 +93,7 @@ class McpServer:
             limits=self._limits,
         )
         self._memory = Memory(known=dict(approved or {}))
+        self._sorting = threading.Lock()  # servers tell of changes in the connection's thread
         self._raw = RawListing()
         self._snapshots = ToolSnapshots(name)
         self._listing = Listing()
@@ -281,10 +285,11 @@ class McpServer:
         self._sort()
 
     def _sort(self) -> None:
-        listing = import_listing(self._raw, self._policy, self._memory)
-        self._memory.known.update(listing.fingerprints)
-        self._listing = listing
-        self._snapshots.take(self._bound(tool) for tool in listing.tools)
+        with self._sorting:
+            listing = import_listing(self._raw, self._policy, self._memory)
+            self._memory.known.update(listing.fingerprints)
+            self._listing = listing
+            self._snapshots.take(self._bound(tool) for tool in listing.tools)
 
     def _bound(self, listed: ListedTool) -> Tool:
         async def call(**arguments: Any) -> Any:

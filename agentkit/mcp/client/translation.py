@@ -62,7 +62,7 @@ def listed_tool(
     )
     if given is not None:  # by itself: elsewhere a schema without a type is a map of fields
         made = normalise_schema(given).schema or None
-        definition = replace(definition, signature=replace(definition.signature, result=made))
+        definition = _with_result(definition, made)
     _check_repairs(definition, schema, given)
     return ListedTool(
         name=name,
@@ -148,6 +148,16 @@ def _exact_effects(record: JsonObject) -> Effects | None:
     if not isinstance(said, Mapping) or not said.keys() <= set(_EFFECTS):
         return None
     return Effects(**said) if all(isinstance(value, bool) for value in said.values()) else None
+
+
+def _with_result(definition: ToolDefinition, result: JsonObject | None) -> ToolDefinition:
+    changed = replace(definition, signature=replace(definition.signature, result=result))
+    try:
+        _ = changed.digest
+    except (ValueError, RecursionError) as error:  # half a surrogate pair
+        message = f"its outputSchema can not be written as JSON: {error}"
+        raise DefinitionError(message) from error
+    return changed
 
 
 def _check_repairs(definition: ToolDefinition, schema: object, result: object) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
 _logger = logging.getLogger(__name__)
-_PAGE = 1_000
+_PAGE = 250  # clients over HTTP take events of a megabyte
 _POLL_SECONDS = 1.0
 
 
