@@ -27,7 +27,7 @@ from agentkit.messages import (
 from agentkit.models.base import FinishReason, ModelRequest, ModelResponse
 from agentkit.models.wire.names import WireNames
 from agentkit.models.wire.reading import MISSING, clean, expect, member, parse_object
-from agentkit.models.wire.request import MALFORMED_KEY
+from agentkit.models.wire.request import encode_arguments, not_json
 from agentkit.models.wire.response import decode_call, with_distinct_ids
 from agentkit.tools.definition import ToolDefinition
 
@@ -218,14 +218,17 @@ def encode_messages(messages: Sequence[Message], names: WireNames) -> list[dict[
     """The conversation without its system messages; neighbours of one role become one message.
 
     Raises:
-        UsageError: There is no message besides system messages.
+        UsageError: There is no message besides system messages, or arguments are not JSON data.
     """
     encoded: list[dict[str, Any]] = []
     for message in messages:
         if isinstance(message, SystemMessage):
             continue
         role = "assistant" if isinstance(message, AssistantMessage) else "user"
-        blocks = _blocks(message, names)
+        try:
+            blocks = _blocks(message, names)
+        except (TypeError, ValueError) as error:
+            raise not_json(error) from error
         if encoded and encoded[-1]["role"] == role:
             encoded[-1]["content"].extend(blocks)
         elif blocks:  # an empty message is refused, and says nothing
@@ -252,9 +255,7 @@ def _blocks(
                 "type": "tool_use",
                 "id": call.call_id,
                 "name": names.encode(call.name),
-                "input": dict(call.arguments)
-                if call.malformed is None
-                else {MALFORMED_KEY: call.malformed},
+                "input": json.loads(encode_arguments(call)),  # plain data, checked to be JSON
             }
             for call in message.tool_calls
         ]
