@@ -35,6 +35,7 @@ from agentkit.server.runs import Cut, Receive, Runs
 from agentkit.server.work import Work, already_answered, continued_work, new_work
 
 _LOG = logging.getLogger(__name__)
+_STUCK_SECONDS = 10.0
 _BUSY_UPSTREAM = frozenset({429, 503, 529})
 
 CLIENT_LEFT = 499
@@ -158,7 +159,7 @@ class ChatCompletions:
         )
         if asked.stream:
             stream = _Stream(exchange, completion, self._measures)
-            return await self._streamed(work, stream, exchange)
+            return await self._streamed(work, stream)
         result = await self._ended(work, work.carried_out(self._agent), exchange)
         if not isinstance(result, RunResult):
             return result
@@ -166,25 +167,25 @@ class ChatCompletions:
         await exchange.answer_json(body)
         return None
 
-    async def _streamed(self, work: Work, stream: _Stream, exchange: Exchange) -> Problem | None:
-        beating = asyncio.create_task(stream.beat(self._limits.heartbeat_seconds))
+    async def _streamed(self, work: Work, stream: _Stream) -> Problem | None:
+        writing = asyncio.create_task(stream.write(self._limits.heartbeat_seconds))
         try:
-            result = await self._ended(work, self._pumped(work, stream), exchange)
+            result = await self._ended(work, self._pumped(work, stream), stream.exchange)
+            if isinstance(result, RunResult):
+                await stream.finish(result, _on_the_wire(result), writing)
+            elif result is None or not stream.has_begun:
+                return result
+            else:
+                await stream.fail(result, writing)
         finally:
-            beating.cancel()
-        if isinstance(result, RunResult):
-            await stream.finish(result, _on_the_wire(result))
-        elif exchange.status and result is not None:
-            await stream.fail(result)
-        else:
-            return result
+            writing.cancel()
         return None
 
     async def _pumped(self, work: Work, stream: _Stream) -> RunResult:
         """Carry out the work and send its text as it comes."""
         if work.waiting is not None or self._reader.output_schema is not None:
             result = await work.carried_out(self._agent)
-            await stream.say(self._text(result))
+            stream.say(self._text(result))
             return result
         events = self._agent.stream(
             work.request,
@@ -197,7 +198,7 @@ class ChatCompletions:
             async for event in events:
                 match event:
                     case TextDelta(text=text):
-                        await stream.say(text)
+                        stream.say(text)
                     case TurnFinished(turn=turn) if turn.message.text:
                         stream.paragraph_ended()
                     case RunFinished(result=result):
@@ -295,55 +296,84 @@ class ChatCompletions:
 
 
 class _Stream:
-    """Writes an answer piece by piece; it begins with the first thing there is to say."""
+    """Writes an answer piece by piece; it begins with the first thing there is to say.
+
+    What is said while the last piece is on its way goes out in one write.
+    """
 
     def __init__(self, exchange: Exchange, completion: Completion, measures: Measures) -> None:
-        self._exchange = exchange
+        self.exchange = exchange
         self._completion = completion
         self._measures = measures
-        self._began = self._spoke = time.perf_counter()
+        self._began = time.perf_counter()
         self._between = ""
         self._has_text = False
-        self._turn = asyncio.Lock()  # the heart beats beside the text
+        self._pieces: list[bytes] = []
+        self._said = asyncio.Event()
+        self._turn = asyncio.Lock()
 
-    async def say(self, text: str) -> None:
-        """Send text."""
+    @property
+    def has_begun(self) -> bool:
+        """Whether anything was said; then it is too late for another status."""
+        return bool(self.exchange.status or self._pieces)
+
+    def say(self, text: str) -> None:
+        """Send text, as soon as the connection takes it."""
         if not text:
             return
         if not self._has_text:
             self._has_text = True
             self._measures.first_text.observe(time.perf_counter() - self._began)
         text, self._between = self._between + text, ""
-        await self._send(self._completion.piece(text))
+        self._add(self._completion.piece(text))
 
     def paragraph_ended(self) -> None:
         """What is said next begins a new paragraph: it belongs to another turn of the model."""
         self._between = "\n\n"
 
-    async def finish(self, result: RunResult, calls: tuple[ToolCall, ...]) -> None:
-        """Send the end of a good answer."""
-        await self._send(self._completion.ending(result, calls), more=False)
-
-    async def fail(self, problem: Problem) -> None:
-        """End an answer that broke after it had begun, with an error and without ``[DONE]``."""
-        await self._send(self._completion.failing(problem), more=False)
-
-    async def beat(self, seconds: float) -> None:
-        """Send a comment whenever nothing was sent for so long."""
+    async def write(self, quiet_seconds: float) -> None:
+        """Send what was said, and a comment whenever nothing was for so long; until cancelled."""
         while True:
-            quiet = time.perf_counter() - self._spoke
-            if quiet >= seconds:
-                await self._send(HEARTBEAT)
-                quiet = 0.0
-            await asyncio.sleep(seconds - quiet)
+            try:
+                async with asyncio.timeout(quiet_seconds):
+                    await self._said.wait()
+            except TimeoutError:
+                self._add(HEARTBEAT)
+            await self._flush()
 
-    async def _send(self, piece: bytes, *, more: bool = True) -> None:
+    async def finish(
+        self, result: RunResult, calls: tuple[ToolCall, ...], writing: asyncio.Task[None]
+    ) -> None:
+        """Send the end of a good answer."""
+        await self._end(self._completion.ending(result, calls), writing)
+
+    async def fail(self, problem: Problem, writing: asyncio.Task[None]) -> None:
+        """End an answer that broke after it had begun, with an error and without ``[DONE]``."""
+        await self._end(self._completion.failing(problem), writing)
+
+    async def _end(self, piece: bytes, writing: asyncio.Task[None]) -> None:
+        try:
+            async with asyncio.timeout(_STUCK_SECONDS):
+                async with self._turn:  # so that no piece is cut in two
+                    writing.cancel()
+                self._add(piece)
+                await self._flush(more=False)
+        except TimeoutError:  # the client keeps its connection and reads nothing from it
+            _LOG.warning("request %s: the client does not read", self.exchange.request_id)
+
+    def _add(self, piece: bytes) -> None:
+        if not self.has_begun:
+            self._pieces.append(self._completion.opening())
+        self._pieces.append(piece)
+        self._said.set()
+
+    async def _flush(self, *, more: bool = True) -> None:
         async with self._turn:
-            self._spoke = time.perf_counter()
-            if not self._exchange.status:
-                await self._exchange.start_stream()
-                piece = self._completion.opening() + piece
-            await self._exchange.send_piece(piece, more=more)
+            self._said.clear()
+            pieces, self._pieces = self._pieces, []
+            if not self.exchange.status:
+                await self.exchange.start_stream()
+            await self.exchange.send_piece(b"".join(pieces), more=more)
 
 
 def _on_the_wire(result: RunResult) -> tuple[ToolCall, ...]:

@@ -45,7 +45,7 @@ class Keys:
         self._digests: Digests = _digests(keys.items(), place)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(self.names)})"
+        return f"Keys({', '.join(self.names)})"
 
     @property
     def names(self) -> tuple[str, ...]:
