@@ -20,7 +20,7 @@ from agentkit._waiting import wait_for
 from agentkit.agent.approval import Approval
 from agentkit.agent.recording import new_episode_id
 from agentkit.episodes import StopReason
-from agentkit.errors import MissingExtraError
+from agentkit.errors import MissingExtraError, UsageError
 from agentkit.interop.toolset import Toolset
 from agentkit.interop.toolset_run import ToolsetRun
 from agentkit.library.library import Library
@@ -40,6 +40,8 @@ from agentkit.tools.schema import copied
 from agentkit.tools.tool import Tool
 
 T = TypeVar("T")
+
+_TAKEN_BY_LANGCHAIN = frozenset({"config", "run_manager"})
 
 RUN_KEY = "agentkit_run"
 """The entry of the graph's state that holds the id of the run; private to the middleware."""
@@ -98,6 +100,7 @@ def to_langchain(library: Toolset | Library | str) -> list[Any]:
 
     Raises:
         MissingExtraError: langchain-core is not installed.
+        UsageError: A parameter has a name that these objects can not pass.
     """
     try:
         from langchain_core.tools import StructuredTool
@@ -209,7 +212,9 @@ class _Runs:
         run.ours.model = run.ours.model or _model_name(request.model)
         run.catch_up(request.messages)
         run.asked = time.perf_counter()
-        return run, request.override(tools=[*request.tools, *run.tools()])
+        known = {getattr(one, "name", "") for one in request.tools}
+        ours = [one for one in run.tools() if one["function"]["name"] not in known]
+        return run, request.override(tools=[*request.tools, *ours])
 
     async def called(self, request: Any) -> Any:
         """Run a call of ours: the message that answers it; None for a call of another tool.
@@ -219,7 +224,7 @@ class _Runs:
         run, made = await self.of(request.state), request.tool_call
         call = run.ours.as_call(made["id"], made["name"], made["args"])
         tool = run.ours.tool(call.name)
-        if tool is None and request.tool is not None:
+        if request.tool is not None:  # the graph has one of that name itself
             return None
         asked = run.ours.asked(call.call_id)
         if asked is not None and asked.malformed is not None:
@@ -372,6 +377,13 @@ class _Ending:
 def _structured_tool(kind: Any, toolset: Toolset, tool: Tool, names: WireNames) -> Any:
     from langchain_core.tools import ToolException
 
+    taken = sorted(_TAKEN_BY_LANGCHAIN & tool.definition.signature.properties.keys())
+    if taken:
+        raise UsageError(
+            f"the tool {tool.name!r} has a parameter {taken[0]!r}, a name that LangChain's tool "
+            "objects take for themselves; use library_agent or library_middleware, which pass it"
+        )
+
     async def acall(**arguments: Any) -> str:
         call = ToolCall(call_id="", name=tool.name, arguments=arguments)
         result = await toolset.execute(call)
@@ -487,7 +499,7 @@ def _bubbles(error: BaseException) -> bool:
 
 
 def _reason(error: BaseException) -> StopReason:
-    if isinstance(error, asyncio.CancelledError):
+    if not isinstance(error, Exception):
         return "cancelled"
     if _bubbles(error):
         return "deferred"

@@ -6,7 +6,6 @@ Written against openai-agents 0.24. The framework is imported when one of the na
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -20,7 +19,15 @@ from agentkit.errors import MissingExtraError
 from agentkit.interop.toolset import Toolset
 from agentkit.interop.toolset_run import ToolsetRun
 from agentkit.library.library import Library
-from agentkit.messages import AssistantMessage, Message, ToolCall, ToolMessage, Usage, UserMessage
+from agentkit.messages import (
+    AssistantMessage,
+    Message,
+    ResultStatus,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
 from agentkit.models.wire.names import WireNames
 from agentkit.models.wire.response import decode_call
 from agentkit.tools.schema import copied
@@ -128,7 +135,7 @@ def to_openai_agents(library: Toolset | Library | str) -> list[Any]:
     _framework()
     toolset = Toolset.of(library)
     names = WireNames(toolset.library.tools)
-    return [_function_tool(toolset, tool, names) for tool in toolset.library]
+    return [_function_tool(toolset, tool, names, records=False) for tool in toolset.library]
 
 
 def _framework() -> Any:
@@ -177,7 +184,8 @@ class _Run:
         for definition in self.ours.offered:
             tool = self.ours.tool(definition.name)
             if tool is not None and self.ours.names.encode(tool.name) not in known:
-                agent.tools.append(_function_tool(self.toolset, tool, self.ours.names))
+                made = _function_tool(self.toolset, tool, self.ours.names, records=True)
+                agent.tools.append(made)
 
     def go_on(self, interruptions: list[Any]) -> None:
         """Begin with the calls that waited for a person."""
@@ -200,8 +208,8 @@ class _Run:
     async def finish(self, result: Any) -> Episode:
         """The framework has a result."""
         for item in result.new_items:
-            if item.type == "tool_call_output_item":
-                self._observe(result.context_wrapper, _as_dict(item.raw_item), item.output)
+            if item.type in {"tool_call_output_item", "handoff_output_item"}:
+                self._observe(result.context_wrapper, _as_dict(item.raw_item))
         waits = bool(result.interruptions)
         for one in result.interruptions:
             raw = one.raw_item
@@ -209,13 +217,14 @@ class _Run:
         reason: StopReason = "deferred" if waits else "finished"
         return await self.ours.finish(result.final_output, stop_reason=reason)
 
-    def _observe(self, context: Any, raw: Mapping[str, Any], output: Any) -> None:
+    def _observe(self, context: Any, raw: Mapping[str, Any]) -> None:
         """What became of a call that we did not run: one of another tool, or a refused one."""
         call = self.ours.asked(raw.get("call_id", ""))
         if call is not None and self.ours.waits(call):
             name = self.ours.names.encode(call.name)
             refused = context.is_tool_approved(name, call.call_id) is False
-            self.ours.observed(call, output, status="denied" if refused else "ok")
+            status: ResultStatus = "denied" if refused else "ok"
+            self.ours.observed(call, raw.get("output", ""), status=status)
 
 
 _CURRENT: ContextVar[_Run | None] = ContextVar("agentkit_openai_agents_run", default=None)
@@ -223,12 +232,12 @@ _CURRENT: ContextVar[_Run | None] = ContextVar("agentkit_openai_agents_run", def
 tools in the state of an interrupted run, and that state is gone on with in another one."""
 
 
-def _function_tool(toolset: Toolset, tool: Tool, names: WireNames) -> Any:
+def _function_tool(toolset: Toolset, tool: Tool, names: WireNames, *, records: bool) -> Any:
     asks = tool.needs_approval and not toolset.approves
 
     async def invoke(context: Any, arguments: str) -> str:
         run = _CURRENT.get()
-        if run is None or run.toolset is not toolset:
+        if run is None or run.toolset is not toolset or not records:
             call = decode_call(context.tool_call_id, names.encode(tool.name), arguments, names)
             return (await toolset.execute(call, approved=asks)).text
         run.ours.offer((tool.name,))  # a run that goes on has the tools that it began with
@@ -277,7 +286,7 @@ def _hooks_class(framework: Any) -> Any:
 
 
 def _reason(error: BaseException) -> StopReason:
-    if isinstance(error, asyncio.CancelledError | GeneratorExit):
+    if not isinstance(error, Exception):
         return "cancelled"
     return "step_limit" if type(error).__name__ == "MaxTurnsExceeded" else "error"
 

@@ -302,7 +302,7 @@ def _plain_tool(
     *,
     needs_approval: bool,
 ) -> Any:
-    async def call(ctx: Any, **arguments: Any) -> Any:
+    async def call(ctx: Any, /, **arguments: Any) -> Any:
         made = ToolCall(call_id=ctx.tool_call_id or "", name=definition.name, arguments=arguments)
         result = await toolset.execute(made, approved=ctx.tool_call_approved)
         return _value(framework, result, needs_approval=False)
@@ -330,7 +330,7 @@ def _value(framework: Any, result: ToolResult, *, needs_approval: bool) -> Any:
 
 
 def _reason(error: BaseException) -> StopReason:
-    if isinstance(error, asyncio.CancelledError):
+    if not isinstance(error, Exception):
         return "cancelled"
     if type(error).__name__ == "UsageLimitExceeded":
         return "token_limit" if "token" in str(error) else "step_limit"

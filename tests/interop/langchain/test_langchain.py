@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from agentkit import Library
+from agentkit import Library, tool
+from agentkit.errors import UsageError
 from agentkit.interop import Toolset, library_agent, library_middleware, to_langchain
 from agentkit.library import Store
 from agentkit.messages import ToolCall
@@ -16,6 +17,7 @@ from agentkit.testing import FaultyServer, Reply
 
 reason = "needs langchain and langgraph in an environment of their own: run make test-interop"
 pytest.importorskip("langchain", reason=reason)
+lc_tool = pytest.importorskip("langchain_core.tools", reason=reason).tool
 
 Write = Callable[..., ToolCall]
 
@@ -72,15 +74,45 @@ async def test_tool_objects_in_a_graph(library: Library) -> None:
     assert state["messages"][-1].content == "8"
 
 
+def test_a_name_that_the_objects_can_not_pass(call: Write) -> None:
+    """A parameter whose name LangChain takes for itself is an error that says what to do."""
+
+    @tool
+    def read(config: str) -> str:
+        """Read a file."""
+        return config
+
+    with pytest.raises(UsageError, match=r"parameter 'config'.*library_agent"):
+        to_langchain(Library([read]))
+
+
+async def test_two_tools_of_one_name(
+    model: Any, library: Library, store: Store, call: Write
+) -> None:
+    """A tool of the agent stands in the place of ours of the same name, and is offered once."""
+
+    @lc_tool
+    def double(x: int) -> str:
+        """Of the caller."""
+        return "theirs"
+
+    with FaultyServer([Reply(tool_calls=[call("1", "double", x=4)]), "Done."]) as server:
+        agent = library_agent(Toolset(library, store=store), model(server), tools=[double])
+        await agent.ainvoke({"messages": "Go"})
+        names = [one["function"]["name"] for one in server.requests[0].body["tools"]]
+    assert names == ["double", "wipe"]
+    (episode,) = store.select()
+    assert [result.value for result in episode.results] == ["theirs"]
+
+
 async def test_a_middleware_beside_others(
     model: Any, library: Library, store: Store, call: Write
 ) -> None:
     """Our middleware works with an agent's own tools and with another middleware."""
     from langchain.agents import create_agent
     from langchain.agents.middleware import ModelRetryMiddleware
-    from langchain_core.tools import tool
 
-    @tool
+    @lc_tool
     def theirs(a: int) -> str:
         """Of the caller."""
         return f"theirs {a}"
@@ -139,9 +171,8 @@ async def test_a_tool_of_the_caller_that_raises(
     model: Any, library: Library, store: Store, call: Write
 ) -> None:
     """An error of the agent's own tool ends the graph, and the episode is kept with it."""
-    from langchain_core.tools import tool
 
-    @tool
+    @lc_tool
     def theirs(a: int) -> str:
         """Of the caller."""
         raise OSError("disk full")
