@@ -181,6 +181,7 @@ class _Sorting:
     def __init__(self, artifact: Artifact, request: ImportRequest) -> None:
         self._library = artifact.library
         self._request = request
+        self._failed: dict[str, tuple[FailedCheck, ...]] = {}  # they do not depend on the library
         self._now = _Sorted()
 
     @property
@@ -247,7 +248,9 @@ class _Sorting:
 
     def _take(self, name: str, definition: ToolDefinition, held: Library) -> None:
         """A new tool: in, or held with the reason."""
-        failed = suspicions(definition)
+        if name not in self._failed:
+            self._failed[name] = suspicions(definition)
+        failed = self._failed[name]
         if failed and name not in self._request.overruled:
             self._note(name, "held", "; ".join(map(str, failed)), failed)
             return

@@ -1,6 +1,7 @@
 """``agentkit export``, ``import`` and ``diff``, as a user types them."""
 
 import json
+import shutil
 
 import pytest
 from click.testing import CliRunner
@@ -13,17 +14,30 @@ from agentkit.testing import sample_library
 SECRET = "0123456789abcdef0123456789abcdef"
 
 
-@pytest.fixture
-def library(invoke, tmp_path):
-    """A store with the sample tools, in which one was reworded; files of both versions."""
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """A folder with a store of the sample tools, one reworded, and files of both versions."""
+    folder = tmp_path_factory.mktemp("made")
     entries = [tool.definition.to_json() for tool in sample_library()]
-    (tmp_path / "tools.json").write_text(json.dumps(entries))
-    assert invoke("tools", "import", "tools.json").exit_code == 0
+    (folder / "first.json").write_text(json.dumps(entries))
     entries[0]["description"]["summary"] += " Ask for one city."
-    (tmp_path / "tools.json").write_text(json.dumps(entries))
-    assert invoke("tools", "import", "tools.json", "--on-conflict", "replace").exit_code == 0
-    assert invoke("export", "-o", "new.json").exit_code == 0
-    assert invoke("export", "-o", "old.json", "--at", "1").exit_code == 0
+    (folder / "tools.json").write_text(json.dumps(entries))
+    store = ["--store", str(folder / "library.db")]
+    for command in (
+        ["tools", "import", str(folder / "first.json"), *store],
+        ["tools", "import", str(folder / "tools.json"), "--on-conflict", "replace", *store],
+        ["export", "-o", str(folder / "new.json"), *store],
+        ["export", "-o", str(folder / "old.json"), "--at", "1", *store],
+    ):
+        result = CliRunner().invoke(main, command)
+        assert result.exit_code == 0, result.stderr
+    return folder
+
+
+@pytest.fixture
+def library(made, tmp_path):
+    """A copy of that folder, in which the command runs."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 

@@ -97,7 +97,7 @@ def test_effects_that_grow_are_breaking() -> None:
 
 
 SEVERAL = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -31,7 +31,7 @@ from agentkit.testing import sample_library
 from agentkit.tools.sources.json_schema import definitions_from_json
 
 SEVERAL = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

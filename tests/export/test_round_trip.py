@@ -15,7 +15,7 @@ from agentkit.tools.composite.codec import program_digest, program_from_json, pr
 from agentkit.tools.composite.parser import parse
 
 ANY = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

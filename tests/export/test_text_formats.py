@@ -21,7 +21,7 @@ from agentkit.testing import sample_library
 from agentkit.tools.definition import Effects
 
 SEVERAL = settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 HOSTILE: dict[str, Any] = {
