@@ -71,7 +71,7 @@ class Tool:
         """The same binding under another revision of the definition."""
         return replace(self, definition=definition)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the function directly, as if it had not been decorated.
 
         Raises:

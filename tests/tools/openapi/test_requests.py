@@ -68,6 +68,14 @@ async def test_a_flat_body_is_put_together_again(api, make, body_of, version):
     assert body_of(await api.call(given, id="1")) == {}  # a required body is sent when empty
 
 
+@pytest.mark.parametrize("value", ["\ud800", float("nan"), "x" * 100_000])
+async def test_what_can_not_be_sent_is_told(api, make, value):
+    """Half a surrogate pair, NaN, or far too much for a URL: the model is asked for another value."""
+    given = make.operation(parameters=[make.parameter("q", "query", {})])
+    with pytest.raises(ModelRetry, match="the arguments can not be sent"):
+        await api.call(given, q=value)
+
+
 async def test_arguments_may_have_any_name(api, make):
     """Also those that Python uses for itself."""
     names = ["self", "cls", "plan", "arguments"]

@@ -193,7 +193,10 @@ class OperationCaller:
         secrets = self.sender.credentials.secrets_for(
             self.plan.security, lenient=self.sender.has_own_client
         )
-        request = prepare(self.plan, arguments, secrets)
+        try:
+            request = prepare(self.plan, arguments, secrets)
+        except (ValueError, RecursionError) as error:  # NaN, half a surrogate pair, far too deep
+            raise ModelRetry(f"the arguments can not be sent: {error}") from error
         answer = await self._tried(request, secrets)
         if 200 <= answer.status < 300:
             return value_of(answer)
@@ -215,6 +218,8 @@ class OperationCaller:
                 async with asyncio.timeout(max(left, 0.001)):
                     answer = await self.sender.once(request, secrets, seconds=left)
                 wait = self._wait(answer, backoff)
+            except httpx.InvalidURL as error:
+                raise ModelRetry(f"the arguments can not be sent in a URL: {error}") from error
             except (httpx.HTTPError, TimeoutError) as error:
                 failure = error
                 wait = backoff if self._may_repeat(error) else None
