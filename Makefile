@@ -98,7 +98,7 @@ needs-langgraph     := "langgraph==1.2.*" "langchain-core>=1.7,<1.9" "langchain>
 test-interop: $(INTEROP:%=$(VENV)/interop/%/.ready)  ## our tools in other frameworks, each in its own environment
 	@for name in $(INTEROP); do \
 		printf '\n==> Running the tests of interop with %s\n' $$name; \
-		INTEROP=$$name $(VENV)/interop/$$name/bin/python -m pytest tests/interop \
+		$(VENV)/interop/$$name/bin/python -m pytest tests/interop \
 			-o cache_dir=$(VENV)/interop/$$name/.pytest_cache $(ARGS) || exit 1; \
 	done
 
