@@ -64,8 +64,9 @@ def render_python_stubs(tools: Library | Iterable[Tool | ToolDefinition]) -> Ren
 
     Example:
         >>> from agentkit.testing import sample_library
-        >>> print(render_python_stubs([sample_library()["dealer_policy"]]).value.splitlines()[5])
-        def dealer_policy(*, topic: str) -> Any:
+        >>> stubs = render_python_stubs([sample_library()["bill_split"]]).value
+        >>> print(next(line for line in stubs.splitlines() if line.startswith("def ")))
+        def bill_split(*, amount: float, people: int, tip_percent: float = ...) -> float:
     """
     definitions = definitions_of(tools)
     version = tools.version if isinstance(tools, Library) else 0
