@@ -122,6 +122,7 @@ def create_app(
             refresh_seconds=refresh_seconds, close_agent=close_agent
         ),
     )
+    app.router.redirect_slashes = False  # one path for each thing
     app.state.runs = service.runs
     app.state.limits = limits
     app.state.model_name = model_name or agent.name

@@ -36,6 +36,7 @@ from agentkit.server.work import Work, already_answered, continued_work, new_wor
 
 _LOG = logging.getLogger(__name__)
 _STUCK_SECONDS = 10.0
+_MOST_PIECES = 64
 _BUSY_UPSTREAM = frozenset({429, 503, 529})
 
 CLIENT_LEFT = 499
@@ -116,8 +117,8 @@ class ChatCompletions:
             if isinstance(body, Problem)
             else self._reader.read(body, exchange.headers.get("x-session-id"))
         )
-        if isinstance(asked, Problem):
-            return asked
+        if isinstance(asked, Problem) or self._runs.is_draining:
+            return asked if isinstance(asked, Problem) else _stopping()
         try:
             work = await self._planned(asked, exchange)
         except AgentKitError:
@@ -185,7 +186,7 @@ class ChatCompletions:
         """Carry out the work and send its text as it comes."""
         if work.waiting is not None or self._reader.output_schema is not None:
             result = await work.carried_out(self._agent)
-            stream.say(self._text(result))
+            await stream.say(self._text(result))
             return result
         events = self._agent.stream(
             work.request,
@@ -198,7 +199,7 @@ class ChatCompletions:
             async for event in events:
                 match event:
                     case TextDelta(text=text):
-                        stream.say(text)
+                        await stream.say(text)
                     case TurnFinished(turn=turn) if turn.message.text:
                         stream.paragraph_ended()
                     case RunFinished(result=result):
@@ -317,8 +318,8 @@ class _Stream:
         """Whether anything was said; then it is too late for another status."""
         return bool(self.exchange.status or self._pieces)
 
-    def say(self, text: str) -> None:
-        """Send text, as soon as the connection takes it."""
+    async def say(self, text: str) -> None:
+        """Send text, as soon as the connection takes it; far behind, wait for it."""
         if not text:
             return
         if not self._has_text:
@@ -326,6 +327,9 @@ class _Stream:
             self._measures.first_text.observe(time.perf_counter() - self._began)
         text, self._between = self._between + text, ""
         self._add(self._completion.piece(text))
+        if len(self._pieces) >= _MOST_PIECES:
+            await self._flush()
+            await asyncio.sleep(0)  # a model that never waits must not keep others from the loop
 
     def paragraph_ended(self) -> None:
         """What is said next begins a new paragraph: it belongs to another turn of the model."""

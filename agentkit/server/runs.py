@@ -13,22 +13,22 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Cut = Literal["disconnected", "late", "stopping"]
 """Why a run was ended from outside: its client left, its time was up, the server stops."""
 
-_SETTLE_SECONDS = 5.0
-
 
 class Runs:
     """The requests that are being answered.
 
     Args:
         most: How many there may be at once.
+        settle_seconds: How long runs that were cut may take to record themselves.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, settle_seconds: float = 5.0) -> None:
         self._most = most
+        self._settle_seconds = settle_seconds
         self._open = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self._draining = False
-        self._cutting = False
+        self._cut_all = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -73,6 +73,9 @@ class Runs:
             Exception: What ``work`` raises.
             asyncio.CancelledError: The caller was cancelled; so was the work.
         """
+        if self._cut_all.is_set():  # its body came after the others were cut
+            work.close()
+            return "stopping"
         task = asyncio.create_task(work)
         gone = asyncio.create_task(_left(receive))
         self._tasks.add(task)
@@ -86,7 +89,7 @@ class Runs:
                 await asyncio.wait({task})
             self._tasks.discard(task)
         if task.cancelled():
-            return "stopping" if self._cutting else cut
+            return "stopping" if self._cut_all.is_set() else cut
         return task.result()
 
     async def drain(self, seconds: float) -> None:
@@ -98,10 +101,10 @@ class Runs:
         self._draining = True
         if await self._at_rest(seconds):
             return
-        self._cutting = True
+        self._cut_all.set()
         for task in self._tasks:
             task.cancel()
-        await self._at_rest(_SETTLE_SECONDS)
+        await self._at_rest(self._settle_seconds)
 
     async def _at_rest(self, seconds: float) -> bool:
         try:

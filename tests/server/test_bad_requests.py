@@ -149,12 +149,18 @@ async def test_unknown_fields_are_taken(make_app, talk, body):
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", URL, 405), ("DELETE", "/v1/models", 405), ("GET", "/", 404), ("GET", "/v1/x", 404)],
+    [
+        ("GET", URL, 405),
+        ("DELETE", "/v1/models", 405),
+        ("GET", "/", 404),
+        ("GET", "/v1/x", 404),
+        ("POST", f"{URL}/", 404),
+    ],
 )
 async def test_other_paths_and_methods(make_app, talk, method, path, status):
     """They are errors in the same form, with an id."""
     async with talk(make_app()) as client:
-        answer = await client.request(method, path)
+        answer = await client.request(method, path, headers={"content-type": "application/json"})
     assert answer.status_code == status
     assert answer.json()["error"]["code"] in {"not_found", "bad_method"}
     assert answer.headers["x-request-id"]

@@ -208,3 +208,22 @@ async def test_answers_that_never_match_their_schema(make_app, talk, body, store
         answer = await client.post(URL, json=body("Hi"))
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "output_invalid")
     assert next(store.select()).stop_reason == "output_invalid"
+
+
+async def test_a_model_that_never_waits_keeps_nobody_waiting(make_app, talk, body):
+    """While it talks without a pause, other requests are answered."""
+
+    def talk_much(request):
+        return "word " * 20_000
+
+    app = make_app(talk_much)
+    order = []
+
+    async def ask(name, request):
+        await request
+        order.append(name)
+
+    async with talk(app) as client:
+        long = ask("long", client.post(URL, json=body("Hi", stream=True)))
+        await asyncio.gather(long, ask("short", client.get("/healthz")))
+    assert order == ["short", "long"]

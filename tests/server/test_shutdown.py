@@ -90,6 +90,25 @@ async def test_a_draining_server_takes_nothing_new(make_app, talk, body, store):
     assert len(list(store.select())) == 1
 
 
+async def test_a_body_that_comes_while_draining_starts_nothing():
+    """A run that would begin after the others were cut could not be kept any more."""
+    from agentkit.server.runs import Runs
+
+    ran = []
+
+    async def work():
+        ran.append(True)
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    runs = Runs(4, settle_seconds=0.01)
+    with runs.entered():
+        await runs.drain(0)
+        assert await runs.see_through(work(), receive=receive, seconds=1) == "stopping"
+    assert not ran
+
+
 async def test_a_server_without_its_store_is_not_ready(make_app, talk, store):
     """The probe looks whether episodes can be kept."""
     async with talk(make_app()) as client:
