@@ -19,7 +19,7 @@ PLUGIN_FILES := plugins/agentkit-local/pyproject.toml
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test lint format types unit meaning coverage bench docs install together openmp weights clean \
-	test-interop
+	test-extras test-interop
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' \
@@ -101,6 +101,10 @@ test-interop: $(INTEROP:%=$(VENV)/interop/%/.ready)  ## our tools in other frame
 		$(VENV)/interop/$$name/bin/python -m pytest tests/interop \
 			-o cache_dir=$(VENV)/interop/$$name/.pytest_cache $(ARGS) || exit 1; \
 	done
+
+test-extras: $(VENV)/.dev  ## install each extra alone, in an environment of its own, and make one tool call
+	$(SAY) "Making a tool call through each extra alone"
+	$(BIN)/python tests/extras/alone.py $(ARGS)
 
 coverage: $(VENV)/.dev  ## pytest with branch coverage
 	$(BIN)/coverage erase

@@ -46,8 +46,9 @@ ERRORS = [
 
 
 def dead_links(path: Path, text: str) -> list[str]:
-    """Relative links of a page whose file does not exist."""
-    targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
+    """Relative links of a page whose file does not exist; code such as ``f[name](x)`` is no link."""
+    prose = re.sub(r"^```.*?^```$|`[^`\n]*`", "`", text, flags=re.DOTALL | re.MULTILINE)
+    targets = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", prose)
     return [target for target in targets if not (path.parent / target).exists()]
 
 
