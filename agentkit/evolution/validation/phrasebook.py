@@ -2,9 +2,9 @@ r"""``Phrasebook``: many patterns of phrases, of which few are tried on one text
 
 A regular expression of three hundred alternatives tries each of them at every character, which
 takes milliseconds. A phrase begins with a word, though, and a text holds few words. So the
-patterns are kept by how they begin, and only those are tried whose beginning stands in the text.
-They are compiled when they are first tried: a process that sees English alone never compiles the
-others.
+patterns are kept by how they begin, and each is tried only at the words of the text that it can
+begin with. They are compiled when they are first tried: a process that sees English alone never
+compiles the others.
 
 The patterns stand in ``phrases/*.txt``, one a line, matched against folded text: ``ü`` stands there
 as ``u``, ``ß`` as ``ss``, full-width letters as plain ones.
@@ -19,6 +19,7 @@ from functools import lru_cache
 from agentkit.evolution.validation.shipped import shipped_lines, shipped_sections
 
 _LONGEST_KEY = 7
+_MOST_WORDS = 4_096
 _WORD = re.compile(r"\w+")
 _PART = re.compile(r"<\w+>")
 _WORD_ENDS = re.compile(r"\\b| (?![?*{])")
@@ -53,6 +54,7 @@ class Phrasebook:
             for begin in begins or ():
                 self._by_beginning.setdefault(_key(begin), []).append(at)
         self._beginnings = frozenset(self._by_beginning)
+        self._begun_by = lru_cache(maxsize=_MOST_WORDS)(self._beginning_with)
 
     @classmethod
     def shipped(cls, name: str) -> Phrasebook:
@@ -82,8 +84,17 @@ class Phrasebook:
 
     def matches(self, text: str) -> Iterator[re.Match[str]]:
         """Every match of every pattern, pattern by pattern in the order in which they stand."""
-        for at in self._tried(text):
-            yield from self._pattern(at).finditer(text)
+        if not text.isascii():  # there phrases begin anywhere: scripts without spaces
+            for at in self._tried(text):
+                yield from self._pattern(at).finditer(text)
+            return
+        places: dict[int, list[int]] = {at: [] for at in self._always}
+        for word in _WORD.finditer(text):
+            for at in self._begun_by(word.group()):
+                places.setdefault(at, []).append(word.start())
+        for at, starts in sorted(places.items()):
+            pattern = self._pattern(at)
+            yield from _found_at(pattern, text, starts) if starts else pattern.finditer(text)
 
     def search(self, text: str) -> re.Match[str] | None:
         """The first of ``matches``; None when there is none."""
@@ -95,11 +106,27 @@ class Phrasebook:
             return self._always
         return sorted({*self._always, *(at for key in begun for at in self._by_beginning[key])})
 
+    def _beginning_with(self, word: str) -> tuple[int, ...]:
+        """The patterns that may match where a word of ASCII letters stands."""
+        begun = self._beginnings & _prefixes(word)
+        return tuple({at for key in begun for at in self._by_beginning[key]})
+
     def _pattern(self, at: int) -> re.Pattern[str]:
         pattern = self._compiled.get(at)
         if pattern is None:
             pattern = self._compiled[at] = re.compile(self._sources[at])
         return pattern
+
+
+def _found_at(
+    pattern: re.Pattern[str], text: str, starts: Iterable[int]
+) -> Iterator[re.Match[str]]:
+    """The matches that begin at one of these places, none inside another."""
+    end = 0
+    for start in starts:
+        if start >= end and (match := pattern.match(text, start)):
+            end = match.end()
+            yield match
 
 
 def _patterns(lines: Iterable[str]) -> Iterator[str]:
@@ -119,7 +146,7 @@ def _keys(text: str) -> frozenset[str]:
     return keys if text.isascii() else keys.union(_FAR.findall(text))
 
 
-@lru_cache(maxsize=4_096)  # texts are made of the same words over and over
+@lru_cache(maxsize=_MOST_WORDS)  # texts are made of the same words over and over
 def _prefixes(word: str) -> frozenset[str]:
     """The beginnings of a word; a blank stands behind a whole one."""
     ends = range(1, min(len(word), _LONGEST_KEY) + 1)

@@ -20,7 +20,10 @@ _SPELLED = re.compile(r"(?<![\w'])(?:[^\W\d_][ .*_·-]{1,2}){4,}[^\W\d_](?![\w']
 _STACCATO = re.compile(r"(?:(?<!\w)\w{3,}[.!?/|]+\s{0,2}){2}\w")
 _STOPS = re.compile(r"[.!?/|]+\s{0,2}")
 _GAPS = re.compile(r"[ .*_·-]")
+_LEET_SEAM = re.compile(r"[a-z][013457@$!|]|[013457@$!|][a-z]")
 _TELLING = frozenset(shipped_lines("telling_words"))
+_TURNED = frozenset(codecs.encode(word, "rot13") for word in _TELLING)
+_BACKWARDS = frozenset(word[::-1] for word in _TELLING)
 _WORD = re.compile(r"[a-z]{3,}")
 
 
@@ -43,15 +46,17 @@ def readings(text: str) -> Iterator[str]:
         latin = folded(text.translate(LOOKALIKES))
         if latin != plain:
             yield latin
-    if _LEET_WORD.search(plain):
+    if _LEET_SEAM.search(plain) and _LEET_WORD.search(plain):
         yield _LEET_WORD.sub(_unleeted, plain)
     if _SPELLED.search(plain):
         yield _SPELLED.sub(lambda found: _GAPS.sub("", found.group()), plain)
     if _STACCATO.search(plain):
         yield _STOPS.sub(" ", plain)
-    for turned in (codecs.encode(plain, "rot13"), plain[::-1]):
-        if len(_TELLING.intersection(_WORD.findall(turned))) >= 2:
-            yield turned
+    words = set(_WORD.findall(plain))
+    if len(words & _TURNED) >= 2:
+        yield codecs.encode(plain, "rot13")
+    if len(words & _BACKWARDS) >= 2:
+        yield plain[::-1]
 
 
 def _unleeted(found: re.Match[str]) -> str:
