@@ -21,7 +21,7 @@ from agentkit.agent.recording import Start
 from agentkit.agent.routing import happened
 from agentkit.agent.search import SEARCH_TOOL
 from agentkit.agent.snapshots import Snapshots
-from agentkit.interop.toolset_run import NOBODY_TO_ASK, ToolsetRun
+from agentkit.interop.toolset_run import NOBODY_TO_ASK, ToolsetRun, stop_reason
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, Store
 from agentkit.messages import Message, ToolCall, ToolResult, UserMessage
@@ -141,6 +141,9 @@ class Toolset:
                 offered, as far as its episodes are in the store.
             metadata: Labels to keep with the episode.
             model: The model's name, for the record.
+
+        Raises:
+            Exception: What the retriever raised. The run is over then, and its episode is kept.
         """
         start = Start(
             request=request,
@@ -152,12 +155,20 @@ class Toolset:
         )
         if session_id is not None and self.store is not None:
             start = await asyncio.to_thread(self._continued, start)
-        offering = await self._offering(start)
-        executor = self._executor(start, offering.offer)
+        try:
+            offering = await self._offering(start)
+        except BaseException as error:  # a retriever's; the run has begun, and is kept as one
+            nothing = Offering(offer=Offer(library=start.library))
+            run = self._run(start, nothing, model)
+            run.finish_now(stop_reason=stop_reason(error), error=error)
+            raise
+        return self._run(start, offering, model)
+
+    def _run(self, start: Start, offering: Offering, model: str) -> ToolsetRun:
         return ToolsetRun(
             start=start,
             offering=offering,
-            executor=executor,
+            executor=self._executor(start, offering.offer),
             store=self.store,
             names=self._wire_names(start.library),
             model=model,

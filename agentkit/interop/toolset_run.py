@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from agentkit.agent.approval import Approval, Decision, as_approval
@@ -42,6 +43,7 @@ NOBODY_TO_ASK = (
 """Why a call is refused where the framework has no way to ask."""
 
 _NO_USAGE = Usage()
+_NO_LIMITS: Mapping[str, StopReason] = MappingProxyType({})
 
 _GRACE_SECONDS = 0.2
 """How long a call waits for one before it to be handed on, which a framework may never do."""
@@ -92,7 +94,7 @@ class ToolsetRun:
         self._decisions: dict[str, Approval] = {}
         self._record = RunRecord()
         self._running: list[tuple[ToolCall, Future[None]]] = []
-        self._began = time.perf_counter()
+        self._began = self._asked = time.perf_counter()
         self._at = datetime.now(UTC)
 
     @property
@@ -132,17 +134,22 @@ class ToolsetRun:
         given = arguments if isinstance(arguments, str) else dict(arguments)
         return replace(decode_call(call_id, wire_name, given, self.names), call_id=call_id)
 
+    def asks(self) -> None:
+        """The model is asked now; the time of the next answer counts from here."""
+        self._asked = time.perf_counter()
+
     def answered(
-        self, message: AssistantMessage, *, usage: Usage = _NO_USAGE, seconds: float = 0.0
+        self, message: AssistantMessage, *, usage: Usage = _NO_USAGE, seconds: float | None = None
     ) -> None:
         """The model has answered; to be told before the calls of the answer are run.
 
         Args:
             message: What it said, its calls made by ``as_call``.
             usage: What that cost.
-            seconds: How long it took.
+            seconds: How long it took; None for the time since ``asks``.
         """
-        self._record.answered(message, usage, seconds)
+        taken = time.perf_counter() - self._asked if seconds is None else seconds
+        self._record.answered(message, usage, taken)
 
     async def call(self, call: ToolCall, *, approval: Decision | None = None) -> ToolResult:
         """Validate, run and record a call.
@@ -159,6 +166,9 @@ class ToolsetRun:
             has to be asked, or somebody outside this process has to answer; such a call may be made
             again with an approval, or its value be told by ``observed``.
         """
+        written = self.asked(call.call_id)
+        if written is not None and written.malformed is not None:
+            call = written  # frameworks hand it on as a call without arguments, or with some
         if approval is not None:
             self._decisions[call.call_id] = as_approval(approval)
         done: Future[None] = Future()
@@ -187,25 +197,32 @@ class ToolsetRun:
         self._add(call, result)
         return result
 
-    def observed(self, call: ToolCall, value: object, *, status: ResultStatus = "ok") -> None:
+    def observed(self, call_id: str, value: object, *, status: ResultStatus = "ok") -> None:
         """Record what came of a call that the framework ran, or refused, itself.
 
+        A call that no answer holds, or that has its result, is left as it is: frameworks tell of
+        our results as well.
+
         Args:
-            call: The call.
+            call_id: The call.
             value: What it gave, as data or as the model reads it.
             status: Whether that is a result, or the words of a failure or a refusal.
         """
+        call = self._waiting(call_id)
+        if call is None:
+            return
         data, text = _recordable(value)
-        given = ToolResult(call_id=call.call_id, name=call.name, status=status, text=text)
+        given = ToolResult(call_id=call_id, name=call.name, status=status, text=text)
         if status == "ok":
             self._add(call, replace(given, value=data))
             return
         kind: FailureKind = "denied" if status == "denied" else "tool_failed"
         self._add(call, replace(given, failure=ToolFailure(kind=kind, rule=text)))
 
-    def deferred(self, call: ToolCall) -> None:
+    def deferred(self, call_id: str) -> None:
         """Record that a call waits for a person, where the framework asks before it hands it on."""
-        if self.waits(call):
+        call = self._waiting(call_id)
+        if call is not None:
             self._add(call, _deferred(call, WAITS_FOR_PERSON.format(name=call.name)))
 
     def asked(self, call_id: str) -> ToolCall | None:
@@ -213,9 +230,10 @@ class ToolsetRun:
         calls = (call for turn in reversed(self._record.turns) for call in turn.message.tool_calls)
         return next((call for call in calls if call.call_id == call_id), None)
 
-    def waits(self, call: ToolCall) -> bool:
-        """Whether an answer holds that call and it has no result yet."""
-        return any(turn.wants(call.call_id) for turn in self._record.turns)
+    def _waiting(self, call_id: str) -> ToolCall | None:
+        """The call of that id that has no result yet."""
+        waits = any(turn.wants(call_id) for turn in self._record.turns)
+        return self.asked(call_id) if waits else None
 
     async def finish(
         self,
@@ -226,6 +244,8 @@ class ToolsetRun:
     ) -> Episode:
         """End the run: make its episode and keep it. A second call changes nothing.
 
+        Cancelled while it is being kept, it is kept here and now.
+
         Args:
             output: The final answer; None takes the text of the last one.
             stop_reason: Why the run ended.
@@ -233,7 +253,11 @@ class ToolsetRun:
         """
         episode = self._ended(output, stop_reason, error)
         if self._store is not None:
-            await asyncio.to_thread(self._store.append, episode)
+            try:
+                await asyncio.to_thread(self._store.append, episode)
+            except asyncio.CancelledError:  # the thread may not have begun
+                self._store.append(episode)  # a store ignores an id that it knows
+                raise
         return episode
 
     def finish_now(
@@ -316,6 +340,20 @@ def _deferred(call: ToolCall, text: str) -> ToolResult:
     return ToolResult(
         call_id=call.call_id, name=call.name, status="deferred", text=text, attempts=0
     )
+
+
+def stop_reason(
+    error: BaseException, limits: Mapping[str, StopReason] = _NO_LIMITS
+) -> StopReason:
+    """Why a run ended that an exception ended.
+
+    Args:
+        error: The exception.
+        limits: What the framework raises at its limits, by the name of the class.
+    """
+    if not isinstance(error, Exception):
+        return "cancelled"
+    return limits.get(type(error).__name__, "error")
 
 
 def _recordable(value: object) -> tuple[Any, str]:

@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from agentkit import Library, tool
 from agentkit.agent.limits import Limits
 from agentkit.interop import Toolset, ToolsetRun
 from agentkit.library import LibraryChange, Store
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
+from agentkit.retrieval import Retrieval
 
 Write = Callable[..., ToolCall]
 
@@ -198,14 +201,69 @@ async def test_results_of_others(library: Library, call: Write) -> None:
     run = await Toolset(library).start("Go")
     calls = [call("1", "theirs", a=1), call("2", "theirs", a=2), call("3", "theirs", a=3)]
     answered(run, *calls)
-    run.observed(calls[0], {"rows": 1})
-    run.observed(calls[1], "no such table", status="failed")
-    run.observed(calls[2], "the user said no", status="denied")
+    run.observed("1", {"rows": 1})
+    run.observed("2", "no such table", status="failed")
+    run.observed("3", "the user said no", status="denied")
     episode = await run.finish()
     assert [result.status for result in episode.results] == ["ok", "failed", "denied"]
     assert episode.results[0].value == {"rows": 1}
     kinds = [result.failure.kind for result in episode.results if result.failure]
     assert kinds == ["tool_failed", "denied"]
+
+
+async def test_results_that_are_known(library: Library, call: Write) -> None:
+    """A result of ours that the framework repeats, and one of no call, change nothing."""
+    run = await Toolset(library).start("Go")
+    one = call("1", "double", x=4)
+    answered(run, one)
+    await run.call(one)
+    run.observed("1", "8, as a text")
+    run.observed("2", "of nobody")
+    episode = await run.finish()
+    assert [result.value for result in episode.results] == [8]
+
+
+class BrokenRetriever:
+    """Raises what it is given, or waits for ever."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+
+    async def retrieve(self, query: str, library: Library) -> Retrieval:
+        if self.error is None:
+            await asyncio.sleep(60)
+            raise AssertionError
+        raise self.error
+
+
+async def test_a_retriever_that_raises(library: Library, store: Store) -> None:
+    """A run that ends before the model was asked is an episode as well, with what it ended by."""
+    toolset = Toolset(library, store=store, retriever=BrokenRetriever(OSError("index is gone")))
+    with pytest.raises(OSError, match="index is gone"):
+        await toolset.start("Twice 4?", model="m")
+    (episode,) = store.select()
+    assert (episode.request, episode.turns, episode.model) == ("Twice 4?", (), "m")
+    assert (episode.stop_reason, episode.error) == ("error", "OSError: index is gone")
+
+
+async def test_a_retriever_that_is_cancelled(library: Library, store: Store) -> None:
+    """So is one that is cancelled while the tools are chosen."""
+    toolset = Toolset(library, store=store, retriever=BrokenRetriever())
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(toolset.start("Twice 4?"), 0.01)
+    (episode,) = store.select()
+    assert episode.stop_reason == "cancelled"
+
+
+async def test_cancelled_while_it_is_kept(library: Library, store: Store) -> None:
+    """An episode is in the store even where its run is cancelled before a thread could begin."""
+    run = await Toolset(library, store=store).start("Hello")
+    task = asyncio.create_task(run.finish("Hi."))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [episode.output for episode in store.select()] == ["Hi."]
 
 
 async def test_a_tool_that_answers_elsewhere(call: Write) -> None:
@@ -215,7 +273,7 @@ async def test_a_tool_that_answers_elsewhere(call: Write) -> None:
     one = call("1", "ask", x=1)
     answered(run, one)
     assert (await run.call(one)).status == "deferred"
-    run.observed(one, "an answer")
+    run.observed("1", "an answer")
     episode = await run.finish()
     assert [result.value for result in episode.results] == ["an answer"]
 
