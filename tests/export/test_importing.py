@@ -55,7 +55,7 @@ async def test_a_library_comes_in_whole(store: Store) -> None:
     """With a person's consent, another library holds the very definitions, in one version."""
     artifact = artifact_of(store)
     manager = ToolManager(open_store("memory:"))
-    request = ImportRequest(person=ADA, approves_all=True, overruled=["cars_reserve"])
+    request = ImportRequest(person=ADA, approves_all=True)
     report = await import_artifact(artifact, manager, request)
 
     assert report.is_complete
@@ -181,7 +181,7 @@ async def test_a_dry_run_writes_nothing(store: Store) -> None:
     """It says what would come, and the library stays empty."""
     target = open_store("memory:")
     manager = ToolManager(target)
-    request = ImportRequest(person=ADA, approves_all=True, overruled=["cars_reserve"])
+    request = ImportRequest(person=ADA, approves_all=True)
     report = await import_artifact(artifact_of(store), manager, request, dry_run=True)
 
     assert set(outcomes(report).values()) == {"added"}
@@ -195,7 +195,7 @@ async def test_a_person_may_overrule_the_checks_of_words(store: Store) -> None:
     part = [store.load()["cars_reserve"].definition]
 
     assert outcomes(await brought(part, manager)) == {"cars_reserve": "held"}
-    report = await brought(part, manager, overruled=["cars_reserve"])
+    report = await brought(part, manager)
     assert outcomes(report) == {"cars_reserve": "added"}
     assert target.history("cars_reserve")[0].reason.endswith(
         "overruled of 'cars_reserve': directive"

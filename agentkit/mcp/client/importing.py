@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agentkit.errors import DefinitionError
+from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS
 from agentkit.evolution.validation.report import Check
 from agentkit.mcp.client.limits import McpLimits
 from agentkit.mcp.client.listing import (
@@ -20,7 +21,6 @@ from agentkit.mcp.client.listing import (
 )
 from agentkit.mcp.client.naming import prefixed
 from agentkit.mcp.client.screening import (
-    IMPORT_CHECKS,
     overlong,
     remote_references,
     suspicions,

@@ -12,30 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from agentkit.evolution.validation.lexical.characters import no_invisible_characters
-from agentkit.evolution.validation.lexical.directives import no_directives
-from agentkit.evolution.validation.lexical.encodings import no_encoded_text
-from agentkit.evolution.validation.lexical.markup import no_chat_markers
-from agentkit.evolution.validation.lexical.scripts import no_confusables, no_mixed_scripts
-from agentkit.evolution.validation.lexical.secrets import no_secrets
+from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS
 from agentkit.evolution.validation.lexical.tool_names import spoken
 from agentkit.evolution.validation.report import Check, ProposedChange
 from agentkit.evolution.validation.texts import LONGEST_SCANNED
 from agentkit.library.library import Library
 from agentkit.mcp.client.limits import McpLimits
 from agentkit.tools.definition import Description, ToolDefinition
-
-IMPORT_CHECKS: tuple[Check, ...] = (
-    no_invisible_characters,
-    no_mixed_scripts,
-    no_confusables,
-    no_secrets,
-    no_chat_markers,
-    no_encoded_text,
-    no_directives,
-)
-"""The lexical checks that texts of people pass. Addresses, markup, other tools' names and length
-are no reproach to a foreign text; length has a limit of its own."""
 
 _SHORT = 12
 _MOST_REASONS = 5

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from agentkit.agent.routing import Route, RouteRequest
 from agentkit.errors import McpError, ToolNotFoundError, UsageError
+from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS
 from agentkit.evolution.validation.report import Check
 from agentkit.library.library import Library, nearest_names
 from agentkit.mcp.client.connection import Connection, outcome_of
@@ -18,7 +19,6 @@ from agentkit.mcp.client.limits import McpLimits
 from agentkit.mcp.client.listing import HeldTool, ListedTool, Listing, RawListing
 from agentkit.mcp.client.naming import checked_server_name
 from agentkit.mcp.client.reading import call_tool
-from agentkit.mcp.client.screening import IMPORT_CHECKS
 from agentkit.mcp.client.snapshots import ToolSnapshots
 from agentkit.mcp.client.transports import HttpPlace, InProcessPlace, Place, StdioPlace
 from agentkit.mcp.sdk import require_sdk

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from agentkit.evolution.validation.lexical.readings import readings
 from agentkit.evolution.validation.phrasebook import Phrasebook
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
+from agentkit.evolution.validation.texts import Edit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +43,9 @@ DIRECTIVES = (
 rejection costs a proposer another try, and shows which words did it."""
 
 
+_WHEN = re.compile(r"\b(?:if|when|once|after|until|unless|whether) (?:the |a |an |your )?$")
+_STOP = re.compile(r"\s*(?:[.;!]|$)")
+
 _PHRASES = Phrasebook.joined(directive.phrases for directive in DIRECTIVES)
 _ABOUT = {
     source: directive.about
@@ -69,7 +74,7 @@ def no_directives(change: ProposedChange) -> Iterator[FailedCheck]:
         ['directive']
     """
     for edit in change.edits:
-        found = _directive(edit.after, change.known_folded)
+        found = _directive(edit, change.known_folded)
         if found is not None:
             about, words = found
             yield reason(
@@ -82,10 +87,25 @@ def no_directives(change: ProposedChange) -> Iterator[FailedCheck]:
             )
 
 
-def _directive(text: str, said_before: str) -> tuple[str, str] | None:
+def _directive(edit: Edit, said_before: str) -> tuple[str, str] | None:
     """What the text asks and in which words; None when it asks nothing new."""
-    for reading in readings(text):
+    for reading in readings(edit.after):
         for match in _PHRASES.matches(reading):
-            if match.group() not in said_before:
+            if match.group() not in said_before and not _is_condition(match, edit):
                 return _ABOUT[match.re.pattern], match.group()
     return None
+
+
+def _is_condition(match: re.Match[str], edit: Edit) -> bool:
+    """Whether somebody's consent is asked for ("if the customer agreed"), not claimed.
+
+    Among the conditions of a tool a bare "the customer agreed." says what must hold before a call.
+    With "has already", or with a word on what was agreed to, it is a claim there too.
+    """
+    if "who" not in match.re.groupindex:
+        return False
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    if _WHEN.search(before):
+        return True
+    is_bare = len(match.group().split()) == 2
+    return edit.kind == "condition" and is_bare and _STOP.match(after) is not None
