@@ -145,10 +145,120 @@ def test_a_body_with_rules_of_its_own_stays_together(make, schema):
 def test_an_optional_body_with_required_properties_stays_together(make):
     """Otherwise the model could not leave the body out."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
-    body = {"content": {"application/json": {"schema": schema}}}
-    definition = only(openapi_tools(make.operation("post", requestBody=body)))
+    body = {"required": False, "content": {"application/json": {"schema": schema}}}
+    found = openapi_tools(make.operation("post", requestBody=body))
+    definition = only(found)
     assert list(definition.signature.properties) == ["body"]
     assert definition.signature.required == ()
+    (note,) = found.report.operations[0].notes
+    assert (note.code, "it is optional" in note.message) == ("body_kept_whole", True)
+
+
+def test_a_body_that_forgets_to_say_so_is_required(make):
+    """Where a description leaves ``required`` out, its schema tells what a body needs."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    body = {"content": {"application/json": {"schema": schema}}}
+    definition = only(openapi_tools(make.operation("post", requestBody=body)))
+    assert list(definition.signature.properties) == ["a"]
+    assert definition.signature.required == ("a",)
+
+
+PET = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+TAIL = {"properties": {"tail": {"$ref": "#/components/schemas/Tail"}}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [{"$ref": "#/components/schemas/Pet"}, TAIL]},
+        {"allOf": [{"allOf": [{"$ref": "#/components/schemas/Pet"}]}], **TAIL},
+        {"allOf": [{"$ref": "#/components/schemas/Pet"}, TAIL, PET]},
+        {"allOf": [TAIL, {"properties": {"name": {"description": "How it is called."}}}, PET]},
+        {"$ref": "#/components/schemas/Pet", **TAIL},
+    ],
+)
+def test_parts_of_an_object_body_are_put_together(make, schema):
+    """``allOf`` of plain objects is one object, whose properties become arguments."""
+    schemas = {"Pet": PET, "Tail": {"type": "object", "properties": {"curly": {}}}, "Other": {}}
+    body = {"required": True, "content": {"application/json": {"schema": schema}}}
+    given = make.operation(
+        "post", version="3.1.0", requestBody=body, components={"schemas": schemas}
+    )
+    definition = only(openapi_tools(given))
+    assert set(definition.signature.properties) == {"name", "tail"}
+    assert definition.signature.required == ("name",)
+    assert list(definition.signature.parameters["$defs"]) == ["Tail"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "why"),
+    [
+        ([PET, {"properties": {"name": {"type": "integer"}}}], "its parts describe 'name'"),
+        ([PET, {"oneOf": [{"required": ["a"]}]}], "rules hold between its properties (oneOf)"),
+        ([PET, {"additionalProperties": {"type": "string"}}], "names that are not declared"),
+        ([PET, {"required": ["other"]}], "it requires 'other', which it does not describe"),
+    ],
+)
+def test_parts_that_contradict_each_other_stay_together(make, parts, why):
+    """What is more than a list of properties is one argument, and the report says why."""
+    schema = {"allOf": parts}
+    body = {"required": True, "content": {"application/json": {"schema": schema}}}
+    found = openapi_tools(make.operation("post", requestBody=body))
+    assert list(only(found).signature.properties) == ["body"]
+    (note,) = found.report.operations[0].notes
+    assert (note.code, why in note.message) == ("body_kept_whole", True)
+
+
+def test_operations_may_be_references(make):
+    """OpenAPI has no such thing, but descriptions that are split over many files do it."""
+    held = {"summary": "Look.", "parameters": [make.parameter("id", "path")]}
+    given = make.document({"/x/{id}": {"get": {"$ref": "#/components/x-held"}}})
+    given["components"]["x-held"] = held
+    found = openapi_tools(given, reference="api.json")
+    definition = only(found)
+    assert (definition.description.summary, definition.signature.required) == ("Look.", ("id",))
+    assert definition.origin.reference == "api.json#/paths/~1x~1{id}/get"
+    given["paths"]["/x/{id}"]["get"] = {"$ref": "#/nowhere"}
+    (entry,) = openapi_tools(given).report.unusable
+    assert (entry.label, entry.reason) == (
+        "GET /x/{id}",
+        "the reference '#/nowhere' points nowhere",
+    )
+
+
+@pytest.mark.parametrize("place", ["query", "cookie", "header"])
+def test_a_parameter_that_carries_a_key_is_no_argument(make, place):
+    """Descriptions often list the key among the parameters; a model never fills it."""
+    scheme = {"type": "apiKey", "in": place, "name": "key"}
+    given = make.operation(
+        parameters=[make.parameter("key", place), make.parameter("a", "query")],
+        security=[{"it": []}],
+        components={"securitySchemes": {"it": scheme}},
+    )
+    found = openapi_tools(given)
+    assert list(only(found).signature.properties) == ["a"]
+    (note,) = found.report.operations[0].notes
+    assert (
+        note.message == f"the {place} parameter key carries a key, which comes from the environment"
+    )
+
+
+def test_a_long_name_keeps_its_start_and_its_end(make):
+    """The end of a long path is what tells it from its siblings."""
+    path = "/v2/monitoring/metrics/load_balancer/frontend/network/throughput/"
+    given = make.document({f"{path}{end}": {"get": {}} for end in ("bytes", "packets")})
+    names = [tool.name for tool in openapi_tools(given)]
+    assert names == [
+        "get_v2_monitoring_metrics_load_frontend_network_throughput_bytes",
+        "get_v2_monitoring_metrics_frontend_network_throughput_packets",
+    ]
+
+
+def test_a_large_definition_is_told(make):
+    """What costs a model thousands of tokens is in the report."""
+    names = [make.parameter(f"p{n}", "query", {"enum": ["x" * 200]}) for n in range(100)]
+    (entry,) = openapi_tools(make.operation(parameters=names)).report.mapped
+    assert [note.code for note in entry.notes] == ["large_parameters"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,9 @@ MAX_SUMMARY = 1000
 
 MAX_SIZE = 200
 """Most schema objects of the parameters of one tool."""
+
+LARGE = 20_000
+"""From how many characters on a tool's schema is worth a note: some 5,000 tokens."""
 
 _EFFECTS: Mapping[str, Effects] = {
     "GET": Effects(reads=True, writes=False, idempotent=True, open_world=True),
@@ -76,12 +80,9 @@ def map_operation(
     """
     arguments = Arguments()
     secret = frozenset(
-        scheme.parameter.lower()
-        for schemes in security
-        for scheme in schemes
-        if scheme.location == "header"
+        (scheme.location, scheme.parameter.lower()) for schemes in security for scheme in schemes
     )
-    parameters = read_parameters(operation, arguments, pools.request, secret_headers=secret)
+    parameters = read_parameters(operation, arguments, pools.request, secret=secret)
     body = read_body(operation, arguments, pools.request)
     closure = pools.request.closed(arguments.names, budget=MAX_SIZE, strict=True)
     if closure.cut:
@@ -91,6 +92,7 @@ def map_operation(
     pagination = read_pagination(parameters, answer.schema, has_link=answer.has_link)
     bare, texts = detach_descriptions(arguments.schema(closure.definitions))
     effects = _EFFECTS[operation.method]
+    _tell_size(bare, texts, arguments, operation)
     given = operation.operation_id
     definition = ToolDefinition(
         name=name,
@@ -136,6 +138,21 @@ def _summary(operation: Operation, arguments: Arguments) -> str:
         operation.pointer,
     )
     return f"{text[: MAX_SUMMARY - 1].rsplit(maxsplit=1)[0]}…"
+
+
+def _tell_size(
+    bare: Mapping[str, Any],
+    texts: Mapping[str, str],
+    arguments: Arguments,
+    operation: Operation,
+) -> None:
+    size = len(json.dumps(bare)) + sum(map(len, texts.values()))
+    if size >= LARGE:
+        message = (
+            f"the parameters take {size:,} characters, some {size // 4:,} tokens whenever a model "
+            "is shown the tool"
+        )
+        arguments.note("large_parameters", message, operation.pointer)
 
 
 def _text(given: Any) -> str:

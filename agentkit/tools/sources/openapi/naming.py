@@ -10,6 +10,7 @@ MAX_TOOL_NAME = 64
 """Longest name that every provider takes."""
 
 _OTHER = re.compile(r"[^A-Za-z0-9_]+")
+_WORD = re.compile(r"_+|[A-Z]*[^A-Z_]+_*|[A-Z]+_*")
 
 
 def identifier(text: str, *, fallback: str = "value") -> str:
@@ -37,7 +38,22 @@ def tool_name(operation_id: object, method: str, path: str, *, prefix: str = "")
     given = operation_id if isinstance(operation_id, str) else ""
     if not _OTHER.sub("", given).strip("_"):
         given = f"{method.lower()}/{path}"
-    return identifier(f"{prefix}{given}", fallback=method.lower())[:MAX_TOOL_NAME]
+    return shortened(identifier(f"{prefix}{given}", fallback=method.lower()))
+
+
+def shortened(name: str, *, longest: int = MAX_TOOL_NAME) -> str:
+    """A name without as many words of its middle as do not fit.
+
+    Its start tells what is done to what, its end what tells it from its siblings.
+
+    Example:
+        >>> shortened("get_metrics_load_balancer_network_bytes", longest=30)
+        'get_metrics_load_network_bytes'
+    """
+    words = _WORD.findall(name)
+    while sum(map(len, words)) > longest and len(words) > 2:
+        del words[len(words) // 2]
+    return "".join(words)[:longest]
 
 
 def free_name(wanted: str, taken: Container[str], *, longest: int = MAX_TOOL_NAME) -> str:

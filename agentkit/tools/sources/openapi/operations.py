@@ -22,9 +22,8 @@ class Operation:
     Attributes:
         method: In capitals.
         path: The path with its placeholders.
-        body: The operation object; empty when ``fault`` is set.
-        document: URL of the document that it stands in; empty for the one that is imported.
-        pointer: Where it stands there.
+        pointer: Where the imported document lists it.
+        source: The operation object, and where it stands; empty when ``fault`` is set.
         shared: Parameters of the path, which those of the operation come after.
         servers: The servers of the operation or its path, or None.
         fault: Why nothing can be made of it.
@@ -32,12 +31,17 @@ class Operation:
 
     method: str
     path: str
-    body: Mapping[str, Any]
-    document: str
     pointer: str
+    source: Located
     shared: tuple[Located, ...] = ()
     servers: Any = None
     fault: str = ""
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The operation object."""
+        found: Mapping[str, Any] = self.source.value
+        return found
 
     @property
     def operation_id(self) -> str | None:
@@ -58,20 +62,25 @@ def operations_of(root: Mapping[str, Any], space: ReferenceSpace) -> Iterator[Op
     """Every operation under ``paths``."""
     paths = root.get("paths") or {}
     for path, item in paths.items():
-        pointer = below("/paths", path)
         if path.startswith("x-"):
             continue
+        pointer = below("/paths", path)
         try:
             found = space.followed(item, document="", pointer=pointer)
         except Unmappable as error:
-            yield Operation(
-                method="*", path=path, body={}, document="", pointer=pointer, fault=error.message
-            )
+            yield _unusable("*", path, pointer, error.message)
             continue
-        yield from _of_path(path, item, found)
+        yield from _of_path(path, item, found, space)
 
 
-def _of_path(path: str, item: Mapping[str, Any], found: Located) -> Iterator[Operation]:
+def _unusable(method: str, path: str, pointer: str, fault: str) -> Operation:
+    source = Located(value={}, document="", pointer=pointer)
+    return Operation(method=method, path=path, pointer=pointer, source=source, fault=fault)
+
+
+def _of_path(
+    path: str, item: Mapping[str, Any], found: Located, space: ReferenceSpace
+) -> Iterator[Operation]:
     # 3.1 lets a path item stand beside its own reference; what stands here wins.
     merged = {**found.value, **{key: part for key, part in item.items() if key != "$ref"}}
     shared = merged.get("parameters")
@@ -80,21 +89,27 @@ def _of_path(path: str, item: Mapping[str, Any], found: Located) -> Iterator[Ope
         Located(value=part, document=found.document, pointer=below(at, index))
         for index, part in enumerate(shared if isinstance(shared, list) else ())
     )
-    for method in METHODS:
-        if method not in merged:
+    for key in METHODS:
+        if key not in merged:
             continue
-        body = merged[method]
-        usable = isinstance(body, Mapping)
-        fault = "" if usable else f"the operation is a {type(body).__name__}, not an object"
-        if method in _UNSUPPORTED:
-            fault = f"{method.upper()} operations are not mapped: they are not for tools"
+        method, pointer = key.upper(), below("/paths", path, key)
+        if key in _UNSUPPORTED:
+            fault = f"{method} operations are not mapped: they are not for tools"
+            yield _unusable(method, path, pointer, fault)
+            continue
+        try:
+            # OpenAPI has no reference here, but descriptions split over many files use them.
+            source = space.followed(
+                merged[key], document=found.document, pointer=below(found.pointer, key)
+            )
+        except Unmappable as error:
+            yield _unusable(method, path, pointer, error.message)
+            continue
         yield Operation(
-            method=method.upper(),
+            method=method,
             path=path,
-            body=body if usable else {},
-            document=found.document,
-            pointer=below(found.pointer, method),
+            pointer=pointer,
+            source=source,
             shared=parameters,
-            servers=(body.get("servers") if usable else None) or merged.get("servers"),
-            fault=fault,
+            servers=source.value.get("servers") or merged.get("servers"),
         )

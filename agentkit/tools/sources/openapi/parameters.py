@@ -40,7 +40,7 @@ def read_parameters(
     arguments: Arguments,
     pool: SchemaPool,
     *,
-    secret_headers: frozenset[str] = frozenset(),
+    secret: frozenset[tuple[Location, str]] = frozenset(),
 ) -> tuple[Parameter, ...]:
     """The parameters of an operation, its path's included; each becomes an argument.
 
@@ -48,7 +48,7 @@ def read_parameters(
         operation: The operation.
         arguments: Where the arguments are collected.
         pool: Converts schemas.
-        secret_headers: Names, in lower case, of headers that carry a key; a model never fills them.
+        secret: Place and name, in lower case, of what carries a key; a model never fills it.
 
     Raises:
         Unmappable: A parameter can not be sent, so calls of the operation can not be made.
@@ -56,7 +56,7 @@ def read_parameters(
     found: list[Parameter] = []
     for raw in _merged(operation, pool):
         name, location = _name(raw)
-        barred = _barred(name, location, operation.path, secret_headers)
+        barred = _barred(name, location, operation.path, secret)
         if barred:
             arguments.note("parameter_left_out", barred, raw.pointer)
             continue
@@ -82,11 +82,11 @@ def _merged(operation: Operation, pool: SchemaPool) -> Iterable[Located]:
 
 def _own(operation: Operation) -> Iterator[Located]:
     given = operation.body.get("parameters") or []
-    at = below(operation.pointer, "parameters")
+    at = below(operation.source.pointer, "parameters")
     if not isinstance(given, list):
         raise Unmappable(f"its parameters are a {type(given).__name__}, not a list", pointer=at)
     for index, part in enumerate(given):
-        yield Located(value=part, document=operation.document, pointer=below(at, index))
+        yield Located(value=part, document=operation.source.document, pointer=below(at, index))
 
 
 def _name(raw: Located) -> tuple[str, Location]:
@@ -101,18 +101,20 @@ def _name(raw: Located) -> tuple[str, Location]:
     return name, cast("Location", location)
 
 
-def _barred(name: str, location: Location, path: str, secret_headers: frozenset[str]) -> str:
+def _barred(
+    name: str, location: Location, path: str, secret: frozenset[tuple[Location, str]]
+) -> str:
     """Why a parameter is no argument; empty when it is one."""
     if location == "path" and f"{{{name}}}" not in path:
         return f"the path has no placeholder {{{name}}}"
+    if (location, name.lower()) in secret:
+        return f"the {location} parameter {name} carries a key, which comes from the environment"
     if location != "header":
         return ""
     if name.lower() in _IGNORED_HEADERS:
         return f"OpenAPI gives a header parameter named {name} no meaning"
     if name.lower() in _FRAMING_HEADERS:
         return f"the header {name} frames the request and is not left to a model"
-    if name.lower() in secret_headers:
-        return f"the header {name} carries a key, which comes from the environment"
     return ""
 
 

@@ -75,11 +75,15 @@ def _successes(
         return
     codes = sorted(code for code in responses if code[:1] == "2" and len(code) == 3)
     for code in codes or [code for code in ("default",) if code in responses]:
-        at = below(operation.pointer, "responses", code)
+        at = below(operation.source.pointer, "responses", code)
         try:
-            yield pool.space.followed(responses[code], document=operation.document, pointer=at)
+            found = pool.space.followed(
+                responses[code], document=operation.source.document, pointer=at
+            )
         except Unmappable as error:
             notes.append(_undeclared(error))
+        else:
+            yield found
 
 
 def _undeclared(error: Unmappable) -> OpenApiNote:

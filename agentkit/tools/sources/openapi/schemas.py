@@ -118,7 +118,9 @@ class SchemaPool:
         key = found.document, found.pointer
         name = self._names.get(key)
         if name is None:
-            last = found.pointer.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+            # A schema that is a document of its own is named as its file is.
+            place = found.pointer or found.document.rpartition("/")[2].rpartition(".")[0]
+            last = place.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
             wanted = re.sub(r"[^A-Za-z0-9_.-]+", "_", last).strip("_") or "schema"
             name, number = wanted, 2
             while name in self._found:
