@@ -51,6 +51,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(f"run: agentkit models install {WEIGHTS}")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_authority(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """HTTP clients trust one certificate: reading all costs each 50 ms, and no test leaves home."""
+    import certifi
+
+    end = "-----END CERTIFICATE-----\n"
+    first = Path(certifi.where()).read_text(encoding="utf-8").partition(end)[0] + end
+    kept = tmp_path_factory.mktemp("authority") / "one.pem"
+    kept.write_text(first, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", str(kept))
+        yield
+
+
 @pytest.fixture(scope="session")
 def project_root() -> Path:
     """The folder that holds pyproject.toml."""
