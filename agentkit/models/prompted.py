@@ -7,7 +7,7 @@ decoding), ``constrained=True`` makes every call well-formed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.errors import UsageError
@@ -19,7 +19,15 @@ from agentkit.messages import (
     ToolMessage,
     UserMessage,
 )
-from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
+from agentkit.models.answer_stream import AnswerStream
+from agentkit.models.base import (
+    ChatModel,
+    ModelEvent,
+    ModelRequest,
+    ModelResponse,
+    StreamingChatModel,
+    TextDelta,
+)
 from agentkit.models.call_schema import answer_schema, call_schema
 from agentkit.models.prompt_format import (
     PromptFormat,
@@ -85,15 +93,42 @@ class PromptedModel:
         """Answer one request; errors are those of the wrapped model."""
         if not request.tools or request.tool_choice == "none":
             return await self.inner.complete(self._without_tools(request))
+        return self._understood(request, await self.inner.complete(self._with_tools(request)))
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Yield text as the wrapped model writes it, then the whole response.
+
+        With tools, only a constrained answer can be told from a call before it is whole; any other
+        text comes in one piece at the end, as all of it does when the wrapped model does not
+        stream. Errors are those of the wrapped model.
+        """
+        offers = bool(request.tools) and request.tool_choice != "none"
+        if not isinstance(self.inner, StreamingChatModel) or (offers and not self._constrained):
+            async for event in _in_one_piece(await self.complete(request), shown=0):
+                yield event
+            return
+        asked = self._with_tools(request) if offers else self._without_tools(request)
+        words, shown = AnswerStream(), 0
+        async for event in self.inner.stream(asked):
+            if isinstance(event, TextDelta):
+                text = words.add(event.text) if offers else event.text
+                shown += len(text)
+                if text:
+                    yield TextDelta(text=text)
+                continue
+            response = self._understood(request, event) if offers else event
+            async for last in _in_one_piece(response, shown=shown):
+                yield last
+
+    def _with_tools(self, request: ModelRequest) -> ModelRequest:
         offer = self._offer(request)
-        asked = replace(
+        return replace(
             request,
             messages=tuple(self._spoken(request.messages, offer.prompt)),
             tools=(),
             tool_choice="none",
             output_schema=offer.schema,
         )
-        return self._understood(request, await self.inner.complete(asked))
 
     def _without_tools(self, request: ModelRequest) -> ModelRequest:
         schema = request.output_schema
@@ -189,6 +224,13 @@ class _Offer:
             and self.output_schema is request.output_schema
             and self.is_required == (request.tool_choice == "required")
         )
+
+
+async def _in_one_piece(response: ModelResponse, *, shown: int) -> AsyncIterator[ModelEvent]:
+    """What of a response's text was not shown, and the response."""
+    if response.message.text[shown:]:
+        yield TextDelta(text=response.message.text[shown:])
+    yield response
 
 
 def _said(texts: Sequence[str]) -> Iterator[UserMessage]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,13 @@ from agentkit.errors import (
     UsageError,
 )
 from agentkit.messages import AssistantMessage, JsonObject, Message, ToolMessage, Usage
-from agentkit.models.base import FinishReason, ModelRequest, ModelResponse
+from agentkit.models.base import (
+    FinishReason,
+    ModelEvent,
+    ModelRequest,
+    ModelResponse,
+    TextDelta,
+)
 from agentkit_local.llama import Chunk, Llama, LoadOptions, check_file
 from agentkit_local.threads import checked_threads, default_threads
 
@@ -94,21 +100,53 @@ class LocalEngine:
             ModelResponseError: The answer is not JSON although a schema was given.
             ModelError: The file could not be loaded.
         """
+        self._check(request)
+        return self._answer(request, await self._generated(request))
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Yield text as it is computed, then the whole response; errors are those of ``complete``.
+
+        Leaving the iteration early stops the computation.
+        """
+        self._check(request)
+        loop, chunks = asyncio.get_running_loop(), asyncio.Queue[Chunk | None]()
+
+        def show(chunk: Chunk) -> None:
+            try:
+                loop.call_soon_threadsafe(chunks.put_nowait, chunk)
+            except RuntimeError:  # the loop was closed meanwhile, so nobody reads any more
+                return
+
+        job = asyncio.create_task(self._generated(request, show))
+        job.add_done_callback(lambda _: chunks.put_nowait(None))
+        try:
+            while (chunk := await chunks.get()) is not None:
+                text = _text([chunk])
+                if text:
+                    yield TextDelta(text=text)
+            yield self._answer(request, await job)
+        finally:
+            job.cancel()
+
+    def _check(self, request: ModelRequest) -> None:
         if request.tools and request.tool_choice != "none":
             raise UsageError(f"{self.name} knows no tools; wrap the engine in PromptedModel")
         if self._is_closed.is_set():
             raise UsageError(f"{self.name} is closed; make a new one")
-        body = _body(request, self._max_tokens)
-        chunks = await self._generated(body, request)
+
+    def _answer(self, request: ModelRequest, chunks: Sequence[Chunk]) -> ModelResponse:
         response = _response(chunks, self.name)
         if request.output_schema is not None and response.finish_reason == "stop":
             _check_json(response.message.text)
         return response
 
-    async def _generated(self, body: Mapping[str, Any], request: ModelRequest) -> list[Chunk]:
+    async def _generated(
+        self, request: ModelRequest, show: Callable[[Chunk], None] | None = None
+    ) -> list[Chunk]:
         stop = threading.Event()
         seconds = request.settings.timeout_seconds
-        job = self._worker.submit(self._generate, body, request.output_schema, stop)
+        body = _body(request, self._max_tokens)
+        job = self._worker.submit(self._generate, body, request.output_schema, stop, show)
         try:
             async with asyncio.timeout(seconds):
                 return await asyncio.wrap_future(job)
@@ -121,7 +159,11 @@ class LocalEngine:
             stop.set()  # without effect when the answer is complete
 
     def _generate(
-        self, body: Mapping[str, Any], schema: JsonObject | None, stop: threading.Event
+        self,
+        body: Mapping[str, Any],
+        schema: JsonObject | None,
+        stop: threading.Event,
+        show: Callable[[Chunk], None] | None,
     ) -> list[Chunk]:
         """Runs in the worker thread."""
         if stop.is_set() or self._is_closed.is_set():
@@ -130,7 +172,7 @@ class LocalEngine:
             self._llama = Llama(self._path, self._options)
         if schema is not None:
             body = {**body, "grammar": self._llama.grammar(schema)}
-        return self._llama.chat(body, lambda: stop.is_set() or self._is_closed.is_set())
+        return self._llama.chat(body, lambda: stop.is_set() or self._is_closed.is_set(), show)
 
     def close(self) -> None:
         """Stop what is being computed and free the memory. Closing twice is fine."""
@@ -172,11 +214,10 @@ def _response(chunks: Sequence[Chunk], model: str) -> ModelResponse:
         if "error" in chunk:
             raise _refusal(chunk["error"])
     choices = [choice for chunk in chunks for choice in chunk.get("choices", ())]
-    text = "".join(choice["delta"].get("content") or "" for choice in choices)
     finish = next((c["finish_reason"] for c in choices if c.get("finish_reason")), "unknown")
     usage: Chunk = next((chunk["usage"] for chunk in chunks if chunk.get("usage")), {})
     return ModelResponse(
-        message=AssistantMessage(text=text),
+        message=AssistantMessage(text=_text(chunks)),
         usage=Usage(
             requests=1,
             prompt_tokens=usage.get("prompt_tokens", 0),
@@ -186,6 +227,11 @@ def _response(chunks: Sequence[Chunk], model: str) -> ModelResponse:
         finish_reason=_FINISH.get(finish, "unknown"),
         model=model,
     )
+
+
+def _text(chunks: Sequence[Chunk]) -> str:
+    choices = (choice for chunk in chunks for choice in chunk.get("choices", ()))
+    return "".join(choice["delta"].get("content") or "" for choice in choices)
 
 
 def _refusal(error: Mapping[str, Any]) -> ModelStatusError:

@@ -100,13 +100,28 @@ class Llama:
         parameters.endpoint_slots = parameters.ui = False
         return parameters
 
-    def chat(self, body: Mapping[str, Any], is_stopped: Callable[[], bool]) -> list[Chunk]:
-        """The chunks of a streamed answer; fewer when ``is_stopped`` says so on the way."""
+    def chat(
+        self,
+        body: Mapping[str, Any],
+        is_stopped: Callable[[], bool],
+        show: Callable[[Chunk], None] | None = None,
+    ) -> list[Chunk]:
+        """The chunks of a streamed answer; fewer when ``is_stopped`` says so on the way.
+
+        Args:
+            body: The request.
+            is_stopped: Asked after each chunk.
+            show: Is given each chunk as it comes, in this thread; must not raise.
+        """
         chunks: list[Chunk] = []
 
         def receive(chunk: Chunk) -> bool:
             chunks.append(chunk)
-            return is_stopped()
+            if is_stopped():
+                return True
+            if show is not None:
+                show(chunk)
+            return False
 
         request = {
             **body,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from agentkit.models.base import ModelRequest, ModelResponse
+from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse
 from agentkit.models.prompt_format import PromptFormat
 from agentkit.models.prompted import PromptedModel
 from agentkit_local import weights
@@ -78,6 +79,10 @@ class LocalModel:
     async def complete(self, request: ModelRequest) -> ModelResponse:
         """Answer one request; see ``LocalEngine.complete`` for what can go wrong."""
         return await self._prompted.complete(request)
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Yield text as it is computed, then the whole response; see ``PromptedModel.stream``."""
+        return self._prompted.stream(request)
 
     def close(self) -> None:
         """Stop what is being computed and free the memory."""

@@ -12,7 +12,7 @@ import pytest
 from agentkit import Agent, tool
 from agentkit.errors import ModelResponseError, ModelStatusError, ModelTimeoutError, UsageError
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
-from agentkit.models.base import ChatModel, ModelRequest, ModelSettings
+from agentkit.models.base import ChatModel, ModelRequest, ModelSettings, TextDelta
 from agentkit.tools.definition import ToolDefinition
 from agentkit_local import LocalModel, default_threads
 
@@ -204,3 +204,39 @@ async def test_an_agent_runs_on_it(model):
     assert seen
     assert seen[0] == 7
     assert result.episode.usage.completion_tokens > 0
+
+
+async def test_an_answer_is_shown_while_it_is_computed(model):
+    """Pieces of text come one by one, and together they are the answer."""
+    settings = ModelSettings(max_tokens=12)
+    asked = request(tools=(), settings=settings)
+    events = [event async for event in model.stream(asked)]
+    pieces = [event.text for event in events if isinstance(event, TextDelta)]
+    assert len(pieces) > 5
+    assert events[-1].message == (await model.complete(asked)).message
+    assert "".join(pieces) == events[-1].message.text
+
+
+async def test_a_stream_that_is_left_stops_the_computation(model):
+    """The next request does not wait for the story to end."""
+    stream = model.engine.stream(STORY)
+    assert isinstance(await anext(stream), TextDelta)
+    await stream.aclose()
+    settings = ModelSettings(max_tokens=3)
+    assert (await model.complete(request(tools=(), settings=settings))).message.text
+
+
+async def test_a_streamed_call_shows_no_text(model):
+    """Of a call held by a grammar only the whole response is seen."""
+    events = [event async for event in model.stream(request(tool_choice="required"))]
+    (response,) = events
+    assert response.message.tool_calls[0].name == "weather.get"
+
+
+async def test_errors_of_a_stream_are_those_of_an_answer(model):
+    """A deadline, and tools given to the bare engine, are named."""
+    asked = ModelRequest(messages=STORY.messages, settings=ModelSettings(timeout_seconds=0.05))
+    with pytest.raises(ModelTimeoutError, match=r"within 0\.05 s"):
+        _ = [event async for event in model.stream(asked)]
+    with pytest.raises(UsageError, match="wrap the engine"):
+        _ = [event async for event in model.engine.stream(request())]
