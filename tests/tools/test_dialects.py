@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agentkit.tools.sources import normalise_parameters, normalise_schema
+from agentkit.tools.sources.normal_form import normal_copy
 
 
 def test_python_dialect() -> None:
@@ -225,3 +226,66 @@ def test_result_is_valid_and_final(raw, normalise) -> None:
     assert repr(again.schema) == repr(found.schema)
     if not found.changes:
         assert repr(found.schema) == repr(raw)
+
+
+USUAL = st.recursive(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(
+                ["string", "array", "object", ["string", "null"], ["array"], "list", [], ["a", "a"]]
+            ),
+            "title": st.sampled_from(["A", None]),
+            "enum": st.lists(st.integers(0, 3), max_size=2),
+            "default": VALUES,
+            "minimum": st.integers(-3, 3) | st.floats() | st.booleans(),
+            "maxLength": st.integers(-1, 3) | st.just(1.0),
+            "pattern": st.sampled_from(["^a$", "("]),
+            "required": st.sampled_from([["a"], ["a", "a"], [], True, "yes", "a"]),
+        },
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["array", "object", "integer"]),
+            "properties": st.dictionaries(st.sampled_from(["a", "required", "type"]), inner),
+            "items": inner | st.booleans() | st.lists(inner, max_size=2),
+            "additionalProperties": inner | st.booleans() | st.none(),
+            "anyOf": st.lists(inner, max_size=2),
+            "$defs": st.dictionaries(st.sampled_from(["a", "b"]), inner, max_size=2),
+            "$ref": st.sampled_from(["#/$defs/a", "#"]),
+            "optional": st.booleans(),
+        },
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=300)
+@given(USUAL | VALUES)
+def test_the_quick_way_mends_nothing_less(raw) -> None:
+    """A schema that is taken for normal at a glance is one that looking for repairs leaves alone."""
+    quick = normal_copy(raw)
+    if quick is not None:
+        looked_through = normalise_schema({**raw, "x-unknown": 1})  # the quick way knows no such
+        assert looked_through.changes == ()
+        assert repr(looked_through.schema) == repr({**quick, "x-unknown": 1})
+
+
+def test_the_usual_schema_is_taken_the_quick_way() -> None:
+    """What servers and generators write most needs no looking for repairs, and is copied."""
+    raw = {
+        "type": "object",
+        "properties": {"tags": {"type": "array", "items": {"type": "string", "maxLength": 9}}},
+        "required": ["tags"],
+    }
+    found = normal_copy(raw)
+    assert found == raw
+    found["properties"]["tags"]["items"]["type"] = "integer"
+    assert raw["properties"]["tags"]["items"]["type"] == "string"
+
+
+def test_a_bound_beyond_any_float_is_kept() -> None:
+    """Whole numbers of JSON have no end."""
+    raw = {"type": "integer", "maximum": 10**400, "x-unit": "g"}
+    assert normalise_schema(raw).schema == raw

@@ -28,6 +28,7 @@ from agentkit.tools.sources.keywords import (
     Note,
     as_boolean,
 )
+from agentkit.tools.sources.normal_form import normal_copy
 from agentkit.tools.sources.translation import translate
 from agentkit.tools.sources.type_names import read_type_name
 
@@ -75,6 +76,9 @@ def normalise_schema(raw: object) -> NormalisedSchema:
         >>> [change.rule for change in normalised.changes]
         ['type list -> array', 'type float -> number']
     """
+    normal = normal_copy(raw)
+    if normal is not None:
+        return NormalisedSchema(schema=normal, changes=())
     walk = _Walk()
     schema = walk.schema(raw, "", 0)
     if isinstance(schema, bool):
@@ -93,6 +97,9 @@ def normalise_parameters(raw: object) -> NormalisedSchema:
         >>> normalise_parameters({"city": {"type": "str", "required": True}}).schema
         {'type': 'object', 'properties': {'city': {'type': 'string'}}, 'required': ['city']}
     """
+    normal = normal_copy(raw)
+    if normal is not None and _is_root(normal):
+        return NormalisedSchema(schema=normal, changes=())
     walk = _Walk()
     found = walk.schema(_as_object(raw, walk), "", 0)
     schema = found if isinstance(found, dict) else {}
@@ -106,6 +113,11 @@ def normalise_parameters(raw: object) -> NormalisedSchema:
         walk.note("", "properties added")
         root["properties"] = {}
     return NormalisedSchema(schema=root, changes=tuple(walk.changes))
+
+
+def _is_root(schema: Mapping[str, Any]) -> bool:
+    """Whether a valid schema describes an object with properties without a detour."""
+    return schema.get("type") == "object" and "properties" in schema and "$ref" not in schema
 
 
 def _as_object(raw: object, walk: _Walk) -> object:

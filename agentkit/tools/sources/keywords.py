@@ -65,7 +65,8 @@ def _number(rule: object, note: Note) -> Any:
         note("text -> number")
     if isinstance(number, bool) or not isinstance(number, int | float):
         return _unusable(note, "not a number")
-    return number if math.isfinite(number) else _unusable(note, "not finite")
+    is_finite = isinstance(number, int) or math.isfinite(number)
+    return number if is_finite else _unusable(note, "not finite")
 
 
 def _count(rule: object, note: Note) -> Any:
