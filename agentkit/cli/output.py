@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from agentkit.evaluation.results.texts import visible
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -76,13 +78,16 @@ def print_json_line(value: Any) -> None:
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
-    """A table on stdout that fits the terminal; cells are plain text, never markup."""
+    """A table on stdout that fits the terminal.
+
+    Cells are plain text, never markup, and what a terminal would obey is made visible.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     console = stdout()
-    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    cells = [["" if cell is None else visible(str(cell)) for cell in row] for row in rows]
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for column, width in zip(columns, _widths(columns, cells, console.width), strict=True):
         table.add_column(

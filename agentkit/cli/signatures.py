@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from agentkit.cli.output import Column, print_table
+from agentkit.evaluation.results.texts import visible
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_sentence
@@ -42,8 +43,8 @@ def type_words(schema: Any) -> str:
 
 def render_definition(definition: ToolDefinition) -> None:
     """Print everything that is known about a tool."""
-    click.echo(definition.name)
-    click.echo(f"\n{definition.text or '(no description)'}\n")
+    click.echo(visible(definition.name))
+    click.echo(f"\n{visible(definition.text) or '(no description)'}\n")
     rows = list(_parameters(definition))
     if rows:
         columns = [
@@ -58,7 +59,7 @@ def render_definition(definition: ToolDefinition) -> None:
     else:
         click.echo("no parameters\n")
     for title, value in _facts(definition):
-        click.echo(f"{title:<9}{value}")
+        click.echo(f"{title:<9}{visible(value)}")
 
 
 def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
