@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Client = TypeVar("Client")
+
+_GRACE_SECONDS = 0.1
 
 
 class LoopBound(Generic[Client]):
@@ -15,7 +18,13 @@ class LoopBound(Generic[Client]):
     A pooled connection belongs to the loop that opened it, and every ``asyncio.run`` (so every
     ``run_sync``) is a new loop. The close is tied to the loop by an asynchronous generator:
     ``asyncio.run`` finishes those that are still suspended (``loop.shutdown_asyncgens``) while the
-    loop still works, and one that is dropped earlier is finished by the loop's own hook.
+    loop still works.
+
+    When this object is dropped earlier, its clients are closed a tenth of a second later. At once
+    would be too early: ``asyncio.run`` cancels every task before it ends, so a close that began
+    just then would stop half-way and leave sockets open. Until then the loop's own timer holds the
+    generator, so that an ending loop finds and finishes it. A loop that is closed without
+    ``shutdown_asyncgens`` closes nothing; that is its owner's mistake.
 
     Args:
         opened: Makes a client; called inside the running loop.
@@ -34,6 +43,7 @@ class LoopBound(Generic[Client]):
         self._closed = closed
         self._is_closed = is_closed
         self._held: dict[asyncio.AbstractEventLoop, tuple[Client, AsyncGenerator[Client]]] = {}
+        weakref.finalize(self, _release, self._held).atexit = False
 
     async def get(self) -> Client:
         """The running loop's client."""
@@ -56,10 +66,23 @@ class LoopBound(Generic[Client]):
             await mine[1].aclose()
 
 
+def _release(held: dict[asyncio.AbstractEventLoop, tuple[Any, AsyncGenerator[Any]]]) -> None:
+    while held:
+        loop, (_, lifetime) = held.popitem()
+        try:
+            loop.call_soon_threadsafe(loop.call_later, _GRACE_SECONDS, _finish, loop, lifetime)
+        except RuntimeError:  # the loop is closed, and with it went the connections
+            continue
+
+
+def _finish(loop: asyncio.AbstractEventLoop, lifetime: AsyncGenerator[Any]) -> None:
+    loop.create_task(lifetime.aclose(), name="agentkit closes connections")
+
+
 async def _lifetime(
     client: Client, closed: Callable[[Client], Awaitable[None]]
 ) -> AsyncGenerator[Client]:
-    # A function, not a method: without a reference cycle, dropping the model closes at once.
+    # A function, not a method: it would hold the object whose end it waits for.
     try:
         yield client
     finally:
