@@ -4,11 +4,15 @@ import asyncio
 import json
 import os
 import re
+import socket
+import ssl
 import sys
+import threading
 from contextlib import asynccontextmanager, contextmanager
 
 import httpx
 import pytest
+import uvicorn
 
 from agentkit import Agent, open_store, tool
 from agentkit.messages import AssistantMessage, ToolCall, Usage
@@ -127,16 +131,77 @@ def body():
     return make
 
 
-@pytest.fixture
-def served():
-    """A server in a thread; gives its URL."""
+class Stage:
+    """One server in a thread; each application in turn answers at it, from start to shutdown.
+
+    Starting and stopping a server takes 0.2 s, most of it uvicorn's own waiting.
+    """
+
+    def __init__(self):
+        self.loop = asyncio.new_event_loop()
+        self.app = None
+        config = uvicorn.Config(
+            self.answer, interface="asgi3", lifespan="off", log_config=None, access_log=False
+        )
+        self.server = uvicorn.Server(config)
+        self.listener = bound()
+        serve = self.server.serve(sockets=[self.listener])
+        self.thread = threading.Thread(target=self.loop.run_until_complete, args=(serve,))
+
+    async def answer(self, scope, receive, send):
+        """The ASGI application of the server."""
+        await self.app(scope, receive, send)
 
     @contextmanager
-    def run(app):
-        with serving(app) as url:
-            yield url
+    def showing(self, app):
+        """``app`` is served inside; its lifespan is the block."""
+        self.app, lifespan = app, app.router.lifespan_context(app)
+        self.wait_for(lifespan.__aenter__())
+        try:
+            yield "http://{}:{}".format(*self.listener.getsockname())
+        finally:
+            self.wait_for(lifespan.__aexit__(None, None, None))
 
-    return run
+    def wait_for(self, coroutine):
+        """What the coroutine gives, run in the server's loop."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(20)
+
+
+def bound():
+    """A socket that listens at a free port, made as ``serve`` makes it."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    return listener
+
+
+@pytest.fixture(scope="module")
+def stage():
+    """A server for the tests of one module."""
+    stage = Stage()
+    stage.thread.start()
+    yield stage
+    stage.server.should_exit = True
+    stage.thread.join()
+    stage.listener.close()
+    stage.loop.close()
+
+
+@pytest.fixture
+def served(stage):
+    """Shows an application at the module's server; gives its URL."""
+    return stage.showing
+
+
+@pytest.fixture
+def served_alone():
+    """Gives an application its own server, for tests of starting and stopping."""
+    return serving
+
+
+@pytest.fixture(scope="session")
+def no_tls():
+    """What HTTP clients take as ``verify``; making their own takes each of them 65 ms."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 PLUGIN = '''

@@ -97,11 +97,11 @@ async def test_a_tool_that_fails_is_no_error_of_the_request(make_app, talk, body
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_a_client_that_leaves_ends_its_run(make_app, served, body, store, stream):
+async def test_a_client_that_leaves_ends_its_run(make_app, served, body, store, stream, no_tls):
     """The run is cancelled and kept; what the server still holds is nothing."""
     app = make_app()
     with served(app) as url:
-        async with httpx.AsyncClient(base_url=url) as client:
+        async with httpx.AsyncClient(verify=no_tls, base_url=url) as client:
             with pytest.raises(httpx.TimeoutException):
                 await client.post(URL, json=body(SLOW, stream=stream), timeout=0.2)
         while len(app.state.runs):
@@ -111,7 +111,7 @@ async def test_a_client_that_leaves_ends_its_run(make_app, served, body, store, 
     assert [call.name for call in episode.calls] == ["nap"]
 
 
-async def test_a_client_that_leaves_in_mid_stream(make_app, served, body, store):
+async def test_a_client_that_leaves_in_mid_stream(make_app, served, body, store, no_tls):
     """What the model had said by then is billed to nobody and kept by us."""
 
     class Endless(FunctionModel):
@@ -126,7 +126,7 @@ async def test_a_client_that_leaves_in_mid_stream(make_app, served, body, store)
 
     app = make_app(Endless(str))
     with served(app) as url:
-        async with httpx.AsyncClient(base_url=url) as client:
+        async with httpx.AsyncClient(verify=no_tls, base_url=url) as client:
             async with client.stream("POST", URL, json=body("Hi", stream=True)) as answer:
                 async for _ in answer.aiter_bytes():
                     break

@@ -7,12 +7,20 @@ HELLO = [{"role": "user", "content": "Hello"}]
 KEY = "sk-0123456789abcdef"
 
 
-def client(url, key=KEY, **options):
-    """The SDK's client, which does not try again unless told so."""
-    return openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0, **options)
+@pytest.fixture
+def client(no_tls):
+    """Makes the SDK's client, which does not try again."""
+
+    def make(url, key=KEY):
+        http = openai.DefaultAsyncHttpxClient(verify=no_tls)
+        return openai.AsyncOpenAI(
+            base_url=f"{url}/v1", api_key=key, max_retries=0, http_client=http
+        )
+
+    return make
 
 
-async def test_an_answer_comes_whole(make_app, served, store, keys):
+async def test_an_answer_comes_whole(client, make_app, served, store, keys):
     """Text, finish reason and usage are where the SDK looks, and the id is that of the episode."""
     with served(make_app(keys=keys)) as url:
         async with client(url) as sdk:
@@ -28,7 +36,7 @@ async def test_an_answer_comes_whole(make_app, served, store, keys):
     assert episode.metadata == {"key": "shop", "request_id": answer._request_id}
 
 
-async def test_tools_run_on_the_server(make_app, served, store):
+async def test_tools_run_on_the_server(client, make_app, served, store):
     """The client sees the answer; the calls are in the episode."""
     order = [{"role": "user", "content": 'call add {"a": 1, "b": 2}'}]
     with served(make_app()) as url:
@@ -40,7 +48,7 @@ async def test_tools_run_on_the_server(make_app, served, store):
     assert [result.value for result in episode.results] == [3]
 
 
-async def test_an_answer_comes_in_pieces(make_app, served, store):
+async def test_an_answer_comes_in_pieces(client, make_app, served, store):
     """The pieces come to the text, each has the same id, and the usage ends the stream."""
     with served(make_app()) as url:
         async with client(url) as sdk:
@@ -61,7 +69,7 @@ async def test_an_answer_comes_in_pieces(make_app, served, store):
     assert {chunk.id for chunk in chunks} == {f"chatcmpl-{episode.episode_id}"}
 
 
-async def test_usage_is_not_in_a_stream_that_did_not_ask(make_app, served):
+async def test_usage_is_not_in_a_stream_that_did_not_ask(client, make_app, served):
     """Without ``stream_options`` no chunk speaks of tokens."""
     with served(make_app()) as url:
         async with client(url) as sdk:
@@ -71,7 +79,7 @@ async def test_usage_is_not_in_a_stream_that_did_not_ask(make_app, served):
     assert all(chunk.choices for chunk in chunks)
 
 
-async def test_the_sdks_stream_helper_understands_the_stream(make_app, served):
+async def test_the_sdks_stream_helper_understands_the_stream(client, make_app, served):
     """The accumulating helper of the SDK comes to the same answer."""
     with served(make_app()) as url:
         async with (
@@ -82,7 +90,7 @@ async def test_the_sdks_stream_helper_understands_the_stream(make_app, served):
     assert answer.choices[0].message.content == "You said: Hello"
 
 
-async def test_a_conversation_that_the_client_keeps(make_app, served, store):
+async def test_a_conversation_that_the_client_keeps(client, make_app, served, store):
     """Earlier messages reach the model as they were; the last one is the request."""
     seen = []
 
@@ -113,7 +121,7 @@ async def test_a_conversation_that_the_client_keeps(make_app, served, store):
     assert (episode.request, episode.history_length) == ("Who am I?", 3)
 
 
-async def test_the_model_is_listed(make_app, served):
+async def test_the_model_is_listed(client, make_app, served):
     """``GET /v1/models`` names the one model."""
     with served(make_app(model_name="shop-agent")) as url:
         async with client(url) as sdk:
@@ -135,7 +143,9 @@ async def test_the_model_is_listed(make_app, served):
         ),
     ],
 )
-async def test_errors_are_those_of_the_sdk(make_app, served, keys, key, fields, error, code):
+async def test_errors_are_those_of_the_sdk(
+    client, make_app, served, keys, key, fields, error, code
+):
     """The SDK raises its own exception, with our code, message and request id."""
     with served(make_app(keys=keys)) as url:
         async with client(url, key) as sdk:
@@ -146,7 +156,7 @@ async def test_errors_are_those_of_the_sdk(make_app, served, keys, key, fields, 
     assert key not in str(caught.value)
 
 
-async def test_what_does_not_count_is_named(make_app, served):
+async def test_what_does_not_count_is_named(client, make_app, served):
     """Settings of the model are the agent's: they are taken, and the answer tells."""
     with served(make_app()) as url:
         async with client(url) as sdk:
@@ -156,7 +166,7 @@ async def test_what_does_not_count_is_named(make_app, served):
     assert answer.model_extra["agentkit"]["not_honoured"] == ["max_tokens", "temperature"]
 
 
-async def test_labels_come_into_the_episode(make_app, served, store):
+async def test_labels_come_into_the_episode(client, make_app, served, store):
     """``user`` and ``metadata`` are kept; a client can not write labels of agentkit's own."""
     with served(make_app()) as url:
         async with client(url) as sdk:
@@ -169,7 +179,7 @@ async def test_labels_come_into_the_episode(make_app, served, store):
     assert "shadow_of" not in episode.metadata
 
 
-async def test_structured_answers_are_json_in_both_forms(make_app, served):
+async def test_structured_answers_are_json_in_both_forms(client, make_app, served):
     """An agent with an output type answers with the value, streamed in one piece."""
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 

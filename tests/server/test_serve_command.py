@@ -82,7 +82,7 @@ def test_the_extra_is_named_when_it_is_absent(invoke, plugin, monkeypatch, packa
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-async def test_the_line_to_try_works(start, tmp_path):
+async def test_the_line_to_try_works(start, tmp_path, no_tls):
     """What the server prints can be pasted into a shell, with the key in a variable."""
     keys = tmp_path / "keys"
     keys.write_text(f"shop={KEY}\n")
@@ -96,7 +96,7 @@ async def test_the_line_to_try_works(start, tmp_path):
             stderr=asyncio.subprocess.DEVNULL,
         )
         printed, _ = await shell.communicate()
-        async with httpx.AsyncClient(base_url=url) as client:
+        async with httpx.AsyncClient(verify=no_tls, base_url=url) as client:
             closed = await client.get("/v1/models")
     assert b'"content":"Done."' in printed
     assert closed.status_code == 401

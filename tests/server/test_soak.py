@@ -146,7 +146,7 @@ def orders():
     return conftest.follow_orders, conftest.TOOLS
 
 
-async def test_nothing_is_lost(served, keys, tmp_path, orders):
+async def test_nothing_is_lost(served_alone, keys, tmp_path, orders):
     """As many episodes as runs began; every id that a client read is one of them."""
     follow_orders, tools = orders
     seen, tally = {}, Tally()
@@ -157,7 +157,7 @@ async def test_nothing_is_lost(served, keys, tmp_path, orders):
     plan = [FAULTS[at % len(FAULTS)] for at in range(REQUESTS)]
     random.Random(7).shuffle(plan)
     plan = ["late"] * (CLIENTS // 2) + plan
-    with served(app) as url:
+    with served_alone(app) as url:
         clients = [Client(url, number, tally) for number in range(CLIENTS)]
         await clients[0].send("whole")
         tasks_before = len(asyncio.all_tasks(seen["loop"]))
