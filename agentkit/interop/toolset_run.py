@@ -342,9 +342,7 @@ def _deferred(call: ToolCall, text: str) -> ToolResult:
     )
 
 
-def stop_reason(
-    error: BaseException, limits: Mapping[str, StopReason] = _NO_LIMITS
-) -> StopReason:
+def stop_reason(error: BaseException, limits: Mapping[str, StopReason] = _NO_LIMITS) -> StopReason:
     """Why a run ended that an exception ended.
 
     Args:

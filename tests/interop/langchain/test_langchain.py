@@ -153,20 +153,6 @@ async def test_a_structured_answer(model: Any, library: Library, store: Store, c
     assert [made.name for made in episode.calls] == ["double"]
 
 
-async def test_the_limit_of_steps(model: Any, library: Library, store: Store, call: Write) -> None:
-    """A graph that reaches its limit of steps is kept with the limit as its reason."""
-    from langgraph.errors import GraphRecursionError
-
-    script = [Reply(tool_calls=[call(str(at), "double", x=at)]) for at in range(8)]
-    with FaultyServer(script) as server:
-        agent = library_agent(Toolset(library, store=store), model(server))
-        with pytest.raises(GraphRecursionError):
-            await agent.ainvoke({"messages": "Go"}, {"recursion_limit": 6})
-    (episode,) = store.select()
-    assert episode.stop_reason == "step_limit"
-    assert len(episode.turns) >= 2
-
-
 async def test_a_tool_of_the_caller_that_raises(
     model: Any, library: Library, store: Store, call: Write
 ) -> None:

@@ -1,0 +1,111 @@
+"""``LibraryRunner``: runs agents of openai-agents with our tools."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from agentkit.episodes import StopReason
+from agentkit.interop.openai_agents.framework import require
+from agentkit.interop.openai_agents.hooks import hooks_class
+from agentkit.interop.openai_agents.messages import request_of
+from agentkit.interop.openai_agents.run import Run
+from agentkit.interop.toolset import Toolset
+from agentkit.interop.toolset_run import stop_reason
+from agentkit.library.library import Library
+from agentkit.models.wire.names import WireNames
+
+_LIMITS: dict[str, StopReason] = {"MaxTurnsExceeded": "step_limit"}
+
+
+class LibraryRunner:
+    """Runs the framework's agents with our tools, and records each run.
+
+    The agent is cloned for each run; the clone has its own tools and those that retrieval chose for
+    the input, and gets those that the model searches for. An agent that it hands off to keeps its
+    own tools alone.
+
+    Args:
+        toolset: The tools with their policies; or a library, or the URL of a store, for defaults.
+
+    Raises:
+        MissingExtraError: openai-agents is not installed.
+    """
+
+    def __init__(self, toolset: Toolset | Library | str) -> None:
+        require()
+        self.toolset = Toolset.of(toolset)
+
+    async def run(self, agent: Any, input: Any, **options: Any) -> Any:  # noqa: A002 - its name there
+        """``Runner.run`` with our tools.
+
+        A run that is interrupted, because a call needs approval, is gone on with by handing its
+        state (``result.to_state()``, with the decisions made on it) in the place of the input.
+
+        Args:
+            agent: The framework's agent.
+            input: A text, a list of input items, or the state of an interrupted run.
+            **options: Those of ``Runner.run``.
+
+        Returns:
+            The framework's result.
+        """
+        run = await self._started(agent, input, options)
+        try:
+            with run.current():
+                result = await require().Runner.run(run.agent, input, **run.options)
+        except BaseException as error:
+            run.ours.finish_now(stop_reason=stop_reason(error, _LIMITS), error=error)
+            raise
+        await run.finish(result)
+        return result
+
+    @asynccontextmanager
+    async def stream(self, agent: Any, input: Any, **options: Any) -> AsyncIterator[Any]:  # noqa: A002 - as above
+        """``Runner.run_streamed`` with our tools: a context that gives the streaming result.
+
+        The episode is made when the context is left; leaving it early cancels the run.
+
+        Args:
+            agent: The framework's agent.
+            input: As for ``run``.
+            **options: Those of ``Runner.run_streamed``.
+        """
+        run = await self._started(agent, input, options)
+        try:
+            with run.current():
+                result = require().Runner.run_streamed(run.agent, input, **run.options)
+            yield result
+        except BaseException as error:
+            run.ours.finish_now(stop_reason=stop_reason(error, _LIMITS), error=error)
+            raise
+        if result.is_complete:
+            await run.finish(result)
+        else:
+            result.cancel()
+            await run.ours.finish(stop_reason="cancelled")
+
+    async def _started(self, agent: Any, given: Any, options: Mapping[str, Any]) -> Run:
+        names = WireNames(self.toolset.library.tools)
+        request, history = request_of(given, names)
+        session = options.get("session")
+        ours = await self.toolset.start(
+            request,
+            history=history,
+            session_id=options.get("conversation_id") or getattr(session, "session_id", None),
+            model=_model_name(agent),
+        )
+        run = Run(toolset=self.toolset, ours=ours, agent=agent)
+        hooks = hooks_class(require())(run, options.get("hooks"))
+        run.options = {**options, "hooks": hooks}
+        run.agent = agent.clone(tools=[*agent.tools])
+        run.offer(run.agent)
+        if hasattr(given, "get_interruptions"):
+            run.go_on(given.get_interruptions())
+        return run
+
+
+def _model_name(agent: Any) -> str:
+    model = agent.model
+    return model if isinstance(model, str) else str(getattr(model, "model", "") or "")

@@ -1,0 +1,183 @@
+"""Runs that end without an answer keep their episode, also with the middleware alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, closing
+from functools import partial
+from typing import Any
+
+import pytest
+
+from agentkit import Library
+from agentkit.interop import Toolset, library_agent, library_middleware
+from agentkit.library import Store
+from agentkit.messages import ToolCall
+from agentkit.testing import ErrorStatus, FaultyServer, Reply
+
+reason = "needs langchain and langgraph in an environment of their own: run make test-interop"
+pytest.importorskip("langchain", reason=reason)
+
+Write = Callable[..., ToolCall]
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[Callable[[FaultyServer], Any]]:
+    """Makes the framework's chat model over a server."""
+    from langchain_openai import ChatOpenAI
+
+    models = []
+
+    def made(server: FaultyServer) -> Any:
+        options = {"base_url": server.base_url, "api_key": "none", "max_retries": 0}
+        models.append(ChatOpenAI(model="stub", **options))
+        return models[-1]
+
+    yield made
+    for one in models:
+        await one.root_async_client.close()
+        one.root_client.close()
+
+
+@pytest.fixture(params=["agent", "middleware"])
+def made(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Makes an agent by either door."""
+    from langchain.agents import create_agent
+
+    def by_middleware(toolset: Toolset, model: Any, **options: Any) -> Any:
+        middleware = [*options.pop("middleware", ()), library_middleware(toolset)]
+        return create_agent(model, middleware=middleware, **options)
+
+    return library_agent if request.param == "agent" else by_middleware
+
+
+@pytest.mark.parametrize("is_sync", [False, True])
+async def test_the_limit_of_steps(
+    made: Any, model: Any, library: Library, store: Store, call: Write, *, is_sync: bool
+) -> None:
+    """A graph that reaches its limit of steps is kept with the limit as its reason."""
+    from langgraph.errors import GraphRecursionError
+
+    script = [Reply(tool_calls=[call(str(at), "double", x=at)]) for at in range(8)]
+    with FaultyServer(script) as server:
+        agent = made(Toolset(library, store=store), model(server))
+        given, config = {"messages": "Go"}, {"recursion_limit": 6}
+        invoke = partial(asyncio.to_thread, agent.invoke) if is_sync else agent.ainvoke
+        with pytest.raises(GraphRecursionError):
+            await invoke(given, config)
+    (episode,) = store.select()
+    assert episode.stop_reason == "step_limit"
+    assert "Recursion limit of 6" in (episode.error or "")
+    assert len(episode.turns) >= 2
+
+
+async def test_an_agent_inside_of_a_graph(
+    made: Any, model: Any, library: Library, store: Store, call: Write
+) -> None:
+    """An agent that another graph calls ends by itself, though the other goes on."""
+    from langgraph.errors import GraphRecursionError
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    script = [Reply(tool_calls=[call(str(at), "double", x=at)]) for at in range(8)]
+    with FaultyServer(script) as server:
+        agent = made(Toolset(library, store=store), model(server))
+
+        async def inner(state: Any) -> dict[str, Any]:
+            try:
+                return dict(await agent.ainvoke(state, {"recursion_limit": 6}))
+            except GraphRecursionError:
+                kept = [episode.stop_reason for episode in store.select()]
+                return {"messages": [f"caught, kept {kept}"]}
+
+        graph = StateGraph(MessagesState)
+        graph.add_node("inner", inner)
+        graph.add_edge(START, "inner")
+        state = await graph.compile().ainvoke({"messages": "Go"})
+    assert state["messages"][-1].content == "caught, kept ['step_limit']"
+    assert len(list(store.select())) == 1
+
+
+async def test_another_middleware_that_raises(
+    made: Any, model: Any, library: Library, store: Store, call: Write
+) -> None:
+    """An error between our steps, of which no hook of ours is told, is the episode's error."""
+    from langchain.agents.middleware import ModelCallLimitMiddleware
+
+    script = [Reply(tool_calls=[call(str(at), "double", x=at)]) for at in range(8)]
+    limit = ModelCallLimitMiddleware(run_limit=2, exit_behavior="error")
+    with FaultyServer(script) as server:
+        agent = made(Toolset(library, store=store), model(server), middleware=[limit])
+        with pytest.raises(Exception, match="call limits exceeded"):
+            await agent.ainvoke({"messages": "Go"})
+    (episode,) = store.select()
+    assert (episode.stop_reason, len(episode.turns)) == ("error", 2)
+    assert "call limits exceeded" in (episode.error or "")
+
+
+async def test_a_model_that_is_asked_again(
+    model: Any, library: Library, store: Store, call: Write
+) -> None:
+    """Where a middleware asks the model again after an error, that is one run."""
+    from langchain.agents import create_agent
+    from langchain.agents.middleware import ModelRetryMiddleware
+
+    script = [ErrorStatus(status=500), Reply(tool_calls=[call("1", "double", x=4)]), "It is 8."]
+    again = ModelRetryMiddleware(max_retries=1, initial_delay=0.0)
+    with FaultyServer(script) as server:
+        ours = library_middleware(Toolset(library, store=store))
+        agent = create_agent(model(server), middleware=[again, ours])
+        await agent.ainvoke({"messages": "Twice 4?"})
+    (episode,) = store.select()
+    assert (episode.stop_reason, len(episode.turns)) == ("finished", 2)
+
+
+async def test_leaving_a_stream_early(
+    made: Any, model: Any, library: Library, store: Store, call: Write
+) -> None:
+    """Who leaves a stream between two steps ends the run; what happened so far is kept."""
+    script = [Reply(tool_calls=[call("1", "double", x=4)]), "It is 8."]
+    with FaultyServer(script) as server:
+        agent = made(Toolset(library, store=store), model(server))
+        async with aclosing(agent.astream({"messages": "Twice 4?"})) as parts:
+            async for part in parts:
+                if "tools" in part:
+                    break
+    (episode,) = store.select()
+    assert episode.stop_reason == "cancelled"
+    assert [result.value for result in episode.results] == [8]
+
+
+async def test_leaving_a_stream_of_a_thread(
+    made: Any, model: Any, library: Library, store: Store, call: Write
+) -> None:
+    """So does who leaves a synchronous one."""
+
+    def read(agent: Any) -> None:
+        with closing(agent.stream({"messages": "Twice 4?"})) as parts:
+            next(part for part in parts if "tools" in part)
+
+    script = [Reply(tool_calls=[call("1", "double", x=4)]), "It is 8."]
+    with FaultyServer(script) as server:
+        await asyncio.to_thread(read, made(Toolset(library, store=store), model(server)))
+    (episode,) = store.select()
+    assert episode.stop_reason == "cancelled"
+    assert [result.value for result in episode.results] == [8]
+
+
+async def test_a_graph_that_stops_before_its_tools(
+    made: Any, model: Any, library: Library, store: Store, call: Write
+) -> None:
+    """A graph that was told to stop at a node waits for somebody, and goes on as another run."""
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    config = {"configurable": {"thread_id": "t1"}}
+    with FaultyServer([Reply(tool_calls=[call("1", "double", x=4)]), "It is 8."]) as server:
+        options = {"checkpointer": InMemorySaver(), "interrupt_before": ["tools"]}
+        agent = made(Toolset(library, store=store), model(server), **options)
+        await agent.ainvoke({"messages": "Twice 4?"}, config)
+        await agent.ainvoke(None, config)
+    later, earlier = store.select()
+    assert (earlier.stop_reason, later.stop_reason) == ("deferred", "finished")
+    assert later.resumes == earlier.episode_id
+    assert [result.value for result in later.results] == [8]
