@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from agentkit.library.library import Library
 from agentkit.library.linking import link
+from agentkit.library.recorded_names import RecordedNames
 from agentkit.library.store import ToolStore
 from agentkit.tools.tool import Tool
 
@@ -17,8 +18,9 @@ class Snapshots:
     Args:
         store: Where versions come from; None when the tools live in code only.
         library: A snapshot to use instead of the store's; it then never changes.
-        tools: Tools in code. They give their code to stored definitions of the same name, so that
-            evolved words reach the model while the program stays as it is.
+        tools: Tools in code. They give their code to stored definitions of the same name, or to
+            those that came from the same place and were stored under another name, so that evolved
+            words reach the model while the program stays as it is.
     """
 
     def __init__(
@@ -56,12 +58,13 @@ class Snapshots:
     def _with_code(self, base: Library) -> Library:
         if not self._tools:
             return base
-        library = base.with_tools(_bound(tool, base) for tool in self._tools)
+        names = RecordedNames(base.tools)
+        library = base.with_tools(_bound(tool, base, names) for tool in self._tools)
         return link(library) if len(base) else library
 
 
-def _bound(tool: Tool, base: Library) -> Tool:
-    stored = base.get(tool.name)
+def _bound(tool: Tool, base: Library, names: RecordedNames) -> Tool:
+    stored = base.get(names.of(tool.definition))
     if stored is None:
         return tool
     if stored.definition.signature.parameters == tool.definition.signature.parameters:

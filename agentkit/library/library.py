@@ -12,9 +12,10 @@ from agentkit.errors import DuplicateToolError, ToolNotFoundError, UsageError
 from agentkit.library.bindings import bind_composites, has_composites
 from agentkit.library.derived import Change, Derived, DerivedCache, DerivedValues
 from agentkit.library.graph import DAG, Dag
+from agentkit.library.recorded_names import RecordedNames
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.tool import Tool, tools_by_name
+from agentkit.tools.tool import Tool
 
 T = TypeVar("T")
 
@@ -198,12 +199,18 @@ class Library:
 
         Args:
             functions: By tool name: a ``Tool`` whose binding is taken, or a callable. Or a list
-                or a ``Library`` of tools, whose bindings go to the definitions of their names.
+                or a ``Library`` of tools, whose bindings go to the definitions of their names, or
+                to those that came from the same place and got another name here.
 
         Raises:
             ToolNotFoundError: A name is not in this snapshot.
         """
-        code = functions if isinstance(functions, Mapping) else tools_by_name(functions)
+        code: Mapping[str, Tool | Callable[..., Any]]
+        if isinstance(functions, Mapping):
+            code = functions
+        else:
+            names = RecordedNames(self._tools)
+            code = {names.of(tool.definition): tool for tool in functions}
         bound = {name: _bound(self[name].definition, given) for name, given in code.items()}
         tools = self._tools | bound
         if has_composites(tools.values()):

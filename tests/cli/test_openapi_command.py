@@ -135,3 +135,18 @@ def test_options_that_do_not_fit_are_refused(invoke, spec, options, why):
     result = invoke("run", "?", "--openapi", spec, *options, "--model", "script:a")
     assert result.exit_code != 0
     assert why in " ".join(result.stderr.split())
+
+
+def test_a_renamed_definition_is_called_by_its_own_description(invoke, spec, pets, script):
+    """Two APIs with one operation id: the second is stored as ``getPet__2`` and found again."""
+    with open("dogs.json", "w") as file:
+        json.dump(
+            {"openapi": "3.1.0", "paths": {"/dogs": {"get": {"operationId": "getPet"}}}}, file
+        )
+    invoke("tools", "import", spec)
+    invoke("tools", "import", "dogs.json", "--on-conflict", "suffix")
+    script(["getPet__2", {}], "Found.")
+    options = ["--openapi", "dogs.json", "--api-server", pets]
+    result = invoke("run", "Dogs?", "--catalogue", *options, "--model", "script:a")
+    assert result.exit_code == 0, result.stderr
+    assert '"/dogs"' in result.stderr
