@@ -10,12 +10,13 @@ import click
 
 from agentkit import evolution
 from agentkit import export as exporting
+from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, store_option
-from agentkit.cli.output import Column, one_line, print_json, print_table, say
+from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
 from agentkit.cli.stores import opened, person
 from agentkit.errors import StoreError, UsageError
 from agentkit.evaluation.results.texts import shown
-from agentkit.export import importing
+from agentkit.export import importing, requests
 from agentkit.library import signing
 from agentkit.library.conflicts import ConflictPolicy
 from agentkit.library.opening import file_of
@@ -56,6 +57,13 @@ Examples:
     "says so; may be given several times.",
 )
 @click.option(
+    "--tools",
+    "targets",
+    multiple=True,
+    metavar="MODULE:NAME|FILE.py[:NAME]",
+    help="Python code of tools, with which the worked calls of composites are tried.",
+)
+@click.option(
     "--key-file",
     "key_files",
     multiple=True,
@@ -79,6 +87,7 @@ def import_artifact(
     approved: Sequence[str],
     approve_all: bool,
     overruled: Sequence[str],
+    targets: Sequence[str],
     key_files: Sequence[str],
     expect: str,
     restore: bool,
@@ -90,12 +99,14 @@ def import_artifact(
     """Bring the artifact FILE into the library.
 
     Its digests are checked, and its signature when a key is given. New tools whose words pass the
-    checks come in as one library version; those that may do harm wait for --approve. A tool that
-    would be replaced becomes a proposal. Where something is held or refused, the exit status is 1.
+    checks come in as one library version. What a check or a missing consent holds, and what would
+    replace a tool, becomes a proposal: see 'agentkit proposals'. Where something is held or
+    refused, the exit status is 1.
 
     'agentkit tools import' reads files of tools that are no artifacts.
     """
-    if restore and (approved or approve_all or overruled or dry_run or on_conflict != "error"):
+    choices = (approved, approve_all, overruled, targets, dry_run, on_conflict != "error")
+    if restore and any(choices):
         raise UsageError(
             "--restore takes all of a history or nothing; leave the other choices away"
         )
@@ -110,7 +121,7 @@ def import_artifact(
     if restore:
         _restore(artifact, store_url, trusted=bool(texts), as_json=as_json)
         return
-    request = importing.ImportRequest(
+    request = requests.ImportRequest(
         person=person(),
         on_conflict=on_conflict,
         approved=approved,
@@ -119,8 +130,10 @@ def import_artifact(
         reason=reason or f"import {file}",
     )
     with opened(_place(store_url, dry_run=dry_run)) as store:
-        manager = evolution.ToolManager(store, author=person())
-        report = asyncio.run(importing.import_artifact(artifact, manager, request, dry_run=dry_run))
+        code = load_tools(targets)
+        manager = evolution.ToolManager(store, tools=code, author=person())
+        coming = importing.import_artifact(artifact, manager, request, code=code, dry_run=dry_run)
+        report = asyncio.run(coming)
     print_json(report.to_json()) if as_json else _print(report, dry_run=dry_run)
     if not report.is_complete:
         raise click.exceptions.Exit(1)
@@ -142,8 +155,8 @@ def _restore(artifact: exporting.Artifact, store_url: str, *, trusted: bool, as_
         click.echo(f"restored to library version {version} with {events:,} events")
 
 
-def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
-    outcomes = get_args(importing.Outcome)
+def _print(report: requests.ImportReport, *, dry_run: bool) -> None:
+    outcomes = get_args(requests.Outcome)
     counts = {outcome: len(report.of(outcome)) for outcome in outcomes}
     told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     what = "nothing was written" if dry_run else f"library version {report.version}"
@@ -151,7 +164,7 @@ def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
     rows = [
         (shown(tool.name), tool.outcome, one_line(shown(tool.why, 400)), tool.proposal_id)
         for tool in report.tools
-        if tool.outcome in {"held", "refused", "renamed"} or tool.proposal_id
+        if tool.outcome in {"held", "refused", "renamed", "replaced"}
     ]
     if rows:
         columns = [
@@ -166,13 +179,18 @@ def _print(report: importing.ImportReport, *, dry_run: bool) -> None:
     _advise(report)
 
 
-def _advise(report: importing.ImportReport) -> None:
+def _advise(report: requests.ImportReport) -> None:
     if report.of("refused"):
         say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
     held = report.of("held")
-    if any(tool.proposal_id for tool in held):
-        say("'agentkit proposals show ID' tells more of what is held")
-    if any(not tool.failed and not tool.proposal_id for tool in held):
-        say("--approve TOOL agrees to a tool to which a person must agree")
-    if any(tool.failed and not tool.proposal_id for tool in held):
-        say("--overrule TOOL takes a new tool whose words you have read and vouch for")
+    again = "; or import again with" if any(tool.proposal_id for tool in held) else "import with"
+    if any(not tool.failed for tool in held):
+        first = "'agentkit proposals approve ID' and 'advance ID' let in what waits"
+        say(f"{first if ';' in again else ''}{again} --approve TOOL")
+    if any(tool.failed for tool in held):
+        first = "'agentkit proposals show ID' tells what speaks against it, and who may overrule it"
+        say(f"{first if ';' in again else ''}{again} --overrule TOOL")
+    if report.untried:
+        count = plural(len(report.untried), "composite")
+        why = one_line(shown(report.untried[0].untried, 120))
+        say(f"the worked calls of {count} were not tried ({why}); --tools CODE tries them")

@@ -28,6 +28,7 @@ from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposals.proposal import NEXT
+from agentkit.tools.definition import ToolDefinition
 
 reason_option = click.option("--reason", default="", help="Why, for the chain of events.")
 proposal_argument = click.argument("proposal_id", metavar="PROPOSAL")
@@ -152,8 +153,12 @@ def diff(proposal_id: str, store_url: str, as_json: bool) -> None:
 def _changes(manager: ToolManager, record: ProposalRecord) -> tuple[Difference, ...]:
     """What a proposal changes; nothing for an answer that could not be read."""
     candidate = record.candidate
+    if candidate is None:
+        return ()
+    if not record.base:  # a tool that is new: all of it is
+        return differences(ToolDefinition(name=record.tool_name), candidate)
     base = manager.revision(record.tool_name, record.base)
-    if candidate is None or base is None:
+    if base is None:
         return ()
     return differences(base, candidate)
 

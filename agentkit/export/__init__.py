@@ -18,7 +18,8 @@ if TYPE_CHECKING:
         signed,
         write_artifact,
     )
-    from agentkit.export.importing import ImportedTool, ImportReport, ImportRequest, import_artifact
+    from agentkit.export.importing import import_artifact
+    from agentkit.export.requests import ImportedTool, ImportReport, ImportRequest
     from agentkit.export.restoring import restore_artifact
     from agentkit.export.store import ArtifactStore, open_artifact
 
@@ -27,9 +28,9 @@ _MODULES = {
     "ArtifactChange": "agentkit.export.artifact",
     "ArtifactStore": "agentkit.export.store",
     "GateEvidence": "agentkit.export.evidence",
-    "ImportReport": "agentkit.export.importing",
-    "ImportRequest": "agentkit.export.importing",
-    "ImportedTool": "agentkit.export.importing",
+    "ImportReport": "agentkit.export.requests",
+    "ImportRequest": "agentkit.export.requests",
+    "ImportedTool": "agentkit.export.requests",
     "artifact_digest": "agentkit.export.file",
     "artifact_of": "agentkit.export.collecting",
     "artifact_text": "agentkit.export.file",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentkit.errors import ArtifactError, UsageError
+from agentkit.evolution.lifecycle.arriving import text_faults
 from agentkit.evolution.lifecycle.journal import LibraryStore
 from agentkit.export.artifact import Artifact
-from agentkit.export.screening import suspicions
 from agentkit.library.events import LibraryEvent
 from agentkit.library.store import LibraryChange
 
@@ -79,7 +79,7 @@ def _check_texts(artifact: Artifact) -> None:
             if definition.digest in seen:
                 continue
             seen.add(definition.digest)
-            failed = suspicions(definition)
+            failed = text_faults(definition)
             if failed:
                 raise ArtifactError(
                     f"{definition.name!r} of version {change.version}: {failed[0]}; check who "

@@ -51,9 +51,11 @@ def test_an_artifact_goes_to_another_library(invoke, library):
     assert (dry.exit_code, "nothing was written" in dry.stdout) == (1, True)
     first = invoke("import", "new.json", "--approve", "weather_now", *target)
     assert first.stdout.startswith("9 added, 4 held; library version 1\n")
-    assert "--approve TOOL" in first.stderr
+    assert "'agentkit proposals approve ID'" in first.stderr
+    listed = invoke("proposals", "list", "--open", *target)
+    assert "weather_forecast" in listed.stdout
     last = invoke("import", "new.json", "--approve-all", "--overrule", "cars_reserve", *target)
-    assert (last.exit_code, last.stdout) == (0, "4 added, 9 unchanged; library version 2\n")
+    assert (last.exit_code, last.stdout) == (0, "4 added, 9 unchanged; library version 5\n")
     same = invoke("diff", "new.json", "other.db", "--exit-code")
     assert same.exit_code == 0
     assert same.stdout.splitlines()[-1] == "no difference: 13 tools are the same"

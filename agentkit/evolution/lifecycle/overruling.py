@@ -12,7 +12,6 @@ from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.lifecycle.releasing import taken_up_again
 from agentkit.evolution.lifecycle.screening import Screen
 from agentkit.evolution.lifecycle.step import Position, Step
-from agentkit.evolution.validation.overruling import OVERRULABLE
 from agentkit.library.events import Author
 
 
@@ -63,7 +62,12 @@ async def overruling_step(
         raise AssertionError("what can not be read is rejected with codes that stand")
     failed = record.failed
     screened = await screen.look(
-        record.candidate, record.base, on, sources=sources, overruled=(*record.overruled, *failed)
+        record.candidate,
+        record.base,
+        on,
+        sources=sources,
+        overruled=(*record.overruled, *failed),
+        is_arrival=record.is_arrival,
     )
     by_person = Scribe.of(record, person, version=on.library.version)
     said = by_person.draft("overruled", reason, overruled=checks_to_json(failed))
@@ -86,7 +90,7 @@ def _require_overrulable(record: ProposalRecord, codes: frozenset[str]) -> None:
             f"({record.last_word}); only what checks say of its words can be overruled"
         )
     found = {check.code for check in record.failed}
-    final = found - OVERRULABLE
+    final = found - record.may_be_overruled
     if final:
         raise UsageError(
             f"nobody may overrule {_listed(final)}, for which the proposal {name} is rejected too; "

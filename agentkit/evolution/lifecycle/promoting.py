@@ -77,6 +77,8 @@ class Promotion:
         missing = [who for who in screened.needs if who not in record.agreed]
         if screened.failed:
             entered: Step | Wait = Step(drafts=self._lost(scribe, record, on, screened))
+        elif screened.waits_for:
+            entered = Wait(why=screened.waits_for)
         elif missing:
             entered = Wait(why=f"by now a {' and a '.join(missing)} must agree")
         elif move.stage == "active":
@@ -114,7 +116,12 @@ class Promotion:
         sources: tuple[str, ...],
     ) -> Screened:
         return await self.screen.look(
-            candidate, record.base, on, sources=sources, overruled=record.overruled
+            candidate,
+            record.base,
+            on,
+            sources=sources,
+            overruled=record.overruled,
+            is_arrival=record.is_arrival,
         )
 
     def _stopped(

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from agentkit.evolution.proposals.proposal import OPEN, Proposal, ProposalState
-from agentkit.evolution.validation.overruling import OVERRULABLE
+from agentkit.evolution.validation.overruling import OVERRULABLE, OVERRULABLE_OF_ARRIVALS
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.events import Author, LibraryEvent
 from agentkit.tools.definition import ToolDefinition
@@ -133,10 +133,20 @@ class ProposalRecord:
         return tuple(check for event in events for check in _checks(event.facts["overruled"]))
 
     @property
+    def is_arrival(self) -> bool:
+        """Whether it brings a tool from another library; see ``Proposal.is_arrival``."""
+        return self.proposal is not None and self.proposal.is_arrival
+
+    @property
+    def may_be_overruled(self) -> frozenset[str]:
+        """The codes that a person may overrule, of a proposal of this kind."""
+        return OVERRULABLE_OF_ARRIVALS if self.is_arrival else OVERRULABLE
+
+    @property
     def overrulable(self) -> tuple[str, ...]:
         """The codes for which it is rejected, where a person may overrule all; else none."""
         codes = tuple(dict.fromkeys(check.code for check in self.failed))
-        return codes if OVERRULABLE.issuperset(codes) else ()
+        return codes if self.may_be_overruled.issuperset(codes) else ()
 
     @property
     def assessments(self) -> tuple[LibraryEvent, ...]:

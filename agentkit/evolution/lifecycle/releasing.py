@@ -86,7 +86,12 @@ async def _looked_at_anew(
         unread = "the answer can not be read as a proposal"
         return (by_person.draft("rejected", unread, by="library"),)  # which is not counted
     screened = await screen.look(
-        record.candidate, record.base, on, sources=sources, overruled=record.overruled
+        record.candidate,
+        record.base,
+        on,
+        sources=sources,
+        overruled=record.overruled,
+        is_arrival=record.is_arrival,
     )
     return taken_up_again(record, screened, by_person, author, why)
 

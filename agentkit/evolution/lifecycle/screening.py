@@ -9,6 +9,8 @@ from typing import Literal, TypeAlias
 from agentkit.evolution.insertion.decision import Merger
 from agentkit.evolution.insertion.insert import Procedure, decide
 from agentkit.evolution.insertion.outcome import Rejected
+from agentkit.evolution.lifecycle.ancestors import try_composite
+from agentkit.evolution.lifecycle.arriving import broken_calls, place_faults, text_faults
 from agentkit.evolution.lifecycle.rebase import Conflict, rebase
 from agentkit.evolution.lifecycle.record import Consent
 from agentkit.evolution.lifecycle.step import Position
@@ -42,6 +44,7 @@ class Screened:
         failed: Every reason against it.
         by: Who has these reasons.
         needs: Who must agree to it.
+        waits_for: What has to be decided first; empty for nothing.
     """
 
     candidate: ToolDefinition
@@ -49,6 +52,7 @@ class Screened:
     failed: tuple[FailedCheck, ...] = ()
     by: RejectedBy = "checks"
     needs: tuple[Consent, ...] = ()
+    waits_for: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,6 +77,7 @@ class Screen:
         *,
         sources: tuple[str, ...] = (),
         overruled: tuple[FailedCheck, ...] = (),
+        is_arrival: bool = False,
     ) -> Screened:
         """Move a candidate onto the newest revision of its tool, and check it there.
 
@@ -82,7 +87,10 @@ class Screen:
             on: The newest library.
             sources: Texts that it must not copy from.
             overruled: What a person has overruled of what the checks say.
+            is_arrival: Whether a person brings a tool that is new from another library.
         """
+        if is_arrival:
+            return await self._arrived(candidate, on, overruled)
         if not base and candidate.is_composite:
             return await self._new(candidate, on, sources, overruled)
         library = on.library
@@ -122,6 +130,31 @@ class Screen:
         failed = (one for one in _standing(report.failed, overruled) if one.layer == "lexical")
         told = tuple(one for one in failed if one.code != "other_tool")
         return Screened(candidate=decision.tool.definition, failed=told, needs=report.needs)
+
+    async def _arrived(
+        self, candidate: ToolDefinition, on: Position, overruled: tuple[FailedCheck, ...]
+    ) -> Screened:
+        """A tool of another library: what it says, whether it fits, what its worked calls show.
+
+        A person must always agree: the import took what needs nobody's word.
+        """
+        tool = on.library.get(candidate.name)
+        if tool is not None:
+            is_same = tool.definition.digest == candidate.digest
+            failed = _no_change(candidate) if is_same else _name_taken(tool.definition)
+            return Screened(candidate=candidate, failed=(failed,), by="library")
+        trying = self.inserting
+        found = _standing(text_faults(candidate, trying.policy), overruled)
+        waits_for = "" if found else _undecided_child(candidate, on)
+        if not found and not waits_for:
+            found = place_faults(candidate, on.library)
+        if not found and not waits_for and candidate.is_composite:
+            after = on.library.with_tools([candidate])
+            found = broken_calls(
+                candidate.name,
+                await try_composite(candidate, after, policy=trying.policy, limits=trying.limits),
+            )
+        return Screened(candidate=candidate, failed=found, needs=("person",), waits_for=waits_for)
 
     def _unknown(self, candidate: ToolDefinition, base: str, library: Library) -> Screened:
         was_there = self.revision(candidate.name, base) is not None
@@ -169,6 +202,30 @@ def change_of_new(
     blank = replace(candidate, description=Description(), specification=Specification())
     return ProposedChange(
         base=blank, candidate=candidate, library=library.with_tools([blank]), sources=sources
+    )
+
+
+def _undecided_child(candidate: ToolDefinition, on: Position) -> str:
+    """Which proposal would bring a tool that an arriving composite calls; empty for none."""
+    pins = {pin.name: pin.digest for pin in candidate.signature.children}
+    for record in on.ledger.proposals.values():
+        wanted = pins.get(record.tool_name)
+        if wanted is None or record.tool_name in on.library:
+            continue
+        is_undecided = record.is_open or record.overrulable
+        if is_undecided and record.candidate is not None and record.candidate.digest == wanted:
+            return f"waits for {record.tool_name!r}, which it calls: {record.proposal_id}"
+    return ""
+
+
+def _name_taken(known: ToolDefinition) -> FailedCheck:
+    return FailedCheck(
+        code="name_taken",
+        layer="structural",
+        field="name",
+        message=f"the library has another tool {known.name!r} by now (revision "
+        f"{known.digest[:12]})",
+        advice="import it again, and choose which definition the name keeps",
     )
 
 

@@ -54,7 +54,7 @@ class Proposal:
             suggested twice by the same proposer is one proposal.
         stream: Where it comes from.
         author: Who suggests it.
-        base: Digest of the revision that it changes.
+        base: Digest of the revision that it changes; empty for a tool that is new.
         candidate: The whole definition as it would be.
         reason: Why, in words.
         evidence: Ids of the episodes behind it.
@@ -73,7 +73,7 @@ class Proposal:
     @classmethod
     def of(
         cls,
-        base: ToolDefinition,
+        base: ToolDefinition | None,
         candidate: ToolDefinition,
         *,
         stream: Stream,
@@ -82,13 +82,18 @@ class Proposal:
         evidence: Iterable[str] = (),
         proposal_id: str | None = None,
     ) -> Proposal:
-        """A proposal to put ``candidate`` in the place of ``base``, made now."""
-        content = [stream, author.name, base.digest, candidate.name, candidate.digest]
+        """A proposal to put ``candidate`` in the place of ``base``, made now.
+
+        Without a base the tool is new: a composite, or a tool of another library that a person
+        imports (``is_arrival``).
+        """
+        before = "" if base is None else base.digest
+        content = [stream, author.name, before, candidate.name, candidate.digest]
         return cls(
             proposal_id=proposal_id or f"{stream}-{digest(content)[:20]}",
             stream=stream,
             author=author,
-            base=base.digest,
+            base=before,
             candidate=candidate,
             reason=reason,
             evidence=tuple(evidence),
@@ -99,6 +104,14 @@ class Proposal:
     def tool_name(self) -> str:
         """The tool that it changes."""
         return self.candidate.name
+
+    @property
+    def is_arrival(self) -> bool:
+        """Whether it brings a tool from another library, whole, on the word of a person.
+
+        Only a person may: of a primitive there is no code here to try.
+        """
+        return not self.base and self.stream == "import" and self.author.kind == "person"
 
     def to_json(self) -> dict[str, Any]:
         """The proposal as a JSON object."""

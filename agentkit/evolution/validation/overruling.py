@@ -36,6 +36,23 @@ and no honest description needs one. An example that does not fit the schema wou
 calls.
 """
 
+OVERRULABLE_OF_ARRIVALS: frozenset[str] = frozenset(
+    {
+        "invisible_characters",
+        "mixed_scripts",
+        "confusable_characters",
+        "secret",
+        "chat_markers",
+        "encoded_text",
+        "directive",
+    }
+)
+"""Codes that a person may overrule of a tool that is imported whole: those of ``IMPORT_CHECKS``.
+
+Nobody here can ask its author for other words. Whoever overrules them could as well register the
+tool unexamined; this way the history says what spoke against it, and who read it.
+"""
+
 
 def is_overruled(failed: FailedCheck, overruled: Iterable[FailedCheck]) -> bool:
     """Whether a failed check is one that a person has overruled: the same code on the same words.
