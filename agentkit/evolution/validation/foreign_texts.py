@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentkit.evolution.validation.lexical.characters import no_invisible_characters
 from agentkit.evolution.validation.lexical.directives import no_directives
@@ -50,6 +50,8 @@ _SHORT = 12  # an allowed value such as "kelvin" is no sentence
 _OVERLAP = 400  # of two parts of a long text, so that no sentence is cut in both
 _CODED = frozenset({"pattern", "digest"})
 """Keys whose values are no sentences, but where they hold several words."""
+
+_SILENT = frozenset({bool, float, int, type(None)})
 
 _KINDS: Mapping[str, TextKind] = {
     "summary": "summary",
@@ -95,14 +97,15 @@ def suspicions(
         [('directive', 'schema.properties.x.enum[0]')]
     """
     asked = tuple(checks)
-    texts = tuple(_texts(definition))
-    together = "\n".join(text.text for text in texts)
+    parts = tuple(_parts(definition))
+    together = "\n".join(text for _, text in parts)
     # One text is looked through in half the time of many. In ASCII no check takes less offence at
     # a text for what stands beside it, so what is clean together is clean.
     if together.isascii() and len(together) < LONGEST_SCANNED:
         whole = Text(field="", kind="parameter", text=together)
         if not _failed((whole,), asked):
             return ()
+    texts = (Text(field=place.path, kind=place.kind, text=text) for place, text in parts)
     found = (failed for batch in _batches(texts) for failed in _failed(batch, asked))
     return tuple({(one.code, one.field): one for one in found}.values())
 
@@ -127,7 +130,19 @@ def _batches(texts: Iterable[Text]) -> Iterator[tuple[Text, ...]]:
     yield tuple(batch)
 
 
-def _texts(definition: ToolDefinition) -> Iterator[Text]:
+class _Place(NamedTuple):
+    """Where a text stands; written out only for one that somebody is told of."""
+
+    step: str
+    kind: TextKind
+    above: _Place | None = None
+
+    @property
+    def path(self) -> str:
+        return self.step if self.above is None else f"{self.above.path}{self.step}"
+
+
+def _parts(definition: ToolDefinition) -> Iterator[tuple[_Place, str]]:
     """Everything in a definition that could be a sentence, by where it stands."""
     record = definition.to_json()
     signature = record["signature"]
@@ -141,16 +156,16 @@ def _texts(definition: ToolDefinition) -> Iterator[Text]:
         "program": record.get("body"),
     }
     for name, part in parts.items():
-        kind = _KINDS.get(name, "parameter")
-        for place, text in _strings(part, name):
-            yield Text(field=place, kind=kind, text=text)
+        for place, text in _strings(part, _Place(name, _KINDS.get(name, "parameter"))):
+            yield place, text
             if " " not in text and text.isascii():  # a name may be a sentence, too
-                yield Text(field=place, kind=kind, text=spoken(text))
+                yield place, spoken(text)
 
 
-def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
+def _strings(value: Any, place: _Place) -> Iterator[tuple[_Place, str]]:
     """Every text of JSON data that may speak; a field's name stands as a text of its own."""
-    waiting: list[tuple[str, str, Any]] = [(place, "", value)]
+    kind = place.kind
+    waiting: list[tuple[_Place, str, Any]] = [(place, "", value)]
     while waiting:
         where, key, part = waiting.pop()
         if isinstance(part, str):
@@ -159,10 +174,13 @@ def _strings(value: Any, place: str) -> Iterator[tuple[str, str]]:
         elif isinstance(part, Mapping):
             for name, inner in part.items():
                 if _may_speak(name):
-                    yield f"{where} (a name)", name
-                waiting.append((f"{where}.{name}", name, inner))
+                    yield _Place(" (a name)", kind, where), name
+                if inner.__class__ not in _SILENT:
+                    waiting.append((_Place(f".{name}", kind, where), name, inner))
         elif isinstance(part, list | tuple):
-            waiting.extend((f"{where}[{at}]", key, inner) for at, inner in enumerate(part))
+            waiting.extend(
+                (_Place(f"[{at}]", kind, where), key, inner) for at, inner in enumerate(part)
+            )
 
 
 def _may_speak(text: str) -> bool:

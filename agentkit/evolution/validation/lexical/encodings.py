@@ -100,13 +100,19 @@ def _is_base64(word: str) -> bool:
     return padded or (len(word) >= 24 and is_random_word(word))
 
 
+_TWO_HEX = r"[0-9a-fA-F]{2}[ :,-]"
+
 _FORMS = (
-    Form(pattern=_ESCAPES),
-    Form(pattern=_HEX, counts=_is_hex_text),
-    Form(pattern=_BITS),
-    Form(pattern=_DECIMAL, counts=_spells_words),
+    Form(pattern=_ESCAPES, holds=("\\", "%", "&#", "u+", "=")),
+    Form(
+        pattern=_HEX,
+        counts=_is_hex_text,
+        gate=re.compile(rf"0x|[0-9a-fA-F]{{24}}|{_TWO_HEX}{_TWO_HEX}"),
+    ),
+    Form(pattern=_BITS, gate=re.compile(r"[01]{7}|[.-][ /]+[.-]")),
+    Form(pattern=_DECIMAL, counts=_spells_words, gate=re.compile(r"\d[ ,;]+\d")),
     Form(pattern=_BASE64, counts=_is_base64),
     Form(pattern=_BASE32),
-    Form(pattern=_TALK_OF_IT),
+    Form(pattern=_TALK_OF_IT, holds=("cod", "kod", "解码")),
     Form(pattern=_SPELLED),
 )

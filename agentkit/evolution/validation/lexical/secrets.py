@@ -27,6 +27,16 @@ _NAMED = re.compile(
 _GATE = re.compile(
     r"\S{12}|-----|[:=\uff1a@]|\s(?:is|ist|est|es)\s|[\u662f\u4e3a\u306f]|(?i:bearer)"
 )
+_NAMED_HOLDS = (
+    *("-----begin", "pass", "kennwort", "contrase", "secret", "key", "token", "bearer", "pin code"),
+    *("pwd", "密码", "口令", "密钥", "パスワード", "暗証番号", "://", "glpat", "npm", "pypi"),
+    *("dop_v1", "shpat", "sq0csp", "sg-", "sg_", "sg.", "xapp", "ya29", "ac-", "ac_", "ac."),
+    *("sk-", "sk_", "sk.", "asia", "aroa", "aida"),
+)
+_KEY_HOLDS = (
+    *("sk-", "pk-", "rk-", "sk_", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+    *("hf_", "akia", "aiza", "xox", "eyj", "bearer "),
+)
 _LONG_WORD = re.compile(r"(?<![\w/+=.-])[\w+/=-]{20,}(?![\w/+=-])", re.ASCII)
 _SEPARATOR = re.compile(r"[_/-]")
 _RUN = re.compile(r"[a-z]+|[A-Z]+|\d+")
@@ -77,7 +87,7 @@ def is_random_word(word: str) -> bool:
 
 
 _FORMS = (
-    Form(pattern=KEY_FORMATS, gate=re.compile(r"[\w.~+/-]{12}")),
-    Form(pattern=_NAMED),
+    Form(pattern=KEY_FORMATS, holds=_KEY_HOLDS),
+    Form(pattern=_NAMED, holds=_NAMED_HOLDS),
     Form(pattern=_LONG_WORD, counts=is_random_word),
 )
