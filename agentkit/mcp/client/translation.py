@@ -10,7 +10,13 @@ from typing import Any
 
 from agentkit.errors import DefinitionError
 from agentkit.mcp.client.listing import ListedTool
-from agentkit.mcp.wire import EFFECTS_KEY, WRAPPED_KEY, is_wrapped, unwrapped_schema
+from agentkit.mcp.wire import (
+    EFFECTS_KEY,
+    WRAPPED_KEY,
+    exact_effects,
+    is_wrapped,
+    unwrapped_schema,
+)
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.sources.dialects import normalise_schema
@@ -18,7 +24,16 @@ from agentkit.tools.sources.json_schema import definition_from_json
 
 _READ_BY_MODELS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-_EFFECTS = ("reads", "writes", "destructive", "idempotent", "open_world")
+_DIALECTS = frozenset(
+    {
+        "http://json-schema.org/draft-04/schema#",
+        "http://json-schema.org/draft-06/schema#",
+        "http://json-schema.org/draft-07/schema#",
+        "http://json-schema.org/draft-07/schema",
+        "https://json-schema.org/draft/2019-09/schema",
+        "https://json-schema.org/draft/2020-12/schema",
+    }
+)
 
 
 def listed_tool(
@@ -44,33 +59,58 @@ def listed_tool(
     name = record.get("name")
     if not isinstance(name, str) or not name.strip():
         raise DefinitionError("it has no name")
-    schema = record.get("inputSchema")
-    if not isinstance(schema, Mapping) or schema.get("type") != "object":
-        raise DefinitionError(f"its inputSchema is no schema of an object: {str(schema)[:120]}")
+    schema, result = _schemas(record)
     print_of = print_of or fingerprint(record)
-    result, wrapped = record.get("outputSchema"), is_wrapped(record)
-    if result is not None and not isinstance(result, Mapping):
-        raise DefinitionError(f"its outputSchema is no schema: {str(result)[:120]}")
-    given = None if result is None else unwrapped_schema(result) if wrapped else result
     described = {
         "name": offered_name,
         "description": record.get("description") or record.get("title") or "",
-        "inputSchema": schema,
+        "inputSchema": _without_dialect(schema),
     }
+    is_plain = result is not None and isinstance(result.get("type"), str | list)
+    if is_plain:
+        described["outputSchema"] = result
     definition = definition_from_json(
-        described, effects=effects_of(record, trust=trust_annotations), reference=reference
+        described,
+        effects=effects_of(record, trust=trust_annotations),
+        reference=f"{reference}#{print_of}",
     )
-    if given is not None:  # by itself: elsewhere a schema without a type is a map of fields
-        made = normalise_schema(given).schema or None
-        definition = _with_result(definition, made)
-    _check_repairs(definition, schema, given)
+    if result is not None and not is_plain:  # read elsewhere, that is a map of fields
+        definition = _with_result(definition, normalise_schema(result).schema or None)
+    _check_repairs(definition, schema, result)
     return ListedTool(
         name=name,
-        definition=_of_server(definition, name, f"{reference}#{print_of}"),
+        definition=_of_server(definition, name),
         fingerprint=print_of,
         hints=hints_in(record),
-        wrapped=wrapped,
+        wrapped=is_wrapped(record),
     )
+
+
+def _schemas(record: JsonObject) -> tuple[JsonObject, JsonObject | None]:
+    """The schemas of the arguments and of the value; of the latter without a wrapper of ours.
+
+    Raises:
+        DefinitionError: One is no schema.
+    """
+    schema, result = record.get("inputSchema"), record.get("outputSchema")
+    if not isinstance(schema, Mapping) or schema.get("type") != "object":
+        raise DefinitionError(f"its inputSchema is no schema of an object: {str(schema)[:120]}")
+    if result is None:
+        return schema, None
+    if not isinstance(result, Mapping):
+        raise DefinitionError(f"its outputSchema is no schema: {str(result)[:120]}")
+    return schema, unwrapped_schema(result) if is_wrapped(record) else _without_dialect(result)
+
+
+def _without_dialect(schema: JsonObject) -> JsonObject:
+    """The schema without the name of its dialect, which half of all servers give.
+
+    What a dialect writes differently is known by how it is written, so the name says nothing more
+    and its loss is no repair.
+    """
+    if schema.get("$schema") not in _DIALECTS:
+        return schema
+    return {key: rule for key, rule in schema.items() if key != "$schema"}
 
 
 def fingerprint(record: JsonObject) -> str:
@@ -129,7 +169,7 @@ def effects_of(record: JsonObject, *, trust: bool) -> Effects:
             idempotent=False if hints.get("idempotentHint") is False else None,
             open_world=True,
         )
-    exact = _exact_effects(record)
+    exact = exact_effects(record)
     if exact is not None:
         return exact
     reads_only = hints.get("readOnlyHint")
@@ -142,14 +182,6 @@ def effects_of(record: JsonObject, *, trust: bool) -> Effects:
     )
 
 
-def _exact_effects(record: JsonObject) -> Effects | None:
-    meta = record.get("_meta")
-    said = meta.get(EFFECTS_KEY) if isinstance(meta, Mapping) else None
-    if not isinstance(said, Mapping) or not said.keys() <= set(_EFFECTS):
-        return None
-    return Effects(**said) if all(isinstance(value, bool) for value in said.values()) else None
-
-
 def _with_result(definition: ToolDefinition, result: JsonObject | None) -> ToolDefinition:
     changed = replace(definition, signature=replace(definition.signature, result=result))
     try:
@@ -160,11 +192,12 @@ def _with_result(definition: ToolDefinition, result: JsonObject | None) -> ToolD
     return changed
 
 
-def _check_repairs(definition: ToolDefinition, schema: object, result: object) -> None:
-    """Refuse schemas that are none.
+def _check_repairs(definition: ToolDefinition, schema: JsonObject, result: object) -> None:
+    """Refuse schemas that are none in the dialect that they name, or else in 2020-12.
 
-    Those of other dialects are repaired on import; a protocol that says JSON Schema and a server
-    that sends something else is a server to look at first. What reading left as it was is valid.
+    Those of benchmarks and other formats are repaired on import; a protocol that says JSON Schema
+    and a server that sends something else is a server to look at first. What reading left as it was
+    is valid.
     """
     known = definition.signature.result
     if definition.origin.original is not None:
@@ -176,9 +209,10 @@ def _check_repairs(definition: ToolDefinition, schema: object, result: object) -
 def _check_schema(schema: Any) -> None:
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import validator_for
 
     try:
-        Draft202012Validator.check_schema(schema)
+        validator_for(schema, default=Draft202012Validator).check_schema(schema)
     except SchemaError as error:
         where = error.json_path.removeprefix("$").lstrip(".") or "its root"
         message = f"its schema is no JSON Schema: {error.message[:200]} (at {where})"
@@ -187,10 +221,10 @@ def _check_schema(schema: Any) -> None:
         raise DefinitionError("its schema is nested too deeply to be read") from error
 
 
-def _of_server(definition: ToolDefinition, name: str, reference: str) -> ToolDefinition:
-    renamed = name if name != definition.name else None
-    origin = replace(definition.origin, reference=reference, original_name=renamed)
-    return replace(definition, origin=origin)
+def _of_server(definition: ToolDefinition, name: str) -> ToolDefinition:
+    if name == definition.name:
+        return definition
+    return replace(definition, origin=replace(definition.origin, original_name=name))
 
 
 def record_of(tool: Any) -> dict[str, Any]:
