@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from agentkit.agent.limits import Limits
 from agentkit.agent.output import OutputFormat, OutputProblem
 from agentkit.agent.refine import RefineSettings, refine
 from agentkit.agent.search import ToolSearch
-from agentkit.episodes import RefineTrace, RetrievalTrace, StopReason, Turn
+from agentkit.episodes import CutReason, RefineTrace, RetrievalTrace, StopReason, Turn
 from agentkit.errors import ModelResponseError
 from agentkit.messages import (
     AssistantMessage,
@@ -30,12 +30,15 @@ from agentkit.messages import (
 )
 from agentkit.models.base import (
     ChatModel,
+    FinishReason,
     ModelRequest,
     ModelResponse,
     StreamingChatModel,
     TextDelta,
     ToolChoice,
 )
+
+_CUT: Mapping[FinishReason, CutReason] = {"length": "length", "content_filter": "content_filter"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,6 +149,7 @@ class Loop:
             searches=searches,
             refine=trace,
             tokens=response.tokens,
+            finish_reason=_CUT.get(response.finish_reason),
             seconds=time.perf_counter() - started,
             model_seconds=model_seconds,
         )

@@ -63,18 +63,18 @@ async def refine(
 
     Returns:
         The answer to go on with, and the trace. The usage of the answer is that of ``first``; the
-        trace holds what the rounds cost on top. The token ids are those of the round that wrote
-        the chosen calls.
+        trace holds what the rounds cost on top. Token ids and finish reason are those of the round
+        that wrote the chosen calls.
     """
     proposals: list[tuple[ToolCall, ...]] = [first.message.tool_calls]
-    tokens = [first.tokens]
+    writers = [first]
     usage, converged = Usage(), False
     for _ in range(settings.max_refinements):
         response = await model.complete(_refinement(request, proposals[-1], settings.prompt))
         usage += response.usage
         refined = taken_in(response.message, ()).tool_calls
         proposals.append(refined or proposals[-1])
-        tokens.append(response.tokens if refined else tokens[-1])
+        writers.append(response if refined else writers[-1])
         converged = _equal(proposals[-2], proposals[-1], request.tools)
         if converged and settings.mode == "adaptive":
             break
@@ -87,7 +87,11 @@ async def refine(
         converged=converged,
         usage=usage,
     )
-    return replace(first, message=message, tokens=tokens[chosen]), trace
+    writer = writers[chosen]
+    answer = replace(
+        first, message=message, tokens=writer.tokens, finish_reason=writer.finish_reason
+    )
+    return answer, trace
 
 
 def _refinement(request: ModelRequest, proposal: tuple[ToolCall, ...], prompt: str) -> ModelRequest:

@@ -86,6 +86,8 @@ def _turn(number: int, turn: Turn) -> Iterator[str]:
         yield from _refinement(turn.refine)
     if turn.message.text:
         yield f"  says    {_indented(turn.message.text)}"
+    if turn.finish_reason is not None:
+        yield f"  cut     {label_name(turn.finish_reason)}"
     results = {result.call_id: result for result in turn.results}
     for call in turn.message.tool_calls:
         yield f"  calls   {call_line(call)}"

@@ -9,6 +9,7 @@ from agentkit.episodes.diagnosis import (
     TurnDiagnosis,
 )
 from agentkit.episodes.episode import (
+    CutReason,
     Episode,
     GoalTrace,
     RefineMode,
@@ -23,6 +24,7 @@ from agentkit.episodes.verifier import Verifier
 
 __all__ = [
     "Attribution",
+    "CutReason",
     "Diagnosis",
     "Episode",
     "Evidence",

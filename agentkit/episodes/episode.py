@@ -25,8 +25,8 @@ from agentkit.messages import (
 
 FORMAT_VERSION = 3
 """Newest version of the JSON form of an episode. Older ones stay readable, and each is written in
-the oldest version that holds all of it: 2 has the library's names of tools, 3 token ids and the
-parts of an answer that only its provider understands."""
+the oldest version that holds all of it: 2 has the library's names of tools, 3 token ids, the parts
+of an answer that only its provider understands, and why an answer was cut short."""
 
 StopReason = Literal[
     "finished",  # the model answered
@@ -38,6 +38,9 @@ StopReason = Literal[
     "cancelled",  # Ctrl-C or task cancellation; what happened so far is kept
     "error",  # the model failed for good; see Episode.error
 ]
+
+CutReason = Literal["length", "content_filter"]
+"""Why a provider ended an answer before the model did."""
 
 RefineMode = Literal["none", "vanilla", "adaptive", "self_consistency"]
 
@@ -139,6 +142,8 @@ class Turn:
         refine: How the calls were refined; None when they were not.
         correction: What the model was told about an answer that did not match the output schema.
         tokens: The tokens of the answer that ``message`` holds, from servers that report them.
+        finish_reason: Why the answer ends where it ends, when the model was not done: at its
+            longest length, or held back by the provider's filter. None when it was done.
         seconds: Wall time of the turn.
         model_seconds: The part of it spent waiting for the model.
     """
@@ -151,6 +156,7 @@ class Turn:
     refine: RefineTrace | None = None
     correction: str = ""
     tokens: TokenIds | None = None
+    finish_reason: CutReason | None = None
     seconds: float = 0.0
     model_seconds: float = 0.0
 
@@ -209,7 +215,7 @@ class Episode:
     def __post_init__(self) -> None:
         if self.library_names:
             object.__setattr__(self, "format", max(self.format, 2))
-        if any(turn.tokens is not None or turn.message.provider_items for turn in self.turns):
+        if any(_needs_third(turn) for turn in self.turns):
             object.__setattr__(self, "format", max(self.format, 3))
 
     @property
@@ -291,6 +297,12 @@ class Episode:
             ) from error
 
 
+def _needs_third(turn: Turn) -> bool:
+    """Whether format 3 is the oldest that holds all of the turn."""
+    has_reason = turn.finish_reason is not None
+    return has_reason or turn.tokens is not None or bool(turn.message.provider_items)
+
+
 def _turn_to_json(turn: Turn) -> dict[str, Any]:
     record: dict[str, Any] = {
         "message": message_to_json(turn.message),
@@ -303,6 +315,8 @@ def _turn_to_json(turn: Turn) -> dict[str, Any]:
         record["correction"] = turn.correction
     if turn.tokens is not None:
         record["tokens"] = turn.tokens.to_json()
+    if turn.finish_reason is not None:
+        record["finish_reason"] = turn.finish_reason
     if turn.retrieval is not None:
         record["retrieval"] = _retrieval_to_json(turn.retrieval)
     if turn.searches:
@@ -367,6 +381,7 @@ def _turn_from_json(record: JsonObject) -> Turn:
         refine=None if refine is None else _refine_from_json(refine),
         correction=record.get("correction", ""),
         tokens=None if tokens is None else TokenIds.from_json(tokens),
+        finish_reason=record.get("finish_reason"),
         seconds=record["seconds"],
         model_seconds=record["model_seconds"],
     )

@@ -139,6 +139,9 @@ class Completion:
 
 def finish_reason(result: RunResult) -> str:
     """Why the answer ended, in OpenAI's words."""
+    turns = result.episode.turns
+    if result.stop_reason == "finished" and turns and turns[-1].finish_reason:
+        return turns[-1].finish_reason
     return _FINISH.get(result.stop_reason, "stop")
 
 

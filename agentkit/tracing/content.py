@@ -157,7 +157,9 @@ def _of_run(run: RunOperation, value: object, policy: ContentPolicy) -> dict[str
     if run.instructions:
         content[names.INSTRUCTIONS] = policy.first([run.instructions], _part)
     if isinstance(value, Episode) and value.turns:
-        content[names.OUTPUT_MESSAGES] = policy.first([value.turns[-1].message], _answer)
+        last = value.turns[-1]
+        render = partial(_answer, finish=last.finish_reason or "stop")
+        content[names.OUTPUT_MESSAGES] = policy.first([last.message], render)
     return content
 
 

@@ -211,6 +211,8 @@ def _of_episode(episode: Episode) -> Facts:
         names.TURNS: len(episode.turns),
         names.REQUESTS: episode.usage.requests,
     }
+    if episode.turns and episode.turns[-1].finish_reason is not None:
+        facts[names.FINISH_REASONS] = (episode.turns[-1].finish_reason,)
     return facts | _of_usage(episode.usage)
 
 

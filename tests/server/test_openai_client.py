@@ -3,6 +3,9 @@
 import openai
 import pytest
 
+from agentkit.messages import AssistantMessage
+from agentkit.models.base import ModelResponse
+
 HELLO = [{"role": "user", "content": "Hello"}]
 KEY = "sk-0123456789abcdef"
 
@@ -195,3 +198,19 @@ async def test_structured_answers_are_json_in_both_forms(client, make_app, serve
             stream = await sdk.chat.completions.create(**fields, stream=True)
             pieces = [chunk.choices[0].delta.content or "" async for chunk in stream]
     assert whole.choices[0].message.content == '{"n": 3}' == "".join(pieces)
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+async def test_an_answer_that_was_cut_says_so(client, make_app, served, reason):
+    """The SDK sees why the model behind the agent stopped, whole and streamed."""
+
+    def cut(request):
+        return ModelResponse(message=AssistantMessage(text="It is"), finish_reason=reason)
+
+    fields = {"model": "agent", "messages": HELLO}
+    with served(make_app(cut)) as url:
+        async with client(url) as sdk:
+            whole = await sdk.chat.completions.create(**fields)
+            stream = await sdk.chat.completions.create(**fields, stream=True)
+            last = [chunk async for chunk in stream][-1]
+    assert whole.choices[0].finish_reason == reason == last.choices[0].finish_reason
