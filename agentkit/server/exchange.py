@@ -29,7 +29,7 @@ class Exchange:
 
     Attributes:
         method: The request's method.
-        path: Its path.
+        path: Its path, below the one that the application is mounted at.
         headers: Its headers, names in lower case; of repeated ones the last.
         receive: Gives the body, and tells when the client left.
         send_raw: Takes the answer.

@@ -128,12 +128,17 @@ def _exchange(scope: Scope, receive: Receive, send: Send) -> Exchange:
     request_id = wanted if _REQUEST_ID.fullmatch(wanted) else f"req_{os.urandom(12).hex()}"
     return Exchange(
         method=scope["method"],
-        path=scope["path"],
+        path=_own_path(scope["path"], scope.get("root_path", "")),
         headers=headers,
         receive=receive,
         send_raw=send,
         request_id=request_id,
     )
+
+
+def _own_path(path: str, root: str) -> str:
+    """The path below the one that the application is mounted at."""
+    return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
 
 def _host(header: str) -> str:

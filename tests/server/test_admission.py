@@ -3,6 +3,8 @@
 import logging
 
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 from agentkit.errors import UsageError
 
@@ -30,6 +32,19 @@ async def test_probes_need_no_key(make_app, talk, keys):
     async with talk(make_app(keys=keys)) as client:
         assert (await client.get("/healthz")).status_code == 200
         assert (await client.get("/readyz")).status_code == 200
+
+
+async def test_paths_are_those_below_the_mount(make_app, talk, keys, body):
+    """In another application its probes are open, its other paths are not, and it counts them."""
+    app = Starlette(routes=[Mount("/shop", make_app(keys=keys))])
+    async with talk(app) as client:
+        assert (await client.get("/shop/healthz")).status_code == 200
+        assert (await client.get("/shop/metrics")).status_code == 401
+        assert (await client.get("/shop/v1/models")).status_code == 401
+    async with talk(app, KEY) as client:
+        assert (await client.post(f"/shop{URL}", json=body("Hi"))).status_code == 200
+        metrics = (await client.get("/shop/metrics")).text
+    assert f'agentkit_requests_total{{route="{URL}",status="200",key="shop"}} 1' in metrics
 
 
 async def test_metrics_can_be_opened(make_app, talk, keys):
