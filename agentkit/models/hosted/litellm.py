@@ -135,15 +135,25 @@ class LiteLLM:
 
 def _chunk_object(chunk: Any) -> dict[str, Any]:
     """A chunk as on the wire; dumping all of the object would cost much more."""
-    usage = getattr(chunk, "usage", None)
+    held = _held(chunk)
+    usage = held.get("usage")
     choices: list[dict[str, Any]] = []
-    for choice in chunk.choices[:1]:
-        delta = choice.delta
-        calls = [call.model_dump() for call in getattr(delta, "tool_calls", None) or ()]
-        said = {"content": delta.content, "tool_calls": calls}
-        choices.append({"delta": said, "finish_reason": choice.finish_reason})
+    for choice in map(_held, held["choices"][:1]):
+        said = _held(choice["delta"])
+        calls = [call.model_dump() for call in said.get("tool_calls") or ()]
+        delta = {"content": said.get("content"), "tool_calls": calls}
+        choices.append({"delta": delta, "finish_reason": choice.get("finish_reason")})
     return {
-        "model": chunk.model,
+        "model": held.get("model"),
         "choices": choices,
         "usage": None if usage is None else usage.model_dump(),
     }
+
+
+def _held(model: Any) -> dict[str, Any]:
+    """What a pydantic object holds, declared or not.
+
+    Undeclared attributes cost 5 to 8 microseconds each to read by name, and litellm's chunks have
+    most of theirs there: that was two thirds of what a streamed event cost.
+    """
+    return {**vars(model), **(model.__pydantic_extra__ or {})}
