@@ -2,6 +2,7 @@
 
 import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -139,10 +140,8 @@ def test_options_that_do_not_fit_are_refused(invoke, spec, options, why):
 
 def test_a_renamed_definition_is_called_by_its_own_description(invoke, spec, pets, script):
     """Two APIs with one operation id: the second is stored as ``getPet__2`` and found again."""
-    with open("dogs.json", "w") as file:
-        json.dump(
-            {"openapi": "3.1.0", "paths": {"/dogs": {"get": {"operationId": "getPet"}}}}, file
-        )
+    dogs = {"openapi": "3.1.0", "paths": {"/dogs": {"get": {"operationId": "getPet"}}}}
+    Path("dogs.json").write_text(json.dumps(dogs))
     invoke("tools", "import", spec)
     invoke("tools", "import", "dogs.json", "--on-conflict", "suffix")
     script(["getPet__2", {}], "Found.")

@@ -17,6 +17,7 @@ from agentkit.errors import ModelRetry, ToolFailed, UsageError
 from agentkit.tools.sources.openapi.answers import AGAIN_LATER, HttpAnswer, signal_of, value_of
 from agentkit.tools.sources.openapi.credentials import Credentials, Secrets
 from agentkit.tools.sources.openapi.plan import RequestPlan
+from agentkit.tools.sources.openapi.public_addresses import refuse_private
 from agentkit.tools.sources.openapi.request_bodies import kind_of
 from agentkit.tools.sources.openapi.requests import PreparedRequest, prepare
 
@@ -197,6 +198,8 @@ class OperationCaller:
             request = prepare(self.plan, arguments, secrets)
         except (ValueError, RecursionError) as error:  # NaN, half a surrogate pair, far too deep
             raise ModelRetry(f"the arguments can not be sent: {error}") from error
+        if self.plan.public_only and not self.sender.has_own_client:
+            await refuse_private(self.plan.server)
         answer = await self._tried(request, secrets)
         if 200 <= answer.status < 300:
             return value_of(answer)

@@ -17,6 +17,7 @@ from agentkit.tools.sources.openapi.mapping import MappedOperation, Pools, map_o
 from agentkit.tools.sources.openapi.naming import free_name, tool_name
 from agentkit.tools.sources.openapi.operations import Operation, operations_of
 from agentkit.tools.sources.openapi.plan import SecurityScheme
+from agentkit.tools.sources.openapi.public_addresses import is_remote
 from agentkit.tools.sources.openapi.remote import ReferenceSpace, RemoteReferences
 from agentkit.tools.sources.openapi.report import (
     OpenApiNote,
@@ -117,7 +118,8 @@ def openapi_tools(
         client: An ``httpx.AsyncClient`` to send through; the caller closes it. By default each
             event loop has one of our own, which keeps no cookies.
         policy: Timeouts, sizes and retries of calls.
-        reference: File or URL that a text or data came from.
+        reference: File or URL that a text or data came from. The servers of a description from a
+            public URL must have public addresses, unless ``server`` is a URL of the caller's.
 
     Raises:
         DefinitionError: The document is no OpenAPI 3 description.
@@ -257,6 +259,7 @@ class _Importer:
                 server=self._own_server(operation),
                 security=requirements_of(operation, self.root, self.schemes),
                 reference=self.reference,
+                public_only=not isinstance(self.server, str) and is_remote(self.reference),
             )
         except Unmappable as error:
             note = OpenApiNote(pointer=error.pointer, code="unusable", message=error.message)

@@ -72,6 +72,7 @@ def map_operation(
     server: str,
     security: tuple[tuple[SecurityScheme, ...], ...],
     reference: str,
+    public_only: bool,
 ) -> MappedOperation:
     """Map one operation.
 
@@ -120,6 +121,7 @@ def map_operation(
         security=security,
         pagination=pagination,
         repeatable=effects.idempotent is True,
+        public_only=public_only,
     )
     notes = (*arguments.notes, *answer.notes, *_left_out(operation))
     return MappedOperation(definition=definition, plan=plan, notes=notes)

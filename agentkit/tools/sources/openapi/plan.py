@@ -141,6 +141,8 @@ class RequestPlan:
             alternative without schemes allows anonymous calls.
         pagination: How results are paged, if that is known.
         repeatable: Whether an identical second request changes nothing more.
+        public_only: Whether the server must have a public address: a description from elsewhere
+            named it, not the caller.
     """
 
     tool_name: str
@@ -153,3 +155,4 @@ class RequestPlan:
     security: tuple[tuple[SecurityScheme, ...], ...] = ()
     pagination: Pagination | None = None
     repeatable: bool = False
+    public_only: bool = False
