@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
@@ -21,6 +21,7 @@ from agentkit.agent.recording import Start
 from agentkit.agent.routing import happened
 from agentkit.agent.search import SEARCH_TOOL
 from agentkit.agent.snapshots import Snapshots
+from agentkit.episodes import Episode
 from agentkit.interop.toolset_run import NOBODY_TO_ASK, ToolsetRun, stop_reason
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, Store
@@ -30,6 +31,9 @@ from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
+
+_LOOK_BACK = 200
+"""Among how many waiting episodes one is looked for that a run without a session goes on from."""
 
 
 class Toolset:
@@ -131,6 +135,7 @@ class Toolset:
         session_id: str | None = None,
         metadata: Mapping[str, str] | None = None,
         model: str = "",
+        answers: Collection[str] = (),
     ) -> ToolsetRun:
         """Begin a run: pin the library, and choose the tools for the request.
 
@@ -141,6 +146,8 @@ class Toolset:
                 offered, as far as its episodes are in the store.
             metadata: Labels to keep with the episode.
             model: The model's name, for the record.
+            answers: Ids of the waiting calls that this run answers. Where no session tells which
+                run it goes on from, it is the newest of the store that waits for all of them.
 
         Raises:
             Exception: What the retriever raised. The run is over then, and its episode is kept.
@@ -153,8 +160,8 @@ class Toolset:
             session_id=session_id,
             metadata={**self._labels, **(metadata or {})},
         )
-        if session_id is not None and self.store is not None:
-            start = await asyncio.to_thread(self._continued, start)
+        if self.store is not None and (session_id is not None or answers):
+            start = await asyncio.to_thread(self._continued, start, frozenset(answers))
         try:
             offering = await self._offering(start)
         except BaseException as error:  # a retriever's; the run has begun, and is kept as one
@@ -187,10 +194,13 @@ class Toolset:
         (result,) = await executor.execute((call,))
         return result
 
-    def _continued(self, start: Start) -> Start:
+    def _continued(self, start: Start, answers: frozenset[str]) -> Start:
         assert self.store is not None
-        matching = EpisodeFilter(session_id=start.session_id, oldest_first=True)
-        episodes = happened(self.store.select(matching))
+        if start.session_id is None:
+            episodes = _waiting_for(answers, self.store)
+        else:
+            matching = EpisodeFilter(session_id=start.session_id, oldest_first=True)
+            episodes = happened(self.store.select(matching))
         if not episodes:
             return start
         last = episodes[-1]
@@ -234,6 +244,15 @@ class Toolset:
             contracts=self._contracts,
             said=start.history,
         )
+
+
+def _waiting_for(answers: frozenset[str], store: Store) -> list[Episode]:
+    """The newest episode whose waiting calls have all of these ids, if there is one."""
+    matching = EpisodeFilter(stop_reason="deferred", limit=_LOOK_BACK)
+    for episode in store.select(matching):
+        if answers <= {one.call_id for one in episode.results if one.status == "deferred"}:
+            return [episode]
+    return []
 
 
 def _said_yes(call: ToolCall, tool: Tool) -> bool:  # noqa: ARG001 - an Approver gets both

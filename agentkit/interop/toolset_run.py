@@ -219,6 +219,12 @@ class ToolsetRun:
         kind: FailureKind = "denied" if status == "denied" else "tool_failed"
         self._add(call, replace(given, failure=ToolFailure(kind=kind, rule=text)))
 
+    def ran(self, result: ToolResult) -> None:
+        """Record the result of a call that another toolset ran; as ``observed`` otherwise."""
+        call = self._waiting(result.call_id)
+        if call is not None:
+            self._add(call, replace(result, name=call.name))
+
     def deferred(self, call_id: str) -> None:
         """Record that a call waits for a person, where the framework asks before it hands it on."""
         call = self._waiting(call_id)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
+from agentkit.interop.openai_agents.current import CURRENT
 from agentkit.interop.openai_agents.framework import require
 from agentkit.interop.toolset import Toolset
 from agentkit.library.library import Library
@@ -13,15 +14,13 @@ from agentkit.models.wire.response import decode_call
 from agentkit.tools.schema import copied
 from agentkit.tools.tool import Tool
 
-Invoke = Callable[[Any, str], Awaitable[str]]
-"""What the framework calls: with its context and the arguments as text, for the model's words."""
-
 
 def to_openai_agents(library: Toolset | Library | str) -> list[Any]:
     """The library's tools as ``agents.FunctionTool`` objects, without retrieval and records.
 
     Calls run through our validation, rules and timeouts; a failure reaches the model as the text of
-    the result. Tools that need approval carry ``needs_approval``.
+    the result. Tools that need approval carry ``needs_approval``. In an agent that a
+    ``LibraryRunner`` runs, or one that is handed off to there, they are recorded with its run.
 
     Raises:
         MissingExtraError: openai-agents is not installed.
@@ -29,34 +28,40 @@ def to_openai_agents(library: Toolset | Library | str) -> list[Any]:
     require()
     toolset = Toolset.of(library)
     names = WireNames(toolset.library.tools)
-    return [
-        function_tool(toolset, tool, names, unrecorded(toolset, tool, names))
-        for tool in toolset.library
-    ]
+    return [function_tool(toolset, tool, names, grows=False) for tool in toolset.library]
 
 
-def asks(toolset: Toolset, tool: Tool) -> bool:
-    """Whether the framework has to ask a person, and runs the call once one has said yes."""
-    return tool.needs_approval and not toolset.approves
+def function_tool(toolset: Toolset, tool: Tool, names: WireNames, *, grows: bool) -> Any:
+    """The framework's object of a tool.
 
-
-def unrecorded(toolset: Toolset, tool: Tool, names: WireNames) -> Invoke:
-    """Runs a call outside of any run."""
+    Args:
+        toolset: Runs the calls; inside of a run of its own that run does, which records them.
+        tool: The tool.
+        names: Its library's names, as providers accept them.
+        grows: Whether the agent that has it gets the tools that its model searches for.
+    """
+    asks = tool.needs_approval and not toolset.approves
 
     async def invoke(context: Any, arguments: str) -> str:
         call = decode_call(context.tool_call_id, names.encode(tool.name), arguments, names)
-        return (await toolset.execute(call, approved=asks(toolset, tool))).text
+        call = replace(call, call_id=context.tool_call_id)
+        run = CURRENT.get()
+        if run is not None and run.toolset is toolset:
+            run.ours.offer((tool.name,))  # a run that goes on has the tools that it began with
+            result = await run.ours.call(call, approval=True if asks else None)
+            if grows:
+                run.offer(context.agent)
+            return result.text
+        result = await toolset.execute(call, approved=asks)
+        if run is not None:
+            run.ours.ran(result)
+        return result.text
 
-    return invoke
-
-
-def function_tool(toolset: Toolset, tool: Tool, names: WireNames, invoke: Invoke) -> Any:
-    """The framework's object of a tool."""
     return require().FunctionTool(
         name=names.encode(tool.name),
         description=tool.definition.text,
         params_json_schema=copied(tool.definition.parameters_schema),
         on_invoke_tool=invoke,
         strict_json_schema=False,  # the schema as the library has it; strict mode would rewrite it
-        needs_approval=asks(toolset, tool),
+        needs_approval=asks,  # the framework runs such a call once a person has said yes
     )

@@ -6,17 +6,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from agentkit.episodes import StopReason
 from agentkit.interop.openai_agents.framework import require
 from agentkit.interop.openai_agents.hooks import hooks_class
 from agentkit.interop.openai_agents.messages import request_of
 from agentkit.interop.openai_agents.run import Run
 from agentkit.interop.toolset import Toolset
-from agentkit.interop.toolset_run import stop_reason
 from agentkit.library.library import Library
 from agentkit.models.wire.names import WireNames
-
-_LIMITS: dict[str, StopReason] = {"MaxTurnsExceeded": "step_limit"}
 
 
 class LibraryRunner:
@@ -24,7 +20,7 @@ class LibraryRunner:
 
     The agent is cloned for each run; the clone has its own tools and those that retrieval chose for
     the input, and gets those that the model searches for. An agent that it hands off to keeps its
-    own tools alone.
+    own tools, which may be those of ``to_openai_agents``; what it does is a part of the same run.
 
     Args:
         toolset: The tools with their policies; or a library, or the URL of a store, for defaults.
@@ -56,7 +52,7 @@ class LibraryRunner:
             with run.current():
                 result = await require().Runner.run(run.agent, input, **run.options)
         except BaseException as error:
-            run.ours.finish_now(stop_reason=stop_reason(error, _LIMITS), error=error)
+            run.broken(error)
             raise
         await run.finish(result)
         return result
@@ -78,31 +74,31 @@ class LibraryRunner:
                 result = require().Runner.run_streamed(run.agent, input, **run.options)
             yield result
         except BaseException as error:
-            run.ours.finish_now(stop_reason=stop_reason(error, _LIMITS), error=error)
+            run.broken(error)
             raise
-        if result.is_complete:
-            await run.finish(result)
-        else:
+        if not result.is_complete:
             result.cancel()
-            await run.ours.finish(stop_reason="cancelled")
+        await run.finish(result, error=result.run_loop_exception)
 
     async def _started(self, agent: Any, given: Any, options: Mapping[str, Any]) -> Run:
         names = WireNames(self.toolset.library.tools)
         request, history = request_of(given, names)
+        waiting = given.get_interruptions() if hasattr(given, "get_interruptions") else []
         session = options.get("session")
         ours = await self.toolset.start(
             request,
             history=history,
             session_id=options.get("conversation_id") or getattr(session, "session_id", None),
             model=_model_name(agent),
+            answers=[one.raw_item.call_id for one in waiting],
         )
         run = Run(toolset=self.toolset, ours=ours, agent=agent)
         hooks = hooks_class(require())(run, options.get("hooks"))
         run.options = {**options, "hooks": hooks}
         run.agent = agent.clone(tools=[*agent.tools])
         run.offer(run.agent)
-        if hasattr(given, "get_interruptions"):
-            run.go_on(given.get_interruptions())
+        if waiting:
+            run.go_on(waiting)
         return run
 
 

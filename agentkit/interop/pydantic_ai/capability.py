@@ -42,6 +42,7 @@ def library_capability(toolset: Toolset | Library | str) -> Any:
 
         async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
             try:
+                await runs.of(ctx)  # from now on there is an episode, whatever fails
                 result = await handler()
             except BaseException as error:
                 runs.broken(ctx, error)

@@ -137,3 +137,61 @@ async def test_a_limit_of_the_framework(
             await agent.run("Go", usage_limits=pydantic_ai.UsageLimits(request_limit=2))
     (episode,) = store.select()
     assert (episode.stop_reason, len(episode.turns)) == ("step_limit", 2)
+
+
+async def leave_text(agent: Any) -> None:
+    """Leave the stream of the answer's text."""
+    async with agent.run_stream("Twice 4?") as streamed:
+        async for _ in streamed.stream_text():
+            break
+
+
+async def leave_events(agent: Any) -> None:
+    """Leave the stream of events after the first result."""
+    async with agent.run_stream_events("Twice 4?") as events:
+        async for event in events:
+            if type(event).__name__ == "FunctionToolResultEvent":
+                break
+
+
+async def leave_nodes(agent: Any) -> None:
+    """Leave the iteration over nodes before the second request."""
+    async with agent.iter("Twice 4?") as run:
+        requests = 0
+        async for node in run:
+            requests += pydantic_ai.Agent.is_model_request_node(node)
+            if requests == 2:
+                break
+
+
+@pytest.mark.parametrize("leave", [leave_text, leave_events, leave_nodes])
+async def test_leaving_early(
+    model: Any, library: Library, store: Store, call: Write, leave: Callable[..., Any]
+) -> None:
+    """Who leaves a stream or an iteration cancels the run; what happened so far is kept."""
+    script = [Reply(tool_calls=[call("1", "double", x=4)]), "It is 8, which is twice four."]
+    with FaultyServer(script) as server:
+        capability = library_capability(Toolset(library, store=store))
+        await leave(pydantic_ai.Agent(model(server), capabilities=[capability]))
+    (episode,) = store.select()
+    assert episode.stop_reason == "cancelled"
+    assert [result.value for result in episode.results] == [8]
+
+
+async def test_a_run_that_breaks_before_the_model_is_asked(
+    model: Any, library: Library, store: Store
+) -> None:
+    """A run that the application breaks before its first step is kept with the error."""
+    with FaultyServer([]) as server:
+        capability = library_capability(Toolset(library, store=store))
+        agent = pydantic_ai.Agent(model(server), capabilities=[capability])
+
+        @agent.system_prompt
+        def words() -> str:
+            raise OSError("no such prompt")
+
+        with pytest.raises(OSError, match="no such prompt"):
+            await agent.run("Twice 4?")
+    (episode,) = store.select()
+    assert (episode.request, episode.stop_reason) == ("Twice 4?", "error")
+    assert episode.error == "OSError: no such prompt"
