@@ -1,13 +1,15 @@
-"""What is particular to openai-agents: tool objects, hooks, sessions, leaving a stream early."""
+"""What is particular to openai-agents: tool objects, hooks, sessions, streams, handoffs."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
-from agentkit import Library
+from agentkit import Library, tool
+from agentkit.errors import ToolFailed
 from agentkit.interop import LibraryRunner, Toolset, to_openai_agents
 from agentkit.library import Store
 from agentkit.messages import ToolCall
@@ -123,3 +125,110 @@ async def test_leaving_a_stream_early(
     (episode,) = store.select()
     assert episode.stop_reason == "cancelled"
     assert [result.value for result in episode.results] == [8]
+
+
+async def test_a_stream_that_the_caller_cancels(
+    agent: Any, library: Library, store: Store, call: Write
+) -> None:
+    """A stream that was cancelled by the framework's own method is kept as cancelled."""
+    script = [Reply(tool_calls=[call("1", "double", x=4)]), "It is 8."]
+    with FaultyServer(script) as server:
+        runner = LibraryRunner(Toolset(library, store=store))
+        async with runner.stream(agent(server), "Go") as result:
+            async for event in result.stream_events():
+                if event.type == "run_item_stream_event" and event.name == "tool_output":
+                    result.cancel()
+    (episode,) = store.select()
+    assert episode.stop_reason == "cancelled"
+    assert [result.value for result in episode.results] == [8]
+
+
+async def test_a_stream_that_breaks_unread(agent: Any, library: Library, store: Store) -> None:
+    """A stream whose error nobody has read is kept with it."""
+    with FaultyServer([]) as server:
+        runner = LibraryRunner(Toolset(library, store=store))
+        async with runner.stream(agent(server), "Go") as result:
+            while not result.run_loop_task.done():
+                await asyncio.sleep(0.005)
+    (episode,) = store.select()
+    assert episode.stop_reason == "error"
+    assert "script of 0 steps is spent" in (episode.error or "")
+
+
+async def test_resuming_without_a_session(
+    agent: Any, library: Library, store: Store, call: Write
+) -> None:
+    """The waiting episode is found by the calls that it waits for, also by another runner."""
+    wipe = [Reply(tool_calls=[call(one, "wipe", path="/tmp")]) for one in ("c1", "c2")]
+    with FaultyServer([*wipe, "Done."]) as server:
+        tester, toolset = agent(server), Toolset(library, store=store)
+        first = await LibraryRunner(toolset).run(tester, "Clean up")
+        await LibraryRunner(toolset).run(tester, "Clean up, too")
+        state = first.to_state()
+        state.approve(first.interruptions[0])
+        await LibraryRunner(toolset).run(tester, state)
+    last, other, waiting = store.select()
+    assert (last.resumes, other.request) == (waiting.episode_id, "Clean up, too")
+    assert [result.value for result in last.results] == ["wiped /tmp"]
+
+
+@tool
+def pay(amount: int) -> str:
+    """Pay a bill."""
+    if amount > 100:
+        raise ToolFailed("the account holds 100")
+    return f"paid {amount}"
+
+
+@pytest.mark.parametrize("shares", [True, False])
+async def test_a_handoff(
+    agent: Any, library: Library, store: Store, call: Write, *, shares: bool
+) -> None:
+    """Both agents' calls are one run, whether the second's tools are of the same toolset or not."""
+    library = Library([*library, pay]) if shares else library
+    toolset = Toolset(library, store=store)
+    other = toolset if shares else Toolset(Library([pay]))
+    calls = [call("3", "pay", amount=7), call("4", "pay", amount=700), call("5", "pay", sum=1)]
+    script = [
+        Reply(tool_calls=[call("1", "double", x=4)]),
+        Reply(tool_calls=[call("2", "transfer_to_cashier")]),
+        Reply(tool_calls=calls),
+        "Paid.",
+    ]
+    with FaultyServer(script) as server:
+        cashier = agent(server, tools=to_openai_agents(other)).clone(name="cashier")
+        tester = agent(server, handoffs=[cashier])
+        result = await LibraryRunner(toolset).run(tester, "Go")
+        offered = [one["function"]["name"] for one in server.requests[2].body["tools"]]
+    assert (result.last_agent.name, result.final_output) == ("cashier", "Paid.")
+    assert offered == [tool.name for tool in other.library]
+    (episode,) = store.select()
+    made = ["double", "transfer_to_cashier", "pay", "pay", "pay"]
+    assert [one.name for one in episode.calls] == made
+    values = [one.value for one in episode.results if one.status == "ok"]
+    assert (values[0], values[2]) == (8, "paid 7")
+    kinds = [one.failure.kind for one in episode.results if one.failure]
+    assert kinds == ["tool_failed", "invalid_arguments"]
+
+
+async def test_an_approval_after_a_handoff(
+    agent: Any, library: Library, store: Store, call: Write
+) -> None:
+    """A call of the second agent that waits is gone on with by that agent."""
+    script = [
+        Reply(tool_calls=[call("1", "transfer_to_cleaner")]),
+        Reply(tool_calls=[call("2", "wipe", path="/tmp")]),
+        "Done.",
+    ]
+    toolset = Toolset(library, store=store)
+    with FaultyServer(script) as server:
+        cleaner = agent(server, tools=to_openai_agents(toolset)).clone(name="cleaner")
+        tester, runner = agent(server, handoffs=[cleaner]), LibraryRunner(toolset)
+        first = await runner.run(tester, "Clean up")
+        state = first.to_state()
+        state.approve(first.interruptions[0])
+        result = await runner.run(tester, state)
+    assert (result.last_agent.name, result.final_output) == ("cleaner", "Done.")
+    later, earlier = store.select()
+    assert later.resumes == earlier.episode_id
+    assert [one.value for one in later.results] == ["wiped /tmp"]
