@@ -48,7 +48,7 @@ def flat_object(found: Converted, pool: SchemaPool) -> FlatObject:
     properties: dict[str, Any] = {}
     required: set[str] = set()
     fault = ""
-    for part in _parts(found.schema, pool, 0):
+    for part in _parts(found.schema, pool, set(), 0):
         fault = fault or _fault(part)
         own = part.get("properties")
         for name, schema in own.items() if isinstance(own, Mapping) else ():
@@ -79,18 +79,21 @@ def root_object(found: Converted, pool: SchemaPool) -> Converted:
     return found
 
 
-def _parts(schema: Mapping[str, Any], pool: SchemaPool, depth: int) -> Iterator[Mapping[str, Any]]:
+def _parts(
+    schema: Mapping[str, Any], pool: SchemaPool, seen: set[str], depth: int
+) -> Iterator[Mapping[str, Any]]:
     """The schemas that an object has to fit all together, the outermost last."""
-    if depth > _HOPS:  # a circle, or close to one: not looked into any further
-        yield {"not": {}}
+    if depth > _HOPS:
+        yield {"not": {}}  # a rule, so that the object stays in one piece
         return
     reference, branches = schema.get("$ref"), schema.get("allOf")
-    if isinstance(reference, str):
+    if isinstance(reference, str) and reference not in seen:  # twice says no more than once
+        seen.add(reference)
         target = pool.definition(reference.removeprefix(_DEFINITIONS))
-        yield from _parts(target.schema, pool, depth + 1)
+        yield from _parts(target.schema, pool, seen, depth + 1)
     for branch in branches if isinstance(branches, list) else ():
         if isinstance(branch, Mapping):
-            yield from _parts(branch, pool, depth + 1)
+            yield from _parts(branch, pool, seen, depth + 1)
     yield schema
 
 
