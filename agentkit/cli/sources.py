@@ -18,7 +18,7 @@ _VERSIONED = re.compile(r"(?P<place>.+)@(?P<version>\d+)")
 
 @contextmanager
 def read_source(place: str, *, version: int | None = None) -> Iterator[Store]:
-    """What stands at a place: an artifact's file, ``artifact:FILE``, or the URL of a store.
+    """What stands at a place: an artifact's file, or the URL of a store.
 
     Args:
         place: Which.
@@ -29,9 +29,6 @@ def read_source(place: str, *, version: int | None = None) -> Iterator[Store]:
         ArtifactError: The file is an artifact that can not be used.
         UsageError: The file is something else.
     """
-    if place.lower().startswith("artifact:"):
-        yield exporting.open_artifact(place)
-        return
     path = Path(place).expanduser()
     if file_of(place) is None and (path.is_file() or not re.match(r"\w{2,}:", place)):
         yield exporting.open_artifact(f"artifact:{place}")

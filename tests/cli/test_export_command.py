@@ -131,6 +131,23 @@ def test_what_is_lost_can_be_read_by_programs(invoke, library):
     assert json.loads((library / "o.json").read_text())[0]["function"]["strict"] is True
 
 
+def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
+    """Commands that only read take ``artifact:FILE``; those that write are refused."""
+    place = ("--store", "artifact:new.json")
+    assert len(as_json("tools", "list", *place)) == 13
+    assert "weather_now" in invoke("search", "is it warm in Oslo", *place).stdout
+    assert invoke("diff", "new.json", "artifact:new.json", "--exit-code").exit_code == 0
+    assert invoke("export", "--from", "artifact:new.json", "--format", "mcp").exit_code == 0
+    for command in (
+        ("proposals", "pin", "1"),
+        ("tools", "import", "first.json", "--on-conflict", "replace"),
+    ):
+        result = invoke(*command, *place)
+        assert (result.exit_code, "can not be written to" in result.stderr) == (1, True)
+    gone = invoke("tools", "list", "--store", "artifact:absent.json")
+    assert (gone.exit_code, "can not be read" in gone.stderr) == (1, True)
+
+
 def test_an_artifact_is_read_like_a_store(invoke, library):
     """Formats come from an artifact too, and from a part of it."""
     result = invoke("export", "bill_split", "--format", "python", "--from", "new.json")
@@ -191,6 +208,8 @@ def test_files_of_programs_are_files_of_commands(invoke, tmp_path):
     write_artifact(artifact_of(sample_library()), tmp_path / "made.json.gz")
     result = invoke("import", "made.json.gz", "--approve-all")
     assert result.exit_code == 0
-    with_tools = open_store(str(tmp_path / "library.db"))
-    assert with_tools.load().digest == sample_library().digest
-    with_tools.close()
+    made = tmp_path / "made.json.gz"
+    for url in (str(tmp_path / "library.db"), f"artifact:{made}"):
+        with_tools = open_store(url)
+        assert with_tools.load().digest == sample_library().digest
+        with_tools.close()
