@@ -19,6 +19,7 @@ from agentkit.mcp.client.listing import (
     Listing,
     RawListing,
 )
+from agentkit.mcp.client.mending import malformed_entry
 from agentkit.mcp.client.naming import prefixed
 from agentkit.mcp.client.screening import (
     overlong,
@@ -89,6 +90,9 @@ def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Lis
     seen: set[str] = set()
     for record in raw.records:
         name = record["name"] if isinstance(record.get("name"), str) else ""
+        if malformed := malformed_entry(record):
+            held.append(_malformed(name, *malformed))
+            continue
         if name in repeated:
             if name in seen and repeated[name] == 1:
                 continue  # the same entry again
@@ -100,6 +104,13 @@ def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Lis
         (tools if isinstance(outcome, ListedTool) else held).append(outcome)  # type: ignore[arg-type]  # by its type
     notes = (*_notes(raw, tools, policy), *_renamed(raw.records, memory.known, tools))
     return Listing(tools=tuple(tools), held=tuple(held), notes=notes)
+
+
+def _malformed(name: str, why: str, entry: Any) -> HeldTool:
+    """An entry of which not even the official client could make a tool."""
+    whole = entry if isinstance(entry, dict) else {"entry": entry}
+    reason = f"it is not what MCP says: {why}."
+    return HeldTool(name=name[:200], code="bad_entry", reasons=(reason,), record=whole)
 
 
 def _repeated(records: Iterable[Mapping[str, Any]]) -> dict[str, int]:

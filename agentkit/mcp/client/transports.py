@@ -12,11 +12,15 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
 
+from agentkit.mcp.client.mending import mend_listing
+
 if TYPE_CHECKING:
     from types import TracebackType
 
 _logger = logging.getLogger(__name__)
 _LINES = 20
+_HTTP_SECONDS = 30.0
+_STREAM_SECONDS = 300.0
 
 Ended = Callable[[], None]
 """Is told that the server hung up."""
@@ -99,11 +103,13 @@ class HttpPlace:
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
+        import httpx2
         from mcp.client.streamable_http import streamable_http_client
-        from mcp.shared._httpx_utils import create_mcp_http_client
 
+        # The times that the official client takes by itself; answers may stream for long.
+        timeout = httpx2.Timeout(_HTTP_SECONDS, read=_STREAM_SECONDS)
         async with (
-            create_mcp_http_client(headers=dict(self.headers)) as client,
+            httpx2.AsyncClient(headers=dict(self.headers), timeout=timeout) as client,
             streamable_http_client(self.url, http_client=client) as streams,
         ):
             yield streams
@@ -138,10 +144,10 @@ async def _watched(
 
 
 class _WatchedStream:
-    """A stream of messages that tells when it is over.
+    """A stream of messages that tells when it is over, and whose listings can be read.
 
-    The official client tells that only to whoever calls next; a server that died in between is to
-    be started again before that.
+    The official client tells the end only to whoever calls next; a server that died in between is
+    to be started again before that.
     """
 
     def __init__(self, stream: Any, ended: Ended) -> None:
@@ -158,10 +164,12 @@ class _WatchedStream:
         import anyio
 
         try:
-            return await self._stream.receive()
+            message = await self._stream.receive()
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._ended()
             raise
+        mend_listing(message)
+        return message
 
     def close(self) -> None:
         """Close the stream."""
@@ -176,10 +184,12 @@ class _WatchedStream:
 
     async def __anext__(self) -> Any:
         try:
-            return await self._stream.__anext__()
+            message = await self._stream.__anext__()
         except StopAsyncIteration:
             self._ended()
             raise
+        mend_listing(message)
+        return message
 
     async def __aenter__(self) -> Self:
         return self

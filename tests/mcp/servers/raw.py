@@ -1,0 +1,22 @@
+"""A server on stdio without any library: it lists the JSON that it is given, well-formed or not."""
+
+import json
+import sys
+
+LISTED = json.loads(sys.argv[1])
+ANSWERS = {
+    "initialize": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "raw", "version": "1"},
+    },
+    "tools/list": {"tools": LISTED},
+    "tools/call": {"content": [{"type": "text", "text": "done"}]},
+}
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" in asked:
+        answer = {"jsonrpc": "2.0", "id": asked["id"], "result": ANSWERS[asked["method"]]}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()

@@ -1,0 +1,35 @@
+"""What is no entry of a listing is held alone, also where the official client refuses the whole."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from agentkit.mcp import McpServer
+
+RAW = Path(__file__).parent / "servers" / "raw.py"
+
+
+async def test_a_malformed_entry_takes_no_other_with_it(entry):
+    """Each is held with what is wrong with it and as it came; the good one works."""
+    broken = [
+        {"name": 7, "inputSchema": {"type": "object"}},
+        {"name": "no_schema"},
+        {"name": "listed", "inputSchema": {"type": "object"}, "description": ["a", "list"]},
+        "no object",
+        None,
+    ]
+    listed = json.dumps([broken[0], entry("good"), *broken[1:]])
+    raw = McpServer.stdio(sys.executable, ["-I", str(RAW), listed], name="raw", protocol="legacy")
+    async with raw as server:
+        assert [tool.name for tool in server.tools] == ["good"]
+        assert await server.library["good"]() == "done"
+        assert [held.code for held in server.held] == ["bad_entry"] * 5
+        assert [held.name for held in server.held] == ["", "no_schema", "listed", "", ""]
+        whole = [
+            held.record if held.record in broken else held.record["entry"] for held in server.held
+        ]
+        assert whole == broken
+        assert "inputSchema: Field required" in server.held[1].reasons[0]
+        assert not any(held.is_approvable for held in server.held)
