@@ -243,6 +243,23 @@ def test_a_parameter_that_carries_a_key_is_no_argument(make, place):
     )
 
 
+def test_a_token_in_the_query_is_no_argument(make):
+    """A bearer token is sent as a header, also where a description offers it as a parameter."""
+    given = make.operation(
+        parameters=[make.parameter("oauth_token", "query"), make.parameter("a", "query")],
+        security=[{"it": []}],
+        components={"securitySchemes": {"it": {"type": "oauth2", "flows": {}}}},
+    )
+    assert list(only(openapi_tools(given)).signature.properties) == ["a"]
+
+
+def test_a_cursor_is_not_counted_up(make):
+    """Where no answer is known to hold the next cursor, the rule does not invent how to get it."""
+    given = make.operation(parameters=[make.parameter("cursor", "query")])
+    (rule,) = only(openapi_tools(given)).description.usage_rules
+    assert "pass as `cursor` what an answer names as the place to go on from" in rule
+
+
 def test_a_long_name_keeps_its_start_and_its_end(make):
     """The end of a long path is what tells it from its siblings."""
     path = "/v2/monitoring/metrics/load_balancer/frontend/network/throughput/"

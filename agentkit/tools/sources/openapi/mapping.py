@@ -19,6 +19,7 @@ from agentkit.tools.sources.openapi.report import OpenApiNote
 from agentkit.tools.sources.openapi.request_bodies import read_body
 from agentkit.tools.sources.openapi.responses import read_answer
 from agentkit.tools.sources.openapi.schemas import SchemaPool
+from agentkit.tools.sources.openapi.security import secret_parameters
 
 MAX_SUMMARY = 1000
 """Longest text of a tool; some providers refuse more than 1,024 characters."""
@@ -80,9 +81,7 @@ def map_operation(
         Unmappable: Its requests can not be made, or its arguments can not be described.
     """
     arguments = Arguments()
-    secret = frozenset(
-        (scheme.location, scheme.parameter.lower()) for schemes in security for scheme in schemes
-    )
+    secret = secret_parameters(scheme for schemes in security for scheme in schemes)
     parameters = read_parameters(operation, arguments, pools.request, secret=secret)
     body = read_body(operation, arguments, pools.request)
     closure = pools.request.closed(arguments.names, budget=MAX_SIZE, strict=True)

@@ -49,6 +49,7 @@ def read_pagination(
         return None
     return Pagination(
         parameter=parameter,
+        is_cursor=cursor is not None,
         size_parameter=_first(_SIZES, by_name),
         next_field=_next_field(result) if cursor else None,
         has_link=has_link,

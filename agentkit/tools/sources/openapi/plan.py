@@ -83,12 +83,14 @@ class Pagination:
 
     Attributes:
         parameter: The argument that chooses the page: a cursor, an offset or a number.
+        is_cursor: Whether it takes what an earlier answer gave, not a number to count up.
         size_parameter: The argument that says how much a page holds; None if there is none.
         next_field: The dotted path in the result of what ``parameter`` is next; None if unknown.
         has_link: Whether the answer declares a ``Link`` header.
     """
 
     parameter: str
+    is_cursor: bool = False
     size_parameter: str | None = None
     next_field: str | None = None
     has_link: bool = False
@@ -98,6 +100,8 @@ class Pagination:
         """What a model has to know."""
         if self.next_field:
             told = f"pass the `{self.next_field}` of an answer as `{self.parameter}`"
+        elif self.is_cursor:
+            told = f"pass as `{self.parameter}` what an answer names as the place to go on from"
         else:
             told = f"raise `{self.parameter}`"
         size = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from agentkit.tools.sources.openapi.faults import Unmappable, below
@@ -11,6 +11,7 @@ from agentkit.tools.sources.openapi.plan import Location, SecurityScheme
 from agentkit.tools.sources.openapi.remote import ReferenceSpace
 from agentkit.tools.sources.openapi.report import OpenApiNote
 
+_BEARER_PARAMETERS = ("access_token", "oauth_token")
 _PLACES = ("query", "header", "cookie")  # looked up by values that may not be hashable
 
 
@@ -51,6 +52,20 @@ def _scheme(name: str, raw: Mapping[str, Any]) -> SecurityScheme:
         return SecurityScheme(name=name, kind="basic", told="user and password (http basic)")
     told = f"type {kind!r}" + (f" with scheme {scheme!r}" if scheme else "")
     return SecurityScheme(name=name, kind="unsupported", told=told)
+
+
+def secret_parameters(schemes: Iterable[SecurityScheme]) -> frozenset[tuple[Location, str]]:
+    """Place and name, in lower case, of what carries a secret of these schemes.
+
+    A bearer token may travel in the query too (RFC 6750, section 2.3), and descriptions list that
+    among the parameters; we send it as a header only.
+    """
+    found: set[tuple[Location, str]] = set()
+    for scheme in schemes:
+        found.add((scheme.location, scheme.parameter.lower()))
+        if scheme.kind == "bearer":
+            found.update(("query", name) for name in _BEARER_PARAMETERS)
+    return frozenset(found)
 
 
 def requirements_of(
