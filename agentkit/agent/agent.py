@@ -16,14 +16,13 @@ from collections.abc import (
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
-from itertools import takewhile
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from agentkit._waiting import wait_for
 from agentkit.agent.approval import Approver, Decision
+from agentkit.agent.beginning import Beginnings
 from agentkit.agent.contracts import ContractChecker
-from agentkit.agent.conversation import conversation
 from agentkit.agent.defaults import default_retriever, opened_store
 from agentkit.agent.events import Emit, RunEvent, RunFinished, ignore
 from agentkit.agent.executor import ExecutionPolicy, Executor
@@ -31,20 +30,20 @@ from agentkit.agent.limits import Limits
 from agentkit.agent.loop import Loop, Outcome
 from agentkit.agent.observing import FinishedRun, Observer, Observers
 from agentkit.agent.offer import Offer
-from agentkit.agent.offering import Offering, OfferPolicy, Shown
+from agentkit.agent.offering import Offering, OfferPolicy
 from agentkit.agent.output import OutputFormat
 from agentkit.agent.recording import Recorder, Start, new_episode_id
 from agentkit.agent.refine import RefineSettings
 from agentkit.agent.result import RunResult
 from agentkit.agent.resuming import answered_turn
-from agentkit.agent.routing import Router, RouteRequest, happened, labels_of, unrouted, untraced
+from agentkit.agent.routing import Router
 from agentkit.agent.snapshots import Snapshots
 from agentkit.agent.streaming import stream_events
 from agentkit.agent.traced_executor import TracedExecutor
 from agentkit.episodes import Episode, RefineMode
 from agentkit.errors import ModelError, RunError, UsageError
 from agentkit.library.library import Library
-from agentkit.library.store import EpisodeFilter, Store
+from agentkit.library.store import Store
 from agentkit.messages import JsonObject, Message, SystemMessage, UserMessage
 from agentkit.models.base import (
     ChatModel,
@@ -172,7 +171,7 @@ class Agent:
         self._settings = settings
         self._policy = ExecutionPolicy(timeout_seconds=tool_timeout_seconds, retries=tool_retries)
         self._contracts = ContractChecker(contracts)
-        self._router = router
+        self._beginnings = Beginnings(snapshots=self._snapshots, store=self.store, router=router)
         self._observers = Observers(observers)
         self._tracing = None if tracer is None else Tracing(tracer)
         self._validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]]
@@ -209,6 +208,7 @@ class Agent:
         session_id: str | None = None,
         history: Sequence[Message] | RunResult = (),
         metadata: Mapping[str, str] | None = None,
+        settings: ModelSettings | None = None,
         episode_id: str | None = None,
     ) -> RunResult:
         """Answer one request.
@@ -221,6 +221,7 @@ class Agent:
                 result of the last run, or messages. The result also tells which tools were
                 offered, so that these stay and prompt caches hold.
             metadata: Labels to keep with the episode.
+            settings: How to generate this time; what it leaves open is as the agent has it.
             episode_id: The id that the episode will have, for callers who must tell it before the
                 run ends; unique in the store, as ``new_episode_id`` makes them. None makes one.
 
@@ -232,7 +233,14 @@ class Agent:
             RunError: The model failed for good; carries the episode, caused by a ``ModelError``.
             UsageError: A session was asked for without a store, or together with a history.
         """
-        start = await self._start(request, session_id, history, metadata, episode_id)
+        start = await self._start(
+            request,
+            history,
+            session_id=session_id,
+            metadata=metadata,
+            settings=settings,
+            episode_id=episode_id,
+        )
         return await self._run(start)
 
     def run_sync(
@@ -242,6 +250,7 @@ class Agent:
         session_id: str | None = None,
         history: Sequence[Message] | RunResult = (),
         metadata: Mapping[str, str] | None = None,
+        settings: ModelSettings | None = None,
     ) -> RunResult:
         """``run`` for callers without an event loop.
 
@@ -252,7 +261,9 @@ class Agent:
         """
 
         async def run() -> RunResult:
-            start = await self._start(request, session_id, history, metadata)
+            start = await self._start(
+                request, history, session_id=session_id, metadata=metadata, settings=settings
+            )
             return await self._run(replace(start, ends_loop=True))
 
         return _bridge(run())
@@ -264,13 +275,21 @@ class Agent:
         session_id: str | None = None,
         history: Sequence[Message] | RunResult = (),
         metadata: Mapping[str, str] | None = None,
+        settings: ModelSettings | None = None,
         episode_id: str | None = None,
     ) -> AsyncGenerator[RunEvent, None]:
         """Answer one request and yield what happens; ``RunFinished`` comes last.
 
         Leaving the iteration early cancels the run. Arguments and errors are those of ``run``.
         """
-        start = await self._start(request, session_id, history, metadata, episode_id)
+        start = await self._start(
+            request,
+            history,
+            session_id=session_id,
+            metadata=metadata,
+            settings=settings,
+            episode_id=episode_id,
+        )
         events = stream_events(lambda emit: self._run(replace(start, emit=emit)))
         async with aclosing(events):
             async for event in events:
@@ -283,6 +302,7 @@ class Agent:
         approvals: Mapping[str, Decision] | None = None,
         values: Mapping[str, object] | None = None,
         history: Sequence[Message] = (),
+        settings: ModelSettings | None = None,
         episode_id: str | None = None,
     ) -> RunResult:
         """Go on with a run whose calls were deferred.
@@ -292,6 +312,7 @@ class Agent:
             approvals: Decisions by call id; an approved call runs now.
             values: Results by call id, for calls that were answered outside this process.
             history: The messages before the run when they are in no store.
+            settings: As for ``run``.
             episode_id: As for ``run``.
 
         Raises:
@@ -299,22 +320,17 @@ class Agent:
             RunError: As for ``run``.
         """
         episode = waiting.episode if isinstance(waiting, RunResult) else waiting
-        library = await asyncio.to_thread(self._snapshots.at, episode.library_version)
-        said = await self._history_before(waiting, history)
         start = Start(
             request="",
-            library=library,
-            history=said,
-            shown=await self._shown_before(episode),
-            session_id=episode.session_id,
-            metadata=untraced(unrouted(episode.metadata)),
-            resumes=episode.episode_id,
+            library=self.library,
+            settings=settings,
             episode_id=episode_id or new_episode_id(),
         )
-        start = await self._routed(start, episode.metadata, is_new=False)
+        start = await self._beginnings.of_answers(start, waiting, history)
 
         async def answered(start: Start) -> Start:
-            executor = self._executor(start.library, Offer.whole(start.library), ignore, said)
+            whole = Offer.whole(start.library)
+            executor = self._executor(start.library, whole, ignore, start.history)
             turn = await answered_turn(
                 episode, approvals=approvals or {}, values=values or {}, executor=executor
             )
@@ -334,84 +350,22 @@ class Agent:
     async def _start(
         self,
         request: str,
-        session_id: str | None,
         history: Sequence[Message] | RunResult,
-        metadata: Mapping[str, str] | None,
+        *,
         episode_id: str | None = None,
+        metadata: Mapping[str, str] | None,
+        session_id: str | None,
+        settings: ModelSettings | None,
     ) -> Start:
-        said = history.messages if isinstance(history, RunResult) else tuple(history)
         start = Start(
             request=request,
             library=self.library,
-            history=said,
-            shown=_shown_in(history),
             session_id=session_id,
             metadata=metadata or {},
+            settings=settings,
             episode_id=episode_id or new_episode_id(),
         )
-        if session_id is None:
-            # Who keeps messages alone can hand on the labels of the last episode as metadata.
-            known = history.episode.metadata if isinstance(history, RunResult) else start.metadata
-            return await self._routed(start, known if said else {}, is_new=not said)
-        if said:
-            raise UsageError("give session_id or history, not both: a session has its own")
-        episodes = await self._session(session_id)
-        if episodes:  # a conversation keeps the library version that it began with
-            library = await asyncio.to_thread(self._snapshots.at, episodes[0].library_version)
-            shown = Shown.in_episodes(episodes)
-            start = replace(start, library=library, history=conversation(episodes), shown=shown)
-        return await self._routed(start, labels_of(episodes), is_new=not episodes)
-
-    async def _routed(self, start: Start, known: Mapping[str, str], *, is_new: bool) -> Start:
-        """The start with the library and the labels that the router gives it.
-
-        Args:
-            start: As it is without a router.
-            known: Labels of the conversation so far.
-            is_new: Whether the conversation begins here.
-        """
-        if self._router is None:
-            return start
-        asked = RouteRequest(
-            key=start.session_id or start.resumes or start.episode_id,
-            library=start.library,
-            at=self._snapshots.at,
-            is_new=is_new,
-            labels=known,
-        )
-        route = await self._router.route(asked)
-        labels = {**unrouted(start.metadata), **route.labels}
-        return replace(start, library=route.library, metadata=labels)
-
-    async def _session(self, session_id: str) -> list[Episode]:
-        store = self.store
-        if store is None:
-            raise UsageError(
-                f"session {session_id!r} needs a store to live in; "
-                "pass store='sqlite:///agent.db' to Agent, or keep the history yourself"
-            )
-        matching = EpisodeFilter(session_id=session_id, oldest_first=True)
-        return await asyncio.to_thread(lambda: happened(store.select(matching)))
-
-    async def _history_before(
-        self, waiting: RunResult | Episode, history: Sequence[Message]
-    ) -> tuple[Message, ...]:
-        """Everything that was said before the turn that waits."""
-        if isinstance(waiting, RunResult):
-            return waiting.messages[: -1 - len(waiting.episode.turns[-1].results)]
-        own = replace(waiting, turns=waiting.turns[:-1])
-        if waiting.session_id is None or self.store is None:
-            return (*history, *own.messages())
-        episodes = await self._session(waiting.session_id)
-        # In the store's order: ids of one moment do not sort.
-        earlier = takewhile(lambda e: e.episode_id != waiting.episode_id, episodes)
-        return conversation([*earlier, own])  # it repeats the turn of one that it goes on from
-
-    async def _shown_before(self, waiting: Episode) -> Shown:
-        """What the conversation up to the waiting run has been shown."""
-        if waiting.session_id is None or self.store is None:
-            return Shown.in_episodes([waiting])
-        return Shown.in_episodes(await self._session(waiting.session_id))
+        return await self._beginnings.of_request(start, history)
 
     async def _run(self, start: Start, prepare: Prepare | None = None) -> RunResult:
         """Do the work of one run, inside its span if somebody traces.
@@ -540,7 +494,7 @@ class Agent:
             messages=(),
             tool_choice=self._tool_choice if offering.offer.is_usable else "none",
             output_schema=self._output_format.schema if self._output_format else None,
-            settings=self._settings,
+            settings=start.settings.over(self._settings) if start.settings else self._settings,
         )
         model, refiner = self._asked(start)
         return Loop(
@@ -557,12 +511,6 @@ class Agent:
             usage=offering.usage,
             emit=start.emit,
         )
-
-
-def _shown_in(history: Sequence[Message] | RunResult) -> Shown:
-    if isinstance(history, RunResult):
-        return Shown.in_episodes([history.episode])
-    return Shown.in_messages(history)
 
 
 def _bridge(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -17,6 +17,7 @@ from agentkit.episodes import Episode, Turn
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeStore
 from agentkit.messages import Message
+from agentkit.models.base import ModelSettings
 
 
 def new_episode_id() -> str:
@@ -35,6 +36,7 @@ class Start:
         shown: What the conversation has been shown of it.
         session_id: Conversation that the run belongs to, if any.
         metadata: The caller's labels.
+        settings: How to generate this time; None as ever.
         resumes: Id of the episode whose waiting calls are answered.
         answered: The waiting turn with its results, for a resumed run.
         emit: Receives events.
@@ -49,6 +51,7 @@ class Start:
     shown: Shown = field(default_factory=Shown)
     session_id: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+    settings: ModelSettings | None = None
     resumes: str | None = None
     answered: Turn | None = None
     emit: Emit = ignore

@@ -8,7 +8,7 @@ lies outside the seam.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from agentkit.messages import AssistantMessage, JsonObject, Message, TokenIds, Usage
@@ -37,6 +37,21 @@ class ModelSettings:
     seed: int | None = None
     timeout_seconds: float | None = None
     extra: JsonObject = field(default_factory=dict)
+
+    def over(self, others: ModelSettings) -> ModelSettings:
+        """These settings, and what they leave open as ``others`` have it.
+
+        Example:
+            >>> both = ModelSettings(seed=1).over(ModelSettings(seed=2, temperature=0.5))
+            >>> both.seed, both.temperature
+            (1, 0.5)
+        """
+        chosen = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if getattr(self, one.name) is not None
+        }
+        return replace(others, **{**chosen, "extra": {**others.extra, **self.extra}})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,42 @@
+"""How to generate, for the agent and for one run."""
+
+from agentkit import Agent
+from agentkit.models.base import ModelSettings
+from agentkit.testing import FunctionModel
+
+
+async def test_the_settings_of_a_run_lie_over_those_of_the_agent():
+    """What the run says holds for it alone; what it leaves open is as the agent has it."""
+    seen = []
+
+    def note(request):
+        seen.append(request.settings)
+        return "Yes."
+
+    own = ModelSettings(temperature=0.5, max_tokens=100, extra={"a": 1, "b": 2})
+    agent = Agent(FunctionModel(note), settings=own)
+    given = ModelSettings(temperature=0, seed=7, extra={"b": 3})
+    await agent.run("Is it?", settings=given)
+    async for _ in agent.stream("Is it?", settings=given):
+        pass
+    await agent.run("Is it?")
+    both = ModelSettings(temperature=0, max_tokens=100, seed=7, extra={"a": 1, "b": 3})
+    assert seen == [both, both, own]
+
+
+async def test_a_resumed_run_has_its_own_settings():
+    """Answering a waiting call is a run like any other."""
+    from agentkit.messages import ToolCall
+    from agentkit.tools import ToolDefinition
+    from agentkit.tools.tool import Tool
+
+    seen = []
+
+    def ask(request):
+        seen.append(request.settings.seed)
+        return "Done." if len(seen) > 1 else [ToolCall(call_id="c", name="ask")]
+
+    agent = Agent(FunctionModel(ask), tools=[Tool(definition=ToolDefinition(name="ask"))])
+    waiting = await agent.run("Go")
+    await agent.resume(waiting, values={"c": 1}, settings=ModelSettings(seed=3))
+    assert seen == [None, 3]
