@@ -99,6 +99,11 @@ Examples:
     is_flag=True,
     help="Let clients approve calls of destructive tools; otherwise such calls wait.",
 )
+@click.option(
+    "--client-settings",
+    is_flag=True,
+    help="Let clients choose temperature, top_p, max_tokens and seed.",
+)
 @click.option("--open-metrics", is_flag=True, help="Serve /metrics without a key.")
 @click.option(
     "--allow-host", "hosts", multiple=True, metavar="NAME", help="Host names to answer to."
@@ -127,6 +132,7 @@ def serve(  # noqa: PLR0917 - click passes every option
     timeout: float,
     drain: float,
     client_approval: bool,
+    client_settings: bool,
     open_metrics: bool,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
@@ -147,7 +153,10 @@ def serve(  # noqa: PLR0917 - click passes every option
     """
     agent_settings = AgentOptions(**options)
     if mcp is not None:
-        _check_mcp(host, keys_from, mcp, insecure=insecure)
+        if keys_from is not None and mcp == "stdio":
+            raise UsageError(
+                "--mcp stdio serves who starts it, without keys; leave --keys-from out"
+            )
         # Its packages are another extra's, so it loads when it is asked for.
         import_module("agentkit.cli.serve_mcp").serve_mcp(
             store=store_url,
@@ -157,6 +166,9 @@ def serve(  # noqa: PLR0917 - click passes every option
             port=port,
             search=search,
             prefix=prefix,
+            keys=None if keys_from is None else _keys(keys_from),
+            insecure=insecure,
+            drain=drain,
         )
         return
     keys = None if keys_from is None else _keys(keys_from)
@@ -176,6 +188,7 @@ def serve(  # noqa: PLR0917 - click passes every option
             keys=keys,
             limits=limits,
             client_approval=client_approval,
+            client_settings=client_settings,
             open_metrics=open_metrics,
             allowed_hosts=hosts or (("*",) if insecure else None),
             cors_origins=origins,
@@ -211,16 +224,6 @@ def _keys(place: str) -> Keys:
     if path.is_file() or not _VARIABLE.fullmatch(place):
         return Keys.from_file(path)
     return Keys.from_environment(place)
-
-
-def _check_mcp(host: str, keys_from: str | None, transport: str, *, insecure: bool) -> None:
-    if keys_from is not None:
-        raise UsageError("--mcp knows no keys; leave --keys-from out, or put a proxy before it")
-    if transport == "http" and not insecure and not is_loopback(host):
-        raise UsageError(
-            f"{host} can be reached from other machines and --mcp knows no keys, so anybody there "
-            "could run the tools; listen at 127.0.0.1, or say --insecure"
-        )
 
 
 def _write_log() -> None:

@@ -1,8 +1,8 @@
 """``Asked``: a chat completion request, read and checked.
 
-What a client may choose is the conversation. The model, its settings and the tools are the
-agent's: what would change them is refused where the client would be misled, and named in the
-answer where it would not.
+What a client may choose is the conversation, and some settings where the operator says so. The
+model and the tools are the agent's: what would change them is refused where the client would be
+misled, and named in the answer where it would not.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.messages import JsonObject, UserMessage
+from agentkit.models.base import ModelSettings
 from agentkit.models.wire.reading import parse_json
 from agentkit.server.conversation import Conversation, is_whole, read_messages
 from agentkit.server.problem import Problem, invalid
+from agentkit.server.wanted import SETTINGS, wanted_settings
 
 _NOT_HONOURED = (
     "frequency_penalty",
@@ -52,6 +54,7 @@ class Asked:
         session: The client's name for a conversation that the server keeps; None when the client
             keeps it.
         labels: The client's labels for the episode.
+        settings: How to generate the answer; None as the agent has it.
         not_honoured: Fields that were set and make no difference.
     """
 
@@ -60,6 +63,7 @@ class Asked:
     include_usage: bool = False
     session: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    settings: ModelSettings | None = None
     not_honoured: tuple[str, ...] = ()
 
 
@@ -71,11 +75,13 @@ class Reader:
         model: The only model there is.
         max_messages: Most messages in one request.
         output_schema: What the agent's answers match; None for text.
+        takes_settings: Whether clients may say how to generate.
     """
 
     model: str
     max_messages: int
     output_schema: JsonObject | None
+    takes_settings: bool = False
 
     def read(self, body: bytes, session: str | None) -> Asked | Problem:
         """The request in ``body``.
@@ -84,12 +90,9 @@ class Reader:
             body: JSON.
             session: The value of the session header, if there is one.
         """
-        try:
-            record = parse_json(body.decode("utf-8"))
-        except ValueError as error:  # UnicodeDecodeError is one
-            return invalid(f"the body is not JSON: {error}", code="invalid_json")
-        if not isinstance(record, dict):
-            return invalid("the body is not a JSON object", code="invalid_json")
+        record = _parsed(body)
+        if isinstance(record, Problem):
+            return record
         problem = self._unusable(record) or _refused(record) or self._refused_format(record)
         if problem is not None:
             return problem
@@ -100,14 +103,20 @@ class Reader:
         labels = _bad_session(session, conversation) or _labels(record)
         if isinstance(labels, Problem):
             return labels
+        settings = wanted_settings(record) if self.takes_settings else None
+        if isinstance(settings, Problem):
+            return settings
         options = record.get("stream_options") or {}
+        followed = SETTINGS if self.takes_settings else frozenset()
+        ignored = (name for name in _NOT_HONOURED if name not in followed)
         return Asked(
             conversation=conversation,
             stream=bool(record.get("stream")),
             include_usage=options.get("include_usage") is True,
             session=session,
             labels=labels,
-            not_honoured=tuple(name for name in _NOT_HONOURED if record.get(name) is not None),
+            settings=settings,
+            not_honoured=tuple(name for name in ignored if record.get(name) is not None),
         )
 
     def _unusable(self, record: JsonObject) -> Problem | None:
@@ -142,6 +151,16 @@ class Reader:
         has = "text" if own is None else "JSON of the agent's own schema"
         message = f"this agent answers with {has}; response_format can not change that"
         return invalid(message, param="response_format", code="unsupported_value")
+
+
+def _parsed(body: bytes) -> JsonObject | Problem:
+    try:
+        record = parse_json(body.decode("utf-8"))
+    except ValueError as error:  # UnicodeDecodeError is one
+        return invalid(f"the body is not JSON: {error}", code="invalid_json")
+    if not isinstance(record, dict):
+        return invalid("the body is not a JSON object", code="invalid_json")
+    return record
 
 
 def _refused(record: JsonObject) -> Problem | None:

@@ -18,6 +18,7 @@ from agentkit.agent.result import RunResult, deferred_calls
 from agentkit.episodes import Episode, StopReason
 from agentkit.library.store import EpisodeStore
 from agentkit.messages import Message, ToolCall
+from agentkit.models.base import ModelSettings
 from agentkit.server.asked import Asked
 from agentkit.server.completion import call_id_on_the_wire
 from agentkit.server.exchange import Exchange
@@ -38,6 +39,7 @@ class Work:
         history: What was said before, when no store has it.
         session_id: The conversation, as the store knows it.
         labels: For the episode.
+        settings: How to generate; None as the agent has it.
         waiting: The run that goes on; None for a new one.
         values: Results by call id, for a run that goes on.
         approvals: Decisions by call id, for a run that goes on.
@@ -48,6 +50,7 @@ class Work:
     history: tuple[Message, ...] = ()
     session_id: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    settings: ModelSettings | None = None
     waiting: Episode | None = None
     values: Mapping[str, object] = field(default_factory=dict)
     approvals: Mapping[str, Decision] = field(default_factory=dict)
@@ -64,6 +67,7 @@ class Work:
                 session_id=self.session_id,
                 history=self.history,
                 metadata=self.labels,
+                settings=self.settings,
                 episode_id=self.episode_id,
             )
         return await agent.resume(
@@ -71,6 +75,7 @@ class Work:
             approvals=self.approvals,
             values=self.values,
             history=self.history,
+            settings=self.settings,
             episode_id=self.episode_id,
         )
 
@@ -102,6 +107,7 @@ def new_work(asked: Asked, exchange: Exchange) -> Work:
         history=() if asked.session else asked.conversation.messages[:-1],
         session_id=_session_id(asked, exchange),
         labels=labels,
+        settings=asked.settings,
     )
 
 
@@ -163,6 +169,7 @@ def _going_on(waiting: Episode, asked: Asked, store: EpisodeStore) -> Work:
         history=() if waiting.session_id else _said_before(waiting, asked, store),
         session_id=waiting.session_id,
         labels=waiting.metadata,
+        settings=asked.settings,
         waiting=waiting,
     )
 

@@ -45,8 +45,8 @@ def invoke(tmp_path, monkeypatch):
         (["--keys-from", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE is not set"),
         (["--keys-from", "no/such/file"], "no/such/file can not be read"),
         (["--allow-origin", "https://a.example"], "cors_origins without keys"),
-        (["--mcp", "stdio", "--keys-from", "X"], "--mcp knows no keys"),
-        (["--mcp", "http", "--host", "0.0.0.0"], "--mcp knows no keys"),
+        (["--mcp", "stdio", "--keys-from", "X"], "without keys"),
+        (["--mcp", "http", "--host", "0.0.0.0"], "there are no keys"),
     ],
 )
 def test_misuse_is_refused(invoke, plugin, monkeypatch, options, message):
