@@ -1,11 +1,13 @@
 """What tracing costs: CPU of a run without a tracer, with a log, and with OpenTelemetry.
 
-    python tests/benchmarks/tracing/overhead.py [--rounds 6] [--runs 300] [--before DIR]
+    python tests/benchmarks/tracing/overhead.py [--rounds 6] [--runs 300] [--before DIR [--pairs]]
 
 One run asks a scripted model twice and makes one call: of a plain tool, or of a composite that calls
 ten others. The variants take turns in processes of their own; the least over all stretches of
 20 runs is reported, because other work on the machine only ever adds, with its difference from ``off``.
-With ``--before DIR`` the code of another checkout (``git archive``) takes part, without a tracer.
+With ``--before DIR`` the code of another checkout (``git archive``) takes part, without a tracer. Such a
+process and one of ``off`` follow each other, and the median over these pairs is reported too: of two
+minima of so little, either can be the luckier one. ``--pairs`` measures nothing else.
 
 Variants: ``off``; ``logging`` (lines at INFO, to a handler that drops them) and ``logging debug``;
 ``otel api`` (no SDK: every span does nothing); ``otel sdk`` (spans and metrics, exported to memory);
@@ -21,6 +23,7 @@ import gc
 import json
 import logging
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -160,20 +163,27 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--before", type=Path)
+    parser.add_argument("--pairs", action="store_true", help="measure off against before alone")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one is not None:
         sys.stdout.write(f"{measure(*json.loads(given.one))}\n")
         return
-    variants = (*(("before",) if given.before else ()), *VARIANTS)
+    variants = (
+        *(("before",) if given.before else ()),
+        *(VARIANTS[:1] if given.pairs else VARIANTS),
+    )
     found: dict[tuple[str, int], list[float]] = {}
-    for _ in range(given.rounds):
+    for number in range(given.rounds):
         for children in CHILDREN:
-            for variant in variants:
+            # Every other round goes backwards, so that neither of a pair is always the first.
+            for variant in variants[:: -1 if number % 2 else 1]:
                 root = given.before if variant == "before" else ROOT
                 took = in_process(variant, children, given.runs, root)
                 found.setdefault((variant, children), []).append(took)
     sys.stdout.write(table(variants, found))
+    if given.before:
+        sys.stdout.write(paired(found))
 
 
 def table(variants: tuple[str, ...], found: dict[tuple[str, int], list[float]]) -> str:
@@ -186,6 +196,19 @@ def table(variants: tuple[str, ...], found: dict[tuple[str, int], list[float]]) 
             cells.append(f"{took:.0f} µs{'' if variant == 'off' else f' ({took - off:+.0f})'}")
         lines.append(f"| {variant} | {' | '.join(cells)} |")
     return "\n".join([*lines, f"load {os.getloadavg()[0]:.1f}", ""])
+
+
+def paired(found: dict[tuple[str, int], list[float]]) -> str:
+    """The median difference of ``off`` from ``before`` over pairs of processes, with quartiles."""
+    lines = []
+    for children in CHILDREN:
+        pairs = zip(found["off", children], found["before", children], strict=True)
+        low, middle, high = statistics.quantiles([off - was for off, was in pairs], n=4)
+        before = statistics.median(found["before", children])
+        lines.append(
+            f"{children} children: {middle:+.1f} µs of {before:.0f} (quartiles {low:+.1f}, {high:+.1f})"
+        )
+    return "\n".join([*lines, ""])
 
 
 if __name__ == "__main__":
