@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Literal
+import os
+from typing import Literal
 
 from agentkit.cli.loading import load_tools
 from agentkit.cli.output import plural, say
 from agentkit.cli.stores import opened
-from agentkit.errors import MissingExtraError
 from agentkit.mcp.serving.library_server import LibraryServer
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
+from agentkit.server.keys import Keys
+from agentkit.server.limits import ServerLimits
+from agentkit.server.running import serve as serve_app
 
 Transport = Literal["stdio", "http"]
 
@@ -27,6 +27,9 @@ def serve_mcp(
     search: bool = False,
     prefix: str = "",
     name: str = "agentkit",
+    keys: Keys | None = None,
+    insecure: bool = False,
+    drain: float = 30.0,
 ) -> None:
     """Serve the library of a store until the client hangs up (stdio) or Ctrl-C (http).
 
@@ -44,10 +47,14 @@ def serve_mcp(
         search: Offer ``search_tools`` and ``call_tool`` in place of all tools.
         prefix: Stands before the name of every tool.
         name: What the server calls itself.
+        keys: Who may use it over ``http``; None lets everybody in.
+        insecure: Listen where other machines reach it although there are no keys.
+        drain: Seconds that calls may still take when the server is told to stop.
 
     Raises:
         MissingExtraError: ``mcp`` is absent, or ``uvicorn`` for ``http``.
-        UsageError: A target of ``tools`` can not be imported.
+        UsageError: A target of ``tools`` can not be imported, or other machines would reach a
+            server without keys.
     """
     code = load_tools(tools)
     with opened(store) as opened_store:
@@ -56,7 +63,7 @@ def serve_mcp(
         if transport == "stdio":
             asyncio.run(server.serve_stdio())
         else:
-            _serve_http(server.http_app(host=host), host, port)
+            _serve_http(server, host, port, keys, insecure=insecure, drain=drain)
 
 
 def _tell(server: LibraryServer) -> None:
@@ -68,13 +75,17 @@ def _tell(server: LibraryServer) -> None:
         say(f"  not served: {hidden.name}: {hidden.reason}")
 
 
-def _serve_http(app: Starlette, host: str, port: int) -> None:
-    try:
-        import uvicorn
-    except ImportError as error:
-        raise MissingExtraError(
-            "serving MCP over HTTP",
-            package="uvicorn",
-            install='pip install "agentkit-evolve[serve]"',
-        ) from error
-    uvicorn.run(app, host=host, port=port, log_level="info", log_config=None)
+def _serve_http(
+    server: LibraryServer, host: str, port: int, keys: Keys | None, *, insecure: bool, drain: float
+) -> None:
+    app = server.http_app(host=host, holder=None if keys is None else keys.holder)
+    app.state.has_keys = keys is not None
+    app.state.limits = ServerLimits(drain_seconds=drain)
+    app.state.runs = server  # what is drained before the end
+    serve_app(
+        app,
+        host=host,
+        port=port,
+        insecure=insecure,
+        on_start=lambda url: say(f"MCP at {url}/mcp. Ctrl-C stops it. Process {os.getpid()}."),
+    )

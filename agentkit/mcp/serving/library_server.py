@@ -20,6 +20,7 @@ from agentkit.mcp.sdk import require_sdk
 from agentkit.mcp.serving.announcing import Announcer
 from agentkit.mcp.serving.asking import NOBODY, ask_client, can_ask
 from agentkit.mcp.serving.exposure import Exposure, HiddenTool
+from agentkit.mcp.serving.guarding import Guard, KeyHolder
 from agentkit.mcp.serving.results import call_record, error_record
 from agentkit.mcp.serving.running import CallRunner
 from agentkit.mcp.serving.searching import CALL, SEARCH, answer_search, search_records
@@ -143,15 +144,25 @@ class LibraryServer:
         )
         return server
 
-    def http_app(self, *, host: str = "127.0.0.1", path: str = "/mcp") -> Starlette:
-        """An ASGI application that speaks streamable HTTP.
+    def http_app(
+        self, *, host: str = "127.0.0.1", path: str = "/mcp", holder: KeyHolder | None = None
+    ) -> Starlette:
+        """An ASGI application that speaks streamable HTTP; ``GET /healthz`` says that it lives.
 
         Args:
             host: Where it will listen; on loopback, requests for other host names are refused.
             path: The path that clients connect to.
+            holder: Gives the name of whoever holds a bearer key, None for a key that is none, as
+                ``agentkit.server.Keys(...).holder`` does. Without it everybody is let in.
         """
         server = self.sdk_server()
-        return server.streamable_http_app(host=host, streamable_http_path=path)
+        app = server.streamable_http_app(host=host, streamable_http_path=path)
+        app.add_middleware(Guard, holder=holder)
+        return app
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until no call runs, so that a server can stop; calls that take longer go on."""
+        await self._runner.idle(seconds)
 
     async def serve_stdio(self) -> None:
         """Serve one client over this process's standard input and output, until it hangs up."""

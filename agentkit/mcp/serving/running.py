@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,6 +38,15 @@ class CallRunner:
     limits: Limits = field(default_factory=Limits)
     _validators: dict[str, ArgumentValidator] = field(init=False, default_factory=dict)
     _snapshot: Library | None = field(init=False, default=None)
+    _running: int = field(init=False, default=0)
+    _quiet: asyncio.Event | None = field(init=False, default=None)
+
+    async def idle(self, seconds: float) -> None:
+        """Wait until no call runs, at most so long."""
+        self._quiet = asyncio.Event()
+        if self._running:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._quiet.wait(), seconds)
 
     async def run(
         self,
@@ -59,12 +69,17 @@ class CallRunner:
         call = ToolCall(call_id=new_episode_id(), name=name, arguments=dict(arguments))
         begun = _Begun(call=call, client=client, version=library.version)
         executor = self._executor(library, approve)
+        self._running += 1
         try:
             (result,) = await executor.execute((call,))
         except asyncio.CancelledError:
             if self.store is not None:  # nothing can be awaited any more
                 self.store.append(begun.episode(None))
             raise
+        finally:
+            self._running -= 1
+            if self._quiet is not None and not self._running:
+                self._quiet.set()
         if self.store is not None:
             await asyncio.to_thread(self.store.append, begun.episode(result))
         return result
