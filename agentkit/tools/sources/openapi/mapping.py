@@ -84,15 +84,10 @@ def map_operation(
     secret = secret_parameters(scheme for schemes in security for scheme in schemes)
     parameters = read_parameters(operation, arguments, pools.request, secret=secret)
     body = read_body(operation, arguments, pools.request)
-    closure = pools.request.closed(arguments.names, budget=MAX_SIZE, strict=True)
-    if closure.cut:
-        message = f"{len(closure.cut)} far schemas allow anything: {', '.join(closure.cut[:3])}"
-        arguments.note("parameters_cut", message, operation.pointer)
+    bare, texts = _contract(operation, arguments, pools.request)
     answer = read_answer(operation, pools.response)
-    pagination = read_pagination(parameters, answer.schema, has_link=answer.has_link)
-    bare, texts = detach_descriptions(arguments.schema(closure.definitions))
+    pagination = read_pagination(parameters, answer.schema)
     effects = _EFFECTS[operation.method]
-    _tell_size(bare, texts, arguments, operation)
     given = operation.operation_id
     definition = ToolDefinition(
         name=name,
@@ -118,12 +113,30 @@ def map_operation(
         body=body,
         accept=answer.accept,
         security=security,
-        pagination=pagination,
         repeatable=effects.idempotent is True,
         public_only=public_only,
     )
     notes = (*arguments.notes, *answer.notes, *_left_out(operation))
     return MappedOperation(definition=definition, plan=plan, notes=notes)
+
+
+def _contract(
+    operation: Operation, arguments: Arguments, pool: SchemaPool
+) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """The parameters schema, and the words that were in it."""
+    closure = pool.closed(arguments.names, budget=MAX_SIZE, strict=True)
+    if closure.cut:
+        message = f"{len(closure.cut)} far schemas allow anything: {', '.join(closure.cut[:3])}"
+        arguments.note("parameters_cut", message, operation.pointer)
+    bare, texts = detach_descriptions(arguments.schema(closure.definitions))
+    size = len(json.dumps(bare)) + sum(map(len, texts.values()))
+    if size >= LARGE:
+        message = (
+            f"the parameters take {size:,} characters, some {size // 4:,} tokens whenever a model "
+            "is shown the tool"
+        )
+        arguments.note("large_parameters", message, operation.pointer)
+    return bare, texts
 
 
 def _summary(operation: Operation, arguments: Arguments) -> str:
@@ -139,21 +152,6 @@ def _summary(operation: Operation, arguments: Arguments) -> str:
         operation.pointer,
     )
     return f"{text[: MAX_SUMMARY - 1].rsplit(maxsplit=1)[0]}…"
-
-
-def _tell_size(
-    bare: Mapping[str, Any],
-    texts: Mapping[str, str],
-    arguments: Arguments,
-    operation: Operation,
-) -> None:
-    size = len(json.dumps(bare)) + sum(map(len, texts.values()))
-    if size >= LARGE:
-        message = (
-            f"the parameters take {size:,} characters, some {size // 4:,} tokens whenever a model "
-            "is shown the tool"
-        )
-        arguments.note("large_parameters", message, operation.pointer)
 
 
 def _text(given: Any) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agentkit.tools.references import resolve_local
-from agentkit.tools.sources.openapi.plan import Pagination, Parameter
+from agentkit.tools.sources.openapi.plan import Parameter
 
 _CURSORS = (
     "cursor",
@@ -32,15 +33,45 @@ _NEXT = (
 _HOLDERS = ("meta", "pagination", "paging", "links", "response_metadata", "page_info", "_links")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pagination:
+    """How an operation hands out its results in pages.
+
+    Attributes:
+        parameter: The argument that chooses the page: a cursor, an offset or a number.
+        is_cursor: Whether it takes what an earlier answer gave, not a number to count up.
+        size_parameter: The argument that says how much a page holds; None if there is none.
+        next_field: The dotted path in the result of what ``parameter`` is next; None if unknown.
+    """
+
+    parameter: str
+    is_cursor: bool = False
+    size_parameter: str | None = None
+    next_field: str | None = None
+
+    @property
+    def rule(self) -> str:
+        """What a model has to know."""
+        if self.next_field:
+            told = f"pass the `{self.next_field}` of an answer as `{self.parameter}`"
+        elif self.is_cursor:
+            told = f"pass as `{self.parameter}` what an answer names as the place to go on from"
+        else:
+            told = f"raise `{self.parameter}`"
+        size = (
+            f"; `{self.size_parameter}` sets how much a page holds" if self.size_parameter else ""
+        )
+        return f"Results come in pages: {told} to get the next one{size}."
+
+
 def read_pagination(
-    parameters: Sequence[Parameter], result: Mapping[str, Any] | None, *, has_link: bool
+    parameters: Sequence[Parameter], result: Mapping[str, Any] | None
 ) -> Pagination | None:
     """How an operation pages, as far as its names tell; None when it does not.
 
     Args:
         parameters: Its parameters; those of the query count.
         result: The schema of its result.
-        has_link: Whether it declares a ``Link`` header.
     """
     by_name = {_plain(each.name): each.argument for each in parameters if each.location == "query"}
     cursor = _first(_CURSORS, by_name)
@@ -52,7 +83,6 @@ def read_pagination(
         is_cursor=cursor is not None,
         size_parameter=_first(_SIZES, by_name),
         next_field=_next_field(result) if cursor else None,
-        has_link=has_link,
     )
 
 

@@ -78,39 +78,6 @@ class Body:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pagination:
-    """How an operation hands out its results in pages.
-
-    Attributes:
-        parameter: The argument that chooses the page: a cursor, an offset or a number.
-        is_cursor: Whether it takes what an earlier answer gave, not a number to count up.
-        size_parameter: The argument that says how much a page holds; None if there is none.
-        next_field: The dotted path in the result of what ``parameter`` is next; None if unknown.
-        has_link: Whether the answer declares a ``Link`` header.
-    """
-
-    parameter: str
-    is_cursor: bool = False
-    size_parameter: str | None = None
-    next_field: str | None = None
-    has_link: bool = False
-
-    @property
-    def rule(self) -> str:
-        """What a model has to know."""
-        if self.next_field:
-            told = f"pass the `{self.next_field}` of an answer as `{self.parameter}`"
-        elif self.is_cursor:
-            told = f"pass as `{self.parameter}` what an answer names as the place to go on from"
-        else:
-            told = f"raise `{self.parameter}`"
-        size = (
-            f"; `{self.size_parameter}` sets how much a page holds" if self.size_parameter else ""
-        )
-        return f"Results come in pages: {told} to get the next one{size}."
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class SecurityScheme:
     """One way to prove who is calling.
 
@@ -143,7 +110,6 @@ class RequestPlan:
         accept: Media types that the operation answers with, the best first.
         security: Alternatives; of each, all schemes are needed. Empty when nothing is wanted; an
             alternative without schemes allows anonymous calls.
-        pagination: How results are paged, if that is known.
         repeatable: Whether an identical second request changes nothing more.
         public_only: Whether the server must have a public address: a description from elsewhere
             named it, not the caller.
@@ -157,6 +123,5 @@ class RequestPlan:
     body: Body | None = None
     accept: tuple[str, ...] = ()
     security: tuple[tuple[SecurityScheme, ...], ...] = ()
-    pagination: Pagination | None = None
     repeatable: bool = False
     public_only: bool = False

@@ -26,13 +26,11 @@ class Answer:
     Attributes:
         schema: The schema of the JSON that comes with success; None when undeclared.
         accept: The media types of success, JSON first.
-        has_link: Whether a ``Link`` header is declared.
         notes: What could not be told.
     """
 
     schema: dict[str, Any] | None = None
     accept: tuple[str, ...] = ()
-    has_link: bool = False
     notes: tuple[OpenApiNote, ...] = ()
 
 
@@ -41,9 +39,7 @@ def read_answer(operation: Operation, pool: SchemaPool) -> Answer:
     notes: list[OpenApiNote] = []
     accept: list[str] = []
     schema: dict[str, Any] | None = None
-    has_link = False
     for found in _successes(operation, pool, notes):
-        has_link = has_link or "link" in {name.lower() for name in _map(found, "headers")}
         content = _map(found, "content")
         accept += sorted(content, key=lambda name: kind_of(name) != "json")
         json_type = next((name for name in content if kind_of(name) == "json"), None)
@@ -57,7 +53,6 @@ def read_answer(operation: Operation, pool: SchemaPool) -> Answer:
     return Answer(
         schema=schema,
         accept=tuple(dict.fromkeys(accept)),
-        has_link=has_link,
         notes=tuple(notes),
     )
 
