@@ -28,6 +28,10 @@ Approver: TypeAlias = Callable[[ToolCall, Tool], Decision | Awaitable[Decision]]
 """Decides on one call; sync or async. Without an approver such calls end the run as deferred."""
 
 
+class AskedLater(Exception):  # noqa: N818 - a signal to the executor, which catches it
+    """Raised by an approver that can not say yet: the call is deferred, as without an approver."""
+
+
 def as_approval(decision: Decision) -> Approval:
     """A plain yes or no as an ``Approval``."""
     return decision if isinstance(decision, Approval) else Approval(approved=decision)

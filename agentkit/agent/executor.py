@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentkit.agent.approval import Approval, Approver, as_approval
+from agentkit.agent.approval import Approval, Approver, AskedLater, as_approval
 from agentkit.agent.contracts import ContractChecker, calls_first, is_transient
 from agentkit.agent.earlier import DEFERRED_TEXT, WAITS_FOR_PERSON, EarlierCalls
 from agentkit.agent.events import Emit, ToolCallFinished, ToolCallStarted
@@ -212,8 +212,11 @@ class Executor:
         """What a person says about the call; None when nobody can be asked."""
         if self.approve is None:
             return None
-        decision = self.approve(call, tool)
-        return as_approval(await decision if inspect.isawaitable(decision) else decision)
+        try:
+            decision = self.approve(call, tool)
+            return as_approval(await decision if inspect.isawaitable(decision) else decision)
+        except AskedLater:
+            return None
 
     def _unbound(self, call: ToolCall, tool: Tool) -> ToolResult:
         """Work for somebody else; but a composite that nobody could run is a failure."""

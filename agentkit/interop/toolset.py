@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -21,6 +22,7 @@ from agentkit.agent.recording import Start
 from agentkit.agent.routing import happened
 from agentkit.agent.search import SEARCH_TOOL
 from agentkit.agent.snapshots import Snapshots
+from agentkit.agent.traced_executor import TracedExecutor
 from agentkit.episodes import Episode
 from agentkit.interop.toolset_run import NOBODY_TO_ASK, ToolsetRun, stop_reason
 from agentkit.library.library import Library
@@ -31,6 +33,9 @@ from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
+from agentkit.tracing.guarded import Tracing
+from agentkit.tracing.models import TracedRetriever
+from agentkit.tracing.tracer import Tracer
 
 _LOOK_BACK = 200
 """Among how many waiting episodes one is looked for that a run without a session goes on from."""
@@ -56,6 +61,8 @@ class Toolset:
         tool_timeout_seconds: Longest run of one call, unless the tool says otherwise.
         tool_retries: Retry budget per tool and run, unless the tool says otherwise.
         contracts: ``always`` checks pre- and postconditions of every call.
+        tracer: Is told of retrieval, calls and checks, see ``agentkit.tracing``; its spans lie
+            below that of the framework, if that is active. None for nobody.
         name: Recorded as the label ``toolset`` of each episode; empty for no label.
 
     Example:
@@ -90,6 +97,7 @@ class Toolset:
         tool_timeout_seconds: float = 30.0,
         tool_retries: int = 1,
         contracts: Literal["off", "always"] = "off",
+        tracer: Tracer | None = None,
         name: str = "",
     ) -> None:
         library = source if isinstance(source, Library) else None
@@ -103,6 +111,7 @@ class Toolset:
         self._approve = approve
         self._policy = ExecutionPolicy(timeout_seconds=tool_timeout_seconds, retries=tool_retries)
         self._contracts = ContractChecker(contracts)
+        self._tracing = None if tracer is None else Tracing(tracer)
         self._labels = {"toolset": name} if name else {}
         self._validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]]
         self._validators = WeakKeyDictionary()
@@ -219,6 +228,8 @@ class Toolset:
             retriever = self._default_retriever if is_large else None
         if retriever is None:
             return Offering(offer=Offer.whole(start.library))
+        if self._tracing is not None:
+            retriever = TracedRetriever(retriever, self._tracing)
         said = [m.text for m in start.history if isinstance(m, UserMessage)][-1:]
         query = "\n".join((*said, start.request)).strip()
         goes_on = not start.request and bool(start.shown.offered)
@@ -233,7 +244,8 @@ class Toolset:
         return names
 
     def _executor(self, start: Start, offer: Offer) -> Executor:
-        return Executor(
+        make = Executor if self._tracing is None else partial(TracedExecutor, tracing=self._tracing)
+        return make(
             library=start.library,
             offer=offer,
             policy=self._policy,

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from agentkit.agent.approval import Approval, Decision, as_approval
+from agentkit.agent.approval import Approval, AskedLater, Decision, as_approval
 from agentkit.agent.earlier import WAITS_FOR_PERSON
 from agentkit.agent.executor import Executor
 from agentkit.agent.offering import Offering
@@ -47,10 +47,6 @@ _NO_LIMITS: Mapping[str, StopReason] = MappingProxyType({})
 
 _GRACE_SECONDS = 0.2
 """How long a call waits for one before it to be handed on, which a framework may never do."""
-
-
-class _WaitsForPerson(Exception):  # noqa: N818 - a signal to `call`, which catches it
-    """The call is sound and needs a decision that is not there."""
 
 
 class ToolsetRun:
@@ -179,8 +175,6 @@ class ToolsetRun:
             if first:  # `wait` leaves what it waits for alone when it is cancelled itself
                 await asyncio.wait([asyncio.wrap_future(future) for future in first])
             (result,) = await self._executor.execute((call,))
-        except _WaitsForPerson:
-            result = _deferred(call, WAITS_FOR_PERSON.format(name=call.name))
         finally:
             self._running.remove((call, done))
             done.set_result(None)
@@ -310,7 +304,7 @@ class ToolsetRun:
         if decision is not None:
             return decision
         if self._asks is None:
-            raise _WaitsForPerson
+            raise AskedLater
         return self._asks(call, tool)
 
     async def _order_kept(self, call: ToolCall) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -15,9 +16,11 @@ from agentkit import Library, tool
 from agentkit.diagnosis.diagnose import diagnose
 from agentkit.errors import ModelRetry
 from agentkit.interop import Toolset
-from agentkit.library import Store
+from agentkit.library import LibraryChange, Store
 from agentkit.messages import ToolCall
 from agentkit.testing import FaultyServer, Reply
+from agentkit.tools import Specification
+from agentkit.tools.rules import CallBefore, OneOf
 
 Write = Callable[..., ToolCall]
 
@@ -323,6 +326,55 @@ async def test_names_that_providers_refuse(host: Any, store: Store, call: Write)
     (episode,) = store.select()
     assert [made.name for made in episode.calls] == ["math.square"]
     assert episode.results[0].value == 9
+
+
+@tool
+def find_customer(name: str) -> str:
+    """Find a customer."""
+    return f"customer {name}"
+
+
+@tool
+def loan_offer(customer: str, periods: int) -> str:
+    """Quote a car loan."""
+    return f"{customer}: {periods} months"
+
+
+async def test_learned_rules(host: Any, store: Store, call: Write) -> None:
+    """A rule in the store reaches the model as words and schema, and refuses a call that breaks it."""
+    rules = (OneOf(parameter="periods", values=(36, 48, 60)), CallBefore(tool="find_customer"))
+    learned = replace(loan_offer.definition, specification=Specification(rules=rules))
+    change = LibraryChange(proposal_id="rules", upserts=(learned, find_customer.definition))
+    store.commit(change, expected_version=0)
+    script = [
+        Reply(tool_calls=[call("1", "loan_offer", customer="Ann", periods=40)]),
+        Reply(tool_calls=[call("2", "loan_offer", customer="Ann", periods=48)]),
+        Reply(
+            tool_calls=[
+                call("3", "loan_offer", customer="Ann", periods=48),
+                call("4", "find_customer", name="Ann"),
+            ]
+        ),
+        Reply(tool_calls=[call("5", "loan_offer", customer="Ann", periods=48)]),
+        "48 months.",
+    ]
+    toolset = Toolset(store, tools=[find_customer, loan_offer], tool_retries=5)
+    with FaultyServer(script) as server:
+        ended = await host(toolset, server).run("A loan for Ann, please.")
+        assert (ended.error, ended.output) == (None, "48 months.")
+        assert offered(server)["loan_offer"]["properties"]["periods"]["enum"] == [36, 48, 60]
+        shown = {one["function"]["name"]: one for one in server.requests[0].body["tools"]}
+        words = shown["loan_offer"]["function"]["description"]
+        texts = tool_texts(server)
+    assert words == learned.text
+    assert "periods must be one of 36, 48, 60." in words
+    assert "must be one of 36, 48, 60" in texts["1"]
+    assert "find_customer" in texts["2"]
+    assert texts["5"] == "Ann: 48 months"
+    (episode,) = store.select()
+    assert episode.library_version == 1
+    failures = {one.call_id: one.failure.kind for one in episode.results if one.failure}
+    assert failures["1"] == failures["2"] == "contract_violated"
 
 
 class Address(BaseModel):

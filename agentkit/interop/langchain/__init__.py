@@ -6,7 +6,21 @@ graph of LangGraph. The framework is imported when one of the functions below is
 
 from __future__ import annotations
 
-from agentkit.interop.langchain.middleware import library_agent, library_middleware
-from agentkit.interop.langchain.objects import to_langchain
+from typing import TYPE_CHECKING
+
+from agentkit._lazy import lazy_door
+
+if TYPE_CHECKING:
+    from agentkit.interop.langchain.middleware import library_agent, library_middleware
+    from agentkit.interop.langchain.objects import to_langchain
 
 __all__ = ["library_agent", "library_middleware", "to_langchain"]
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "library_agent": "agentkit.interop.langchain.middleware",
+        "library_middleware": "agentkit.interop.langchain.middleware",
+        "to_langchain": "agentkit.interop.langchain.objects",
+    },
+)

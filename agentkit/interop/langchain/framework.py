@@ -26,7 +26,7 @@ def require() -> None:
 def missing(package: str, distributions: str) -> MissingExtraError:
     """The error for a package that is not there."""
     install = f"pip install {distributions}"
-    return MissingExtraError("agentkit.interop.langchain", package=package, install=install)
+    return MissingExtraError("the adapter for LangChain", package=package, install=install)
 
 
 def waited(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -14,7 +14,7 @@ def require() -> Any:
         import agents
     except ImportError as error:
         raise MissingExtraError(
-            "agentkit.interop.openai_agents",
+            "the adapter for openai-agents",
             package="agents",
             install="pip install openai-agents",
         ) from error

@@ -17,7 +17,7 @@ def require() -> Any:
         import pydantic_ai.toolsets.abstract
     except ImportError as error:
         raise MissingExtraError(
-            "agentkit.interop.pydantic_ai",
+            "the adapter for pydantic-ai",
             package="pydantic_ai",
             install='pip install "pydantic-ai-slim[openai]"',
         ) from error
