@@ -18,8 +18,9 @@ class Reply:
     Attributes:
         text: The answer's text.
         tool_calls: Calls to answer with; a ``malformed`` one is sent as its text.
-        output: A structured answer: as text, or, for messages without ``output_config``, as a
-            call of the tool that ``tool_choice`` names, or else of the last one offered.
+        output: A structured answer: as text, or, for messages that name no format in
+            ``output_config`` or ``output_format``, as a call of the tool that ``tool_choice``
+            names, or else of the last one offered.
         reasoning: What the model thought before: a reasoning item, a thinking block.
         found: Names of deferred tools that the provider's own search found before the answer.
         refusal: Words with which the model declines.

@@ -189,17 +189,27 @@ async def test_whole_conversation_goes_back(open_adapter, name) -> None:
     assert sent["temperature"] == 0.5
 
 
+OLD, NEW = "claude", "claude-sonnet-5-5"
+"""Models of Anthropic's without and with structured output of their own."""
+
+
 @pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("model_name", [OLD, NEW])
 @pytest.mark.parametrize("name", ADAPTERS)
-async def test_structured_output(open_adapter, name, streamed) -> None:
+async def test_structured_output(open_adapter, name, model_name, streamed) -> None:
     """With a schema, the answer is JSON text, whatever the provider makes of it."""
     request = replace(ASKED, output_schema=SCHEMA)
     with ProviderServer([Reply(output={"n": 16})]) as server:
-        async with open_adapter(name, server) as model:
+        async with open_adapter(name, server, model_name) as model:
             response, _ = await answer(model, request, streamed=streamed)
     assert response.message.text.replace(" ", "") == '{"n":16}'
     assert response.message.tool_calls == ()
     assert response.finish_reason == "stop"
+    if name == "anthropic":
+        sent = server.requests[0].body
+        assert ("output_config" in sent, len(sent["tools"])) == (
+            (True, 1) if model_name == NEW else (False, 2)
+        )
 
 
 def choice_in(body: dict) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,10 @@ from agentkit.models.hosted.anthropic_messages import (
     AnthropicCodec,
     CacheTime,
     CodecOptions,
-    MessageAssembler,
     ToolSearch,
 )
+from agentkit.models.hosted.anthropic_output import writes_to_schemas
+from agentkit.models.hosted.anthropic_turn import MessageAssembler, Turn
 from agentkit.models.hosted.model import HostedModel
 from agentkit.models.hosted.sdk_errors import translated_sdk_error
 from agentkit.models.hosted.sdk_stream import stream_objects
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _URL = "https://api.anthropic.com"
 _KEY_SOURCE = "the variable ANTHROPIC_API_KEY, or the key of the client that was passed"
-_BODY_FIELDS = frozenset({"temperature", "top_p"})
+_BODY_FIELDS = frozenset({"temperature", "top_p", "output_config"})
 
 
 def anthropic_model(
@@ -42,13 +43,14 @@ def anthropic_model(
     timeout_seconds: float = 60.0,
     prompt_cache: CacheTime | None = "5m",
     tool_search: ToolSearch | None = None,
+    native_output: bool | None = None,
 ) -> HostedModel:
     """One of Anthropic's models.
 
-    An output schema is asked for as a forced call of an added tool; ``seed`` has no counterpart.
-    Thinking (ask for it in ``ModelSettings.extra``) and what the search found go back with the
-    next request, as ``AssistantMessage.provider_items``; it can not be combined with a forced
-    call, so neither with an output schema.
+    ``seed`` has no counterpart. Thinking (ask for it in ``ModelSettings.extra``) and what the
+    search found go back with the next request, as ``AssistantMessage.provider_items``; thinking
+    can not be combined with a forced call, so neither with an answer that is one
+    (``native_output``). A turn that Anthropic pauses (``pause_turn``) goes on by itself.
 
     Args:
         model: The model's name, such as ``claude-sonnet-5-5``.
@@ -62,6 +64,10 @@ def anthropic_model(
             models, nothing is kept and nothing charged. None sets no marks.
         tool_search: Let Anthropic search among the tools that an agent does not offer at once,
             instead of our own ``search_tools``: by words (``bm25``) or patterns (``regex``).
+        native_output: Whether the model writes to an output schema by itself, which Claude does
+            since version 4.5; None reads the version off the model's name. Otherwise, and for
+            schemas that Anthropic does not take (``native_schema`` says which), a structured
+            answer is a forced call of an added tool.
 
     Raises:
         MissingExtraError: The package anthropic is not installed.
@@ -75,7 +81,12 @@ def anthropic_model(
             install='pip install "agentkit-evolve[anthropic]"',
         ) from error
     del anthropic  # imported here and not in the first request
-    provider = Anthropic(model, client, prompt_cache=prompt_cache, tool_search=tool_search)
+    options = CodecOptions(
+        prompt_cache=prompt_cache,
+        tool_search=tool_search,
+        native_output=writes_to_schemas(model) if native_output is None else native_output,
+    )
+    provider = Anthropic(model, client, options)
     return HostedModel(model, provider, retry=retry, timeout_seconds=timeout_seconds)
 
 
@@ -83,17 +94,12 @@ class Anthropic:
     """One model through the anthropic SDK; a ``Provider``."""
 
     def __init__(
-        self,
-        model: str,
-        client: anthropic.AsyncAnthropic | None,
-        *,
-        prompt_cache: CacheTime | None,
-        tool_search: ToolSearch | None,
+        self, model: str, client: anthropic.AsyncAnthropic | None, options: CodecOptions
     ) -> None:
         base_url = os.environ.get("ANTHROPIC_BASE_URL") or _URL
         self._model = model
-        self._options = CodecOptions(prompt_cache=prompt_cache, tool_search=tool_search)
-        self.defers_tools = tool_search is not None
+        self._options = options
+        self.defers_tools = options.tool_search is not None
         self._endpoint = Endpoint(
             place=place(base_url if client is None else str(client.base_url)),
             model=model,
@@ -111,27 +117,33 @@ class Anthropic:
         """See ``Provider.answer``."""
         client = self._client or await self._own.get()
         codec = AnthropicCodec(request, self._options)
-        raw = await client.messages.with_raw_response.create(**self._fields(request, codec))
-        body = await raw.http_response.aread()
-        return codec.decode(parse_object(body, f"the answer of {self._endpoint.place}"))
+        fields = self._fields(request, codec)
+        turn, goes_on = Turn(self._endpoint.place), True
+        while goes_on:
+            raw = await client.messages.with_raw_response.create(**turn.request(fields))
+            body = await raw.http_response.aread()
+            goes_on = turn.add(parse_object(body, f"the answer of {self._endpoint.place}"))
+        return codec.decode(turn.message())
 
     async def events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See ``Provider.events``."""
         client = self._client or await self._own.get()
         codec = AnthropicCodec(request, self._options)
         fields = self._fields(request, codec) | {"stream": True}
-        assembler = MessageAssembler()
-        has_spoken = False
-        opening = client.messages.with_streaming_response.create(**fields)
-        async with aclosing(stream_objects(opening, self._endpoint)) as events:
-            async for event in events:
-                text = assembler.add(event)
-                if text:
-                    has_spoken = True
-                    yield TextDelta(text=text)
-        if not assembler.is_finished:
-            raise cut_short(self._endpoint.place)
-        response = codec.decode(assembler.finish())
+        turn, goes_on, has_spoken = Turn(self._endpoint.place), True, False
+        while goes_on:
+            assembler = MessageAssembler()
+            opening = client.messages.with_streaming_response.create(**turn.request(fields))
+            async with aclosing(stream_objects(opening, self._endpoint)) as events:
+                async for event in events:
+                    text = assembler.add(event)
+                    if text:
+                        has_spoken = True
+                        yield TextDelta(text=text)
+            if not assembler.is_finished:
+                raise cut_short(self._endpoint.place)
+            goes_on = turn.add(assembler.finish())
+        response = codec.decode(turn.message())
         if response.message.text and not has_spoken:  # a structured answer, which came as a call
             yield TextDelta(text=response.message.text)
         yield response
@@ -150,7 +162,11 @@ class Anthropic:
         """Keyword arguments of the SDK; some releases know no sampling arguments."""
         fields = codec.encode(self._model)
         further = {name: fields.pop(name) for name in _BODY_FIELDS & fields.keys()}
-        further |= checked_extra(request.settings)
+        extra = checked_extra(request.settings)
+        ours, theirs = further.get("output_config"), extra.get("output_config")
+        further |= extra
+        if isinstance(ours, dict) and isinstance(theirs, Mapping):  # such as {"effort": "low"}
+            further["output_config"] = {**theirs, **ours}
         if further:
             fields["extra_body"] = further
         return fields

@@ -1,8 +1,9 @@
-"""Anthropic's messages protocol: requests, answers and streams, as pure functions.
+"""Anthropic's messages protocol: requests and answers, as pure functions.
 
 Where it differs from chat completions: instructions are a field of their own; results of tools are
 blocks of a user message; ``max_tokens`` has to be given; a stream consists of blocks. An output
-schema is asked for as a call of a tool that we add, ``answer``, and its arguments become the text.
+schema that the model does not write to by itself is asked for as a call of a tool that we add,
+``answer``, and its arguments become the text.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from agentkit.messages import (
     UserMessage,
 )
 from agentkit.models.base import FinishReason, ModelRequest, ModelResponse
+from agentkit.models.hosted.anthropic_output import native_schema
 from agentkit.models.wire.names import WireNames
-from agentkit.models.wire.reading import MISSING, clean, expect, member, parse_object
+from agentkit.models.wire.reading import clean, expect, member
 from agentkit.models.wire.request import encode_arguments, not_json
 from agentkit.models.wire.response import decode_call, with_distinct_ids
 from agentkit.tools.definition import ToolDefinition
@@ -63,10 +65,13 @@ class CodecOptions:
         prompt_cache: How long the tools and the instructions of a request with tools are kept for
             the next one; None marks nothing.
         tool_search: How Anthropic searches among deferred tools; None sends none.
+        native_output: Whether the model writes to a schema by itself, if the schema is one that
+            Anthropic takes; without it, a structured answer is a call of an added tool.
     """
 
     prompt_cache: CacheTime | None = None
     tool_search: ToolSearch | None = None
+    native_output: bool = False
 
 
 _PLAIN = CodecOptions()
@@ -92,12 +97,16 @@ class AnthropicCodec:
         self._answer_tool = ANSWER_TOOL
         while self._answer_tool in taken:
             self._answer_tool += "_"
+        asked = request.output_schema if options.native_output else None
+        self._native_schema = None if asked is None else native_schema(asked)
 
     @property
-    def _is_structured(self) -> bool:
+    def _has_answer_tool(self) -> bool:
         """Whether the answer tool is offered: not where the model has to call a real one."""
         request = self._request
-        return request.output_schema is not None and request.tool_choice != "required"
+        if request.output_schema is None or self._native_schema is not None:
+            return False
+        return request.tool_choice != "required"
 
     def encode(self, model: str) -> dict[str, Any]:
         """The fields of the request.
@@ -115,6 +124,9 @@ class AnthropicCodec:
             "top_p": settings.top_p,
             **tools,
         }
+        if self._native_schema is not None:
+            described = {"type": "json_schema", "schema": self._native_schema}
+            fields["output_config"] = {"format": described}
         return {name: value for name, value in fields.items() if value not in (None, "", [])}
 
     def decode(self, message: JsonObject) -> ModelResponse:
@@ -135,7 +147,7 @@ class AnthropicCodec:
             elif kind == "tool_use":
                 name = member(block, "name", str, path)
                 call = decode_call(block.get("id"), name, block.get("input"), self.names)
-                if self._is_structured and name == self._answer_tool:
+                if self._has_answer_tool and name == self._answer_tool:
                     answer = call
                 else:
                     calls.append(call)
@@ -192,7 +204,7 @@ class AnthropicCodec:
         deferred = [{**_tool(tool, self.names), "defer_loading": True} for tool in self._deferred]
         if deferred:
             tools.append(_search_tool(self._options.tool_search))
-        if self._is_structured and request.output_schema is not None:
+        if self._has_answer_tool and request.output_schema is not None:
             choice = {"type": "any"}
             if not tools or request.tool_choice == "none":
                 choice = {"type": "tool", "name": self._answer_tool}
@@ -292,62 +304,3 @@ def _decode_usage(usage: Any) -> Usage:
         cached_tokens=cached,
         completion_tokens=counts["output_tokens"],
     )
-
-
-class MessageAssembler:
-    """Puts the events of a stream together into the message object that ``decode`` takes."""
-
-    def __init__(self) -> None:
-        self._message: dict[str, Any] = {}
-        self._blocks: dict[int, dict[str, Any]] = {}
-        self._inputs: dict[int, list[str]] = {}
-        self.is_finished = False
-
-    def add(self, event: JsonObject) -> str:
-        """Take one event; returns the text that it adds to the answer.
-
-        Raises:
-            ModelResponseError: The event is not what the protocol says.
-        """
-        match event.get("type"):
-            case "message_start":
-                self._message = dict(member(event, "message", dict, "$"))
-            case "content_block_start":
-                index = member(event, "index", int, "$")
-                self._blocks[index] = dict(member(event, "content_block", dict, "$"))
-            case "content_block_delta":
-                return self._add_delta(member(event, "index", int, "$"), event)
-            case "message_delta":
-                self._message |= member(event, "delta", dict, "$")
-                self._message["usage"] = {
-                    **(self._message.get("usage") or {}),
-                    **{k: v for k, v in (event.get("usage") or {}).items() if v is not None},
-                }
-            case "message_stop":
-                self.is_finished = True
-        return ""
-
-    def finish(self) -> JsonObject:
-        """The whole message object."""
-        for index, parts in self._inputs.items():
-            block, text = self._blocks[index], "".join(parts)
-            if block.get("type") != "tool_use":  # a search of the provider's, which goes back
-                block["input"] = parse_object(text or "{}", "the input of a provider's own tool")
-            else:
-                block["input"] = text
-        return {**self._message, "content": [self._blocks[i] for i in sorted(self._blocks)]}
-
-    def _add_delta(self, index: int, event: JsonObject) -> str:
-        block = expect(self._blocks.get(index, MISSING), dict, f"$.content[{index}]")
-        delta = member(event, "delta", dict, "$")
-        if delta.get("type") == "text_delta":
-            text: str = member(delta, "text", str, "$.delta")
-            block["text"] = block.get("text", "") + text
-            return text
-        for kind, key in (("thinking_delta", "thinking"), ("signature_delta", "signature")):
-            if delta.get("type") == kind:
-                block[key] = block.get(key, "") + member(delta, key, str, "$.delta")
-        if delta.get("type") == "input_json_delta":
-            part = member(delta, "partial_json", str, "$.delta")
-            self._inputs.setdefault(index, []).append(part)
-        return ""

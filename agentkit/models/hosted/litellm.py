@@ -21,6 +21,7 @@ from agentkit.models.wire.request import checked_extra, encode_fields
 from agentkit.models.wire.response import decode_completion
 from agentkit.models.wire.stream import CompletionAssembler
 
+_LOCAL_LISTS = ("LITELLM_LOCAL_MODEL_COST_MAP", "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS")
 _INSTALL = 'pip install "agentkit-evolve[litellm]"'
 
 
@@ -30,8 +31,9 @@ def litellm_model(
     """A model of any provider that litellm knows, with the price that litellm knows.
 
     Importing litellm takes seconds, which is why it happens here and not in the first request. It
-    would fetch a price list from the net while it is imported; unless
-    ``LITELLM_LOCAL_MODEL_COST_MAP`` is set already, it is told to use the one it carries. Its hints
+    would fetch a price list from the net while it is imported, and a list of headers with the
+    first request to Anthropic; unless ``LITELLM_LOCAL_MODEL_COST_MAP`` and
+    ``LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS`` are set, it is told to use those it carries. Its hints
     on standard output are switched off (``litellm.suppress_debug_info``). It reports a lost
     connection as status 500 and ends half a stream as if it were whole; both are told apart by
     what lies behind, where it shows that.
@@ -46,7 +48,8 @@ def litellm_model(
     Raises:
         MissingExtraError: litellm is not installed.
     """
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    for variable in _LOCAL_LISTS:
+        os.environ.setdefault(variable, "True")
     try:
         import litellm
     except ImportError as error:

@@ -86,7 +86,8 @@ def _blocks(reply: Reply, request: JsonObject) -> list[dict[str, Any]]:
     if reply.found:
         blocks += _search(reply, request)
     said = reply.text or reply.refusal
-    native = reply.output is not None and "format" in request.get("output_config", {})
+    asked = request.get("output_config", {}).get("format") or request.get("output_format")
+    native = reply.output is not None and bool(asked)
     if said or native:
         blocks.append({"type": "text", "text": answer_text(reply) if native else said})
     if reply.output is not None and not native:
