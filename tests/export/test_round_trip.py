@@ -15,7 +15,7 @@ from agentkit.tools.composite.codec import program_digest, program_from_json, pr
 from agentkit.tools.composite.parser import parse
 
 ANY = settings(
-    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -66,7 +66,7 @@ def test_any_history_comes_back(
 def test_any_program_comes_back() -> None:
     """Programs of random composites, and the DAG that they make, are the same afterwards."""
     children = ChildrenInUse()
-    parsed = [parse(random_program(seed).source, children.tools) for seed in range(40)]
+    parsed = [parse(random_program(seed).source, children.tools) for seed in range(12)]
     composites = [
         ToolDefinition(name=one.name, body=program_to_json(one.program)) for one in parsed
     ]
