@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from mcp_types import Tool as WireTool
 
 from agentkit.mcp.client.importing import ImportPolicy, Memory, import_listing
@@ -16,7 +17,7 @@ FLAG = st.none() | st.booleans()
 EFFECTS = st.builds(
     Effects, reads=FLAG, writes=FLAG, destructive=FLAG, idempotent=FLAG, open_world=FLAG
 )
-NAME = st.sampled_from(["city", "days", "unit", "größe", "order id"])
+NAME = st.sampled_from(["city", "days", "default", "größe", "order id"])
 LEAF = st.sampled_from(
     [
         {"type": "string"},
@@ -24,6 +25,7 @@ LEAF = st.sampled_from(
         {"enum": ["a", "b", None]},
         {"type": ["number", "null"]},
         {"$ref": "#/$defs/point"},
+        {"$ref": "#"},
         {},
     ]
 )
@@ -42,8 +44,10 @@ POINT = {"point": {"type": "object", "properties": {"x": {"type": "number"}}}}
 
 
 def with_definitions(schema):
-    """A schema that holds what its references mean."""
-    return {**schema, "$defs": POINT} if "$ref" in str(schema) else schema
+    """A schema that holds what its references mean, and one more to itself."""
+    if "$ref" not in str(schema):
+        return schema
+    return {**schema, "$defs": {**POINT, "again": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}}
 
 
 PARAMETERS = st.dictionaries(NAME, SCHEMA, max_size=3).map(
@@ -64,6 +68,17 @@ def test_signatures_survive(name, parameters, result, effects):
     listing = import_listing(RawListing(records=(record_of(wire),)), policy, Memory())
     assert listing.held == ()
     assert listing.tools[0].definition.signature == definition.signature
+
+
+def test_a_recursive_result_means_the_same_inside_an_object():
+    """A list of lists is sent as a field; what it says of itself still says it of the list."""
+    nested = {"type": "array", "items": {"anyOf": [{"type": "integer"}, {"$ref": "#"}]}}
+    empty = {"type": "object", "properties": {}}
+    definition = ToolDefinition.from_schema("nest", "Nested.", empty, result=nested)
+    sent = Draft202012Validator(tool_record(definition)["outputSchema"])
+    assert sent.is_valid({"result": [1, [2, [3]]]})
+    assert not sent.is_valid({"result": [1, [2, ["3"]]]})
+    assert not sent.is_valid({"result": [{"result": [1]}]})
 
 
 @settings(max_examples=30)
