@@ -175,12 +175,18 @@ def _strings(value: Any, place: _Place) -> Iterator[tuple[_Place, str]]:
             for name, inner in part.items():
                 if _may_speak(name):
                     yield _Place(" (a name)", kind, where), name
-                if inner.__class__ not in _SILENT:
+                if not _is_silent(inner) or name in _CODED:
                     waiting.append((_Place(f".{name}", kind, where), name, inner))
         elif isinstance(part, list | tuple):
             waiting.extend(
                 (_Place(f"[{at}]", kind, where), key, inner) for at, inner in enumerate(part)
             )
+
+
+def _is_silent(value: Any) -> bool:
+    """Whether a part holds no text that may speak, as most parts of most schemas; seen early."""
+    kind = value.__class__
+    return kind in _SILENT or (kind is str and not _may_speak(value))
 
 
 def _may_speak(text: str) -> bool:
