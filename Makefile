@@ -19,7 +19,7 @@ PLUGIN_FILES := plugins/agentkit-local/pyproject.toml
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test lint format types unit meaning coverage bench docs install together openmp weights clean \
-	test-extras test-interop
+	test-extras test-interop bench-interop
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' \
@@ -105,6 +105,11 @@ test-interop: $(INTEROP:%=$(VENV)/interop/%/.ready)  ## our tools in other frame
 test-extras: $(VENV)/.dev  ## install each extra alone, in an environment of its own, and make one tool call
 	$(SAY) "Making a tool call through each extra alone"
 	$(BIN)/python tests/extras/alone.py $(ARGS)
+
+bench-interop: $(INTEROP:%=$(VENV)/interop/%/.ready)  ## what our tools cost in other frameworks, beside their own
+	@for name in $(INTEROP); do \
+		$(VENV)/interop/$$name/bin/python -W ignore tests/benchmarks/interop/overhead.py $(ARGS) || exit 1; \
+	done
 
 coverage: $(VENV)/.dev  ## pytest with branch coverage
 	$(BIN)/coverage erase

@@ -77,6 +77,9 @@ def _middleware_class() -> Any:
         def before_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
             return {RUN_KEY: new_episode_id()}
 
+        async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
+            return {RUN_KEY: new_episode_id()}  # without it LangChain takes a thread for the other
+
         def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
             run, asked = waited(self._runs.asking(request))
             response = handler(asked)
