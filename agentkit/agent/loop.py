@@ -22,7 +22,6 @@ from agentkit.agent.search import ToolSearch
 from agentkit.episodes import CutReason, RefineTrace, RetrievalTrace, StopReason, Turn
 from agentkit.errors import ModelResponseError
 from agentkit.messages import (
-    AssistantMessage,
     Message,
     ToolMessage,
     Usage,
@@ -90,7 +89,7 @@ class Loop:
     emit: Emit = ignore
     turns: list[Turn] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
-    _proposed: AssistantMessage | None = field(init=False, default=None)
+    _proposed: ModelResponse | None = field(init=False, default=None)
 
     def first_request(self) -> ModelRequest:
         """What the model is going to be asked first; to be called before ``run``."""
@@ -119,7 +118,9 @@ class Loop:
         """The turn that was under way, with the results there were; None between turns."""
         if self._proposed is None:
             return None
-        return Turn(message=self._proposed, results=tuple(self.executor.finished))
+        answer = self._proposed
+        results = tuple(self.executor.finished)
+        return Turn(message=answer.message, results=results, tokens=answer.tokens)
 
     def _add(self, turn: Turn) -> None:
         """Record a complete turn and show its results to the model."""
@@ -137,12 +138,12 @@ class Loop:
         started = time.perf_counter()
         response, trace = await self._propose()
         model_seconds = time.perf_counter() - started
-        self._proposed = message = response.message
-        calls = message.tool_calls
+        self._proposed = response
+        calls = response.message.tool_calls
         results = await self.executor.execute(calls) if calls else ()
         searches, searching = self.search.taken() if self.search else ((), Usage())
         turn = Turn(
-            message=message,
+            message=response.message,
             results=results,
             usage=response.usage + (trace.usage if trace else Usage()) + searching,
             retrieval=None if self.turns else self.retrieval,

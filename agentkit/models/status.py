@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentkit.errors import ModelStatusError
+from agentkit.errors import ModelStatusError, UsageError
 from agentkit.messages import JsonObject
 from agentkit.models.wire.reading import parse_json, shown
 
@@ -54,12 +54,24 @@ class Endpoint:
         model: The model's name.
         key_source: Where the key came from, in words.
         api_key: The key, to keep it out of messages; None when none is sent.
+        further_keys: Others that may be sent, to keep them out of messages as well.
+
+    Raises:
+        UsageError: The key holds what no HTTP header may hold, such as a line break.
     """
 
     place: str
     model: str
     key_source: str
     api_key: str | None = None
+    further_keys: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.api_key and not (self.api_key.isascii() and self.api_key.isprintable()):
+            raise UsageError(
+                f"the key for {self.model!r} ({self.key_source}) holds a character that can not be "
+                "sent, such as a line break at its end or a letter that is not ASCII. Set it again"
+            )
 
 
 def status_error(
@@ -80,8 +92,8 @@ def status_error(
         now: Current Unix time in seconds, to read a Retry-After date.
     """
     text = body.decode("utf-8", "replace")
-    if endpoint.api_key:
-        text = text.replace(endpoint.api_key, "***")
+    for key in filter(None, (endpoint.api_key, *endpoint.further_keys)):
+        text = text.replace(key, "***")
     said = _message_in(text)
     return ModelStatusError(
         f"{endpoint.place} answered {status} for model {endpoint.model!r}"

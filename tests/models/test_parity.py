@@ -14,6 +14,7 @@ from agentkit.errors import (
     ModelResponseError,
     ModelStatusError,
     RunError,
+    UsageError,
 )
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import (
@@ -70,6 +71,16 @@ OWN = [name for name in ADAPTERS if isinstance(name, str)]
 Opener = Callable[..., StreamingChatModel]
 
 
+def point_at(monkeypatch: pytest.MonkeyPatch, server: ProviderServer, key: str | None) -> None:
+    """Set the variables from which every adapter takes its address and its key."""
+    for provider, url in (("OPENAI", server.base_url), ("ANTHROPIC", server.root_url)):
+        monkeypatch.setenv(f"{provider}_BASE_URL", url)
+        monkeypatch.setenv(f"{provider}_API_BASE", url)
+        monkeypatch.delenv(f"{provider}_API_KEY", raising=False)
+        if key is not None:
+            monkeypatch.setenv(f"{provider}_API_KEY", key)
+
+
 @pytest.fixture
 def open_adapter(monkeypatch: pytest.MonkeyPatch, waits: list[float]) -> Iterator[Opener]:
     """Opens an adapter at a server; skips where its package is not installed."""
@@ -77,15 +88,17 @@ def open_adapter(monkeypatch: pytest.MonkeyPatch, waits: list[float]) -> Iterato
     async def note(seconds: float) -> None:
         waits.append(seconds)
 
-    def open_at(name: str, server: ProviderServer, model: str = "gpt-4o-mini", attempts: int = 3):
+    def open_at(
+        name: str,
+        server: ProviderServer,
+        model: str = "gpt-4o-mini",
+        *,
+        attempts: int = 3,
+        key: str | None = KEY,
+    ):
         package = name.partition("-")[0]
         pytest.importorskip(package, reason=f"{package} is not installed")
-        for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
-            monkeypatch.setenv(variable, KEY)
-        for variable in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
-            monkeypatch.setenv(variable, server.base_url)
-        for variable in ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"):
-            monkeypatch.setenv(variable, server.root_url)
+        point_at(monkeypatch, server, key)
         retry = RetryPolicy(attempts=attempts, jitter=0, sleep=note)
         match name:
             case "httpx" | "aiohttp":
@@ -383,6 +396,49 @@ async def test_episode_of_a_failed_run_is_kept(open_adapter, name, fault) -> Non
     episode = caught.value.episode
     assert episode.stop_reason == "error"
     assert [made.value for made in episode.results] == [16]
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_key_that_a_provider_repeats(open_adapter, name) -> None:
+    """A provider that quotes the key it refuses does not get it into our messages or episodes."""
+
+    def quoting(request) -> RawReply:
+        given = request.headers.get("authorization") or request.headers.get("x-api-key")
+        return RawReply(status=401, body={"error": {"message": f"incorrect key {given}"}})
+
+    with ProviderServer(quoting) as server:
+        async with open_adapter(name, server) as model:
+            with pytest.raises(RunError, match=r"incorrect key .*\*\*\*") as caught:
+                await Agent(model, tools=[square]).run("4 squared?")
+    assert isinstance(caught.value.__cause__, ModelStatusError)
+    assert KEY not in f"{caught.value} {caught.value.__cause__} {caught.value.__cause__.body}"
+    assert KEY not in str(caught.value.episode)
+
+
+@pytest.mark.parametrize("key", [None, "sk-test\n", "sk-tést-secret"])
+@pytest.mark.parametrize("name", OWN)
+async def test_key_that_can_not_be_sent(open_adapter, name, key) -> None:
+    """An absent or damaged key is named by its variable before anything is sent, and not shown."""
+    with ProviderServer([], api_key="another") as server:
+        with pytest.raises((UsageError, RunError), match=r"(OPENAI|ANTHROPIC)_API_KEY") as caught:
+            async with open_adapter(name, server, key=key) as model:
+                await Agent(model).run("4 squared?")
+        assert len(server.requests) == (1 if key is None and name in {"httpx", "aiohttp"} else 0)
+    assert key is None or key.strip() not in str(caught.value)
+    assert isinstance(caught.value, UsageError) or caught.value.episode.stop_reason == "error"
+
+
+@quiet
+@pytest.mark.parametrize("name", ["litellm", "litellm-anthropic"])
+async def test_litellm_without_a_key(open_adapter, waits, name) -> None:
+    """Its own words for an absent key count as those for a refused one: not tried again."""
+    with ProviderServer(["never"]) as server:
+        async with open_adapter(name, server, key=None) as model:
+            with pytest.raises(RunError, match="Check the key") as caught:
+                await Agent(model).run("4 squared?")
+        assert server.requests == []
+    assert caught.value.__cause__.status == 401
+    assert waits == []
 
 
 @quiet

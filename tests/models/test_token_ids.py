@@ -9,8 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from agentkit import Agent, open_store, tool
+from agentkit.agent.events import ToolCallStarted
 from agentkit.episodes import Episode, Turn
 from agentkit.errors import ModelResponseError
+from agentkit.library.store import EpisodeFilter
 from agentkit.messages import AssistantMessage, ProviderItem, TokenIds, ToolCall
 from agentkit.models import ModelRequest, ModelSettings, OpenAICompatibleModel, TextDelta
 from agentkit.testing import ProviderServer, RawReply, ReplayModel, Reply
@@ -137,3 +139,28 @@ def test_cassettes_keep_them(tmp_path, question) -> None:
         asyncio.run(recorder.complete(question))
     replayed = ReplayModel(tmp_path / "c.jsonl")
     assert asyncio.run(replayed.complete(question)).tokens == FIRST
+
+
+async def test_cancelled_run_keeps_the_tokens_of_its_last_answer() -> None:
+    """The turn that a cancel interrupts is kept with the tokens that made its calls."""
+
+    @tool
+    async def wait() -> str:
+        """Take long."""
+        await asyncio.sleep(60)
+        return ""
+
+    store = open_store("memory:")
+    tokens = TokenIds(prompt=(1, 2), completion=(3, 4))
+    call = ToolCall(call_id="c", name="wait", arguments={})
+    with ProviderServer([Reply(tool_calls=[call], tokens=tokens)]) as server:
+        async with OpenAICompatibleModel("m", base_url=server.base_url) as model:
+            stream = Agent(model, tools=[wait], store=store).stream("go")
+            async for event in stream:
+                if isinstance(event, ToolCallStarted):
+                    break
+            await stream.aclose()
+    (episode,) = store.select(EpisodeFilter())
+    assert episode.stop_reason == "cancelled"
+    assert [turn.tokens for turn in episode.turns] == [tokens]
+    store.close()

@@ -152,6 +152,9 @@ class Anthropic:
         """See ``Provider.translated``."""
         import anthropic
 
+        if isinstance(error, TypeError) and "authentication" in str(error):  # the SDK found no key
+            name = f"anthropic:{self._model}"
+            return ModelError(f"no API key for {name!r}: set ANTHROPIC_API_KEY, or pass client=...")
         return translated_sdk_error(error, anthropic, self._endpoint)
 
     async def close(self) -> None:

@@ -14,7 +14,7 @@ from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDe
 from agentkit.models.hosted.model import HostedModel
 from agentkit.models.hosted.sdk_errors import lost_connection, translated_sdk_error
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
-from agentkit.models.status import Endpoint
+from agentkit.models.status import Endpoint, status_error
 from agentkit.models.transport.base import cut_short
 from agentkit.models.wire.names import WireNames
 from agentkit.models.wire.request import checked_extra, encode_fields
@@ -22,6 +22,7 @@ from agentkit.models.wire.response import decode_completion
 from agentkit.models.wire.stream import CompletionAssembler
 
 _LOCAL_LISTS = ("LITELLM_LOCAL_MODEL_COST_MAP", "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS")
+_SHORTEST_KEY = 8
 _INSTALL = 'pip install "agentkit-evolve[litellm]"'
 
 
@@ -106,8 +107,11 @@ class LiteLLM:
 
         original = getattr(error, "original_exception", None)  # behind what broke in mid-stream
         error = original if isinstance(original, Exception) else error
+        endpoint = replace(self._endpoint, further_keys=_keys_set())
+        if "Missing credentials" in str(error):  # found by openai's SDK before anything was sent
+            return status_error(endpoint, status=401, headers={}, body=str(error).encode())
         lost = lost_connection(error)
-        return translated_sdk_error(error if lost is None else lost, openai, self._endpoint)
+        return translated_sdk_error(error if lost is None else lost, openai, endpoint)
 
     async def close(self) -> None:
         """Nothing to close: litellm keeps its clients itself."""
@@ -134,6 +138,12 @@ class LiteLLM:
             cache_read_input_tokens=usage.cached_tokens,
         )
         return float(prompt) + float(completion)
+
+
+def _keys_set() -> tuple[str, ...]:
+    """Values of variables that are named like keys: litellm does not say which one it sends."""
+    named = (value for name, value in os.environ.items() if name.endswith(("_KEY", "_TOKEN")))
+    return tuple(value for value in named if len(value) >= _SHORTEST_KEY)
 
 
 def _chunk_object(chunk: Any) -> dict[str, Any]:
