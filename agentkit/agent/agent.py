@@ -193,6 +193,11 @@ class Agent:
         return self._observers.errors
 
     @property
+    def is_traced(self) -> bool:
+        """Whether a tracer is told what runs do."""
+        return self._tracing is not None
+
+    @property
     def tracer_errors(self) -> int:
         """How often the tracer raised; no run took notice."""
         return 0 if self._tracing is None else self._tracing.errors

@@ -27,6 +27,7 @@ from agentkit.cli.episode_view import call_line, result_line
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import model_option, store_option
 from agentkit.cli.output import plural, say
+from agentkit.cli.tracers import TraceKind, trace_option, tracer_of
 from agentkit.episodes import RefineMode
 from agentkit.library import Library, Store
 from agentkit.messages import ToolCall
@@ -75,6 +76,7 @@ _OPTIONS = (
         help="Most model turns in answer to one question.",
     ),
     click.option("--yes", is_flag=True, help="Run destructive tools without asking."),
+    trace_option,
     store_option,
 )
 
@@ -98,6 +100,7 @@ class AgentOptions:
     tool_choice: ToolChoice
     max_steps: int
     yes: bool
+    trace: TraceKind | None = None
     apis: Sequence[str] = ()
     api_server: str | None = None
     api_auth: Sequence[str] = ()
@@ -108,10 +111,7 @@ def make_agent(options: AgentOptions, store: Store) -> Agent:
     library = store.load() if options.catalogue else Library()
     return Agent(
         options.model,
-        tools=(
-            *load_tools(options.targets),
-            *load_apis(options.apis, server=options.api_server, auth=options.api_auth),
-        ),
+        tools=load_all(options),
         library=library,
         store=store,
         instructions=options.instructions,
@@ -119,7 +119,14 @@ def make_agent(options: AgentOptions, store: Store) -> Agent:
         tool_choice=options.tool_choice,
         limits=Limits(max_steps=options.max_steps),
         approve=AskAtTerminal(yes=options.yes),
+        tracer=tracer_of(options.trace),
     )
+
+
+def load_all(options: AgentOptions) -> tuple[Tool, ...]:
+    """The tools in code that the options name: of Python, and of API descriptions."""
+    apis = load_apis(options.apis, server=options.api_server, auth=options.api_auth)
+    return (*load_tools(options.targets), *apis)
 
 
 class AskAtTerminal:

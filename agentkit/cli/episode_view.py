@@ -20,6 +20,7 @@ from agentkit.episodes import (
     TurnDiagnosis,
     Verdict,
 )
+from agentkit.episodes.labels import SPAN_ID, TRACE_ID
 from agentkit.evaluation.results.texts import visible
 from agentkit.evaluation.results.wording import label_name
 from agentkit.messages import ToolCall, ToolResult
@@ -65,11 +66,14 @@ def _lines(episode: Episode) -> Iterator[str]:
     if episode.session_id:
         yield f"session   {episode.session_id} ({episode.history_length} messages before)"
     labels = dict(episode.metadata)
-    settings = labels.pop("settings", "")
+    settings, trace = labels.pop("settings", ""), labels.pop(TRACE_ID, "")
+    labels.pop(SPAN_ID, None)
     if labels:
         yield f"labels    {', '.join(f'{k}={v}' for k, v in labels.items())}"
     if settings:
         yield f"settings  {settings}"
+    if trace:
+        yield f"trace     {trace}"
     yield f"request   {_indented(episode.request)}"
     for number, turn in enumerate(episode.turns, start=1):
         yield ""

@@ -13,10 +13,10 @@ import click
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.limits import Limits
-from agentkit.cli.agents import AgentOptions, agent_options
-from agentkit.cli.loading import load_tools
+from agentkit.cli.agents import AgentOptions, agent_options, load_all
 from agentkit.cli.output import plural, say
 from agentkit.cli.stores import opened
+from agentkit.cli.tracers import tracer_of
 from agentkit.errors import UsageError
 from agentkit.library import Library, Store
 from agentkit.messages import ToolCall
@@ -152,6 +152,8 @@ def serve(  # noqa: PLR0917 - click passes every option
     Needs the extra serve: pip install "agentkit-evolve[serve]".
     """
     agent_settings = AgentOptions(**options)
+    if mcp is not None and agent_settings.apis:
+        raise UsageError("--mcp serves the store and --tools; import the API into the store")
     if mcp is not None:
         if keys_from is not None and mcp == "stdio":
             raise UsageError(
@@ -202,7 +204,7 @@ def _agent(options: AgentOptions, store: Store, name: str) -> Agent:
     """The agent that the options describe; it asks nobody at this terminal."""
     return Agent(
         options.model,
-        tools=load_tools(options.targets),
+        tools=load_all(options),
         library=None if options.catalogue else Library(),  # None: the store's newest, as it evolves
         store=store,
         instructions=options.instructions,
@@ -210,6 +212,7 @@ def _agent(options: AgentOptions, store: Store, name: str) -> Agent:
         tool_choice=options.tool_choice,
         limits=Limits(max_steps=options.max_steps),
         approve=_approved if options.yes else None,
+        tracer=tracer_of(options.trace),
         name=name,
     )
 

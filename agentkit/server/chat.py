@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Coroutine, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from agentkit.server.completion import HEARTBEAT, Completion, answer_text
 from agentkit.server.exchange import SCOPE_KEY, Exchange, Scope, Send
 from agentkit.server.limits import ServerLimits
 from agentkit.server.measures import Measures
+from agentkit.server.parents import below_caller
 from agentkit.server.problem import Problem, invalid
 from agentkit.server.rates import RateLimiter
 from agentkit.server.runs import Cut, Receive, Runs
@@ -129,7 +130,8 @@ class ChatCompletions:
         claim = work.session_id or work.episode_id
         if claim in self._busy:
             return _conversation_busy() if work.session_id else already_answered()
-        with self._claimed(claim):
+        parent = below_caller(exchange.headers) if self._agent.is_traced else nullcontext()
+        with self._claimed(claim), parent:
             return await self._deliver(asked, work, exchange)
 
     async def _planned(self, asked: Asked, exchange: Exchange) -> Work | Problem:

@@ -118,3 +118,45 @@ def test_output_is_one_json_document(invoke, script):
     result = invoke("run", "Hi", "--model", "script:a", "--json")
     assert json.loads(result.stdout)["output"] == "Hello."
     assert result.stderr == ""
+
+
+def test_each_step_is_told_on_stderr(invoke, tools_file, script):
+    """--trace log writes a line when an operation begins and one when it ends, and no content."""
+    script(["add", {"a": 40}], "It is 42.")
+    result = invoke(
+        "run", "40 + 2?", "--tools", "desk.py:add", "--model", "script:a", "--trace", "log"
+    )
+    assert result.stdout == "It is 42.\n"
+    traced = [line for line in result.stderr.splitlines() if " DEBUG " in line or " INFO " in line]
+    assert [line.partition("end ")[2].partition(" seconds")[0] for line in traced] == [
+        *("", "", "chat script", "", "execute_tool add", "", "chat script"),
+        "invoke_agent agent",
+    ]
+    assert not any("40 + 2" in line or "It is 42" in line for line in traced)
+
+
+def test_spans_without_anybody_to_take_them(invoke, tools_file, script, monkeypatch):
+    """--trace otel says what is missing, and the run goes on."""
+    from opentelemetry import trace
+
+    monkeypatch.setattr(trace, "get_tracer_provider", trace.ProxyTracerProvider)
+    script("Hello.")
+    result = invoke("run", "Hi", "--model", "script:a", "--trace", "otel")
+    assert (result.exit_code, result.stdout) == (0, "Hello.\n")
+    assert "opentelemetry-instrument" in result.stderr
+
+
+def test_the_trace_of_an_episode_is_shown(invoke, tools_file, script, monkeypatch):
+    """With an SDK in the process, the episode says where its trace is found."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+
+    provider = TracerProvider()
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    script("Hello.")
+    told = invoke("run", "Hi", "--model", "script:a", "--trace", "otel")
+    assert "opentelemetry-instrument" not in told.stderr
+    shown = invoke("episodes", "show", "last").stdout
+    (line,) = [line for line in shown.splitlines() if line.startswith("trace ")]
+    assert len(line.split()[1]) == 32
+    assert "span_id" not in shown

@@ -45,6 +45,8 @@ def invoke(tmp_path, monkeypatch):
         (["--keys-from", "NO_SUCH_VARIABLE"], "NO_SUCH_VARIABLE is not set"),
         (["--keys-from", "no/such/file"], "no/such/file can not be read"),
         (["--allow-origin", "https://a.example"], "cors_origins without keys"),
+        (["--openapi", "no/such/api.json"], "no/such/api.json"),
+        (["--mcp", "stdio", "--openapi", "api.json"], "import the API into the store"),
         (["--mcp", "stdio", "--keys-from", "X"], "without keys"),
         (["--mcp", "http", "--host", "0.0.0.0"], "there are no keys"),
     ],
