@@ -24,7 +24,7 @@ async def test_a_malformed_entry_takes_no_other_with_it(entry):
     raw = McpServer.stdio(sys.executable, ["-I", str(RAW), listed], name="raw", protocol="legacy")
     async with raw as server:
         assert [tool.name for tool in server.tools] == ["good"]
-        assert await server.library["good"]() == "done"
+        assert (await server.library["good"]()).isdigit()
         assert [held.code for held in server.held] == ["bad_entry"] * 5
         assert [held.name for held in server.held] == ["", "no_schema", "listed", "", ""]
         whole = [

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,8 @@ from agentkit.errors import McpConnectionError, MissingExtraError
 from agentkit.mcp import McpLimits, McpServer
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
+
+RAW = Path(__file__).parent / "servers" / "raw.py"
 
 
 def call(name, /, **arguments):
@@ -26,7 +30,7 @@ def running(faulty):
     """One server for all tests that leave it as it is; starting one takes a second."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_API_KEY", "secret")
-        with faulty(limits=McpLimits(call_seconds=1.5)) as server:
+        with faulty(limits=McpLimits(call_seconds=0.5)) as server:
             yield server
 
 
@@ -45,20 +49,22 @@ def test_run_sync_calls_a_server_that_was_entered_without_a_loop(running):
         assert agent.run_sync("1 + 1?").episode.results[0].value == {"result": 2}
 
 
-async def test_a_server_that_dies_is_started_again(faulty, eventually):
+async def test_a_server_that_dies_is_started_again(entry, eventually):
     """The call under way is a failed result that says why; a new server is there for the next.
 
     Also when it dies between calls: nobody has to call a dead server for it to be found dead.
     """
-    async with faulty() as server:
-        os.kill(int((await server.library["variable"](name="PID"))["result"]), signal.SIGKILL)
+    listed = json.dumps([entry("die"), entry("process")])
+    raw = McpServer.stdio(sys.executable, ["-I", str(RAW), listed], protocol="legacy")
+    async with raw as server:
+        os.kill(int(await server.library["process"]()), signal.SIGKILL)
         await asyncio.to_thread(eventually, lambda: server.connects == 2)
-        script = [[call("die")], [call("add", a=1, b=2)], "done"]
+        script = [[call("die")], [call("process")], "done"]
         result = await Agent(ScriptedModel(script), tools=server.tools).run("Go.")
-        died, added = result.episode.results
+        died, answered = result.episode.results
         assert died.failure.cause == "McpConnectionError"
         assert "hung up while 'die' ran" in died.text
-        assert added.value == {"result": 3}
+        assert answered.status == "ok"
         assert server.connects == 3
 
 
@@ -69,7 +75,7 @@ async def test_a_slow_call_times_out_and_others_go_on(running):
     waited, added = result.episode.results
     assert waited.failure.kind == "timeout"
     assert added.status == "ok"
-    with pytest.raises(TimeoutError, match=r"within 1\.5 seconds"):
+    with pytest.raises(TimeoutError, match=r"within 0\.5 seconds"):
         await running.library["wait"](seconds=30.0)
 
 
@@ -102,7 +108,7 @@ def test_a_program_that_is_absent_is_named():
 async def test_a_program_that_says_nothing_is_given_up():
     """A process that does not speak the protocol does not hold us up for ever."""
     limits = McpLimits(connect_seconds=0.5)
-    silent = McpServer.stdio(sys.executable, ["-c", "import time; time.sleep(60)"], limits=limits)
+    silent = McpServer.stdio("sleep", ["60"], limits=limits)
     with pytest.raises(McpConnectionError, match=r"did not answer within 0\.5 seconds"):
         async with silent:
             pass

@@ -1,6 +1,11 @@
-"""A server on stdio without any library: it lists the JSON that it is given, well-formed or not."""
+"""A server on stdio without any library, which starts at once.
+
+It lists the JSON that it is given, well-formed or not. Every tool answers with the id of the
+process, but ``die`` ends it.
+"""
 
 import json
+import os
 import sys
 
 LISTED = json.loads(sys.argv[1])
@@ -11,11 +16,13 @@ ANSWERS = {
         "serverInfo": {"name": "raw", "version": "1"},
     },
     "tools/list": {"tools": LISTED},
-    "tools/call": {"content": [{"type": "text", "text": "done"}]},
+    "tools/call": {"content": [{"type": "text", "text": str(os.getpid())}]},
 }
 
 for line in sys.stdin:
     asked = json.loads(line)
+    if asked["method"] == "tools/call" and asked["params"]["name"] == "die":
+        os._exit(3)
     if "id" in asked:
         answer = {"jsonrpc": "2.0", "id": asked["id"], "result": ANSWERS[asked["method"]]}
         sys.stdout.write(json.dumps(answer) + "\n")
