@@ -210,7 +210,9 @@ def _corrected(
 def _acceleration(strata: Sequence[Sequence[float]]) -> float:
     """A sixth of the skewness of the tasks' influences on the mean."""
     offsets = [one - math.fsum(stratum) / len(stratum) for stratum in strata for one in stratum]
-    variance = math.fsum(offset**2 for offset in offsets)
-    if not variance:
+    largest = max(map(abs, offsets), default=0.0)
+    if not largest:
         return 0.0
-    return math.fsum(offset**3 for offset in offsets) / (6 * variance * math.sqrt(variance))
+    parts = [offset / largest for offset in offsets]  # skewness has no scale, powers of floats do
+    variance = math.fsum(part**2 for part in parts)
+    return math.fsum(part**3 for part in parts) / (6 * variance * math.sqrt(variance))
