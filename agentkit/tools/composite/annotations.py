@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import collections.abc
+import functools
+import operator
 import types
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, Optional, Union
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from agentkit.errors import UsageError
 from agentkit.tools.composite.authored import shown
@@ -116,10 +118,18 @@ def _union(node: ast.expr, nesting: int) -> Any:
 
 
 def _union_of(branches: list[Any]) -> Any:
-    union = branches[0]
-    for branch in branches[1:]:
-        union = Union[union, branch]  # noqa: UP007 - `|` is not defined between all of them
-    return union
+    """The union, its branches in the order in which they are written.
+
+    ``Union[...]`` gives back whatever equal union this process made first, and equal are also
+    those of another order, so that a definition would depend on what was read before it.
+    """
+    flat = [one for branch in branches for one in _branches_of(branch)]
+    return functools.reduce(operator.or_, flat)
+
+
+def _branches_of(branch: Any) -> tuple[Any, ...]:
+    is_union = get_origin(branch) in {Union, types.UnionType}
+    return get_args(branch) if is_union else (branch,)
 
 
 def _subscript(node: ast.Subscript, nesting: int) -> Any:
@@ -157,7 +167,7 @@ def _tuple(_node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:
 def _optional(node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:
     if len(items) != 1:
         raise _UnknownTypeError(node, "Optional takes one type")
-    return Optional[_read(items[0], nesting)]  # noqa: UP045 - `|` is not defined for all of them
+    return _union_of([_read(items[0], nesting), type(None)])
 
 
 def _union_form(_node: ast.Subscript, items: list[ast.expr], nesting: int) -> Any:

@@ -51,7 +51,7 @@ ANNOTATIONS: dict[str, Any] = {
     "int | None": int | None,
     "int | str | None": int | str | None,
     "Union[int, list[str]]": Union[int, list[str]],  # noqa: UP007 - the same
-    "Optional[Union[int, str]]": Optional[int | str],  # noqa: UP045 - the same
+    "Optional[Union[int, str]]": int | str | None,  # Optional[...] would keep no order
     "Literal['a', 'b']": Literal["a", "b"],
     "Literal[1, -1, None]": Literal[1, -1, None],  # noqa: PYI061 - the same
     "Literal['a'] | None": Literal["a"] | None,
@@ -87,6 +87,25 @@ def real_function(annotation: Any, *default: Any) -> Any:
     f.__annotations__ = {"value": annotation, "return": annotation}
     f.__defaults__ = default or None
     return f
+
+
+def read(text: str) -> Any:
+    """The type that a text names."""
+    return read_annotation(ast.parse(text, mode="eval").body, place="it")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "text"),
+    [
+        ("str | int | None", "int | str | None"),
+        ("Optional[Union[str, int]]", "Optional[Union[int, str]]"),
+        ("Union[list[str | int], None]", "Union[list[int | str], None]"),
+    ],
+)
+def test_the_order_of_a_union_is_the_one_written(earlier: str, text: str) -> None:
+    """What was read before has no part in it, though Python takes both for equal."""
+    assert str(read(earlier)) != str(read(text))
+    assert str(read(text)).index("int") < str(read(text)).index("str")
 
 
 @pytest.mark.parametrize("text", ANNOTATIONS)
