@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Coroutine, Iterator
 from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import replace
@@ -25,7 +24,7 @@ from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta
 from agentkit.models.wire.names import WireNames
 from agentkit.server.asked import Asked, Reader
-from agentkit.server.completion import HEARTBEAT, Completion, answer_text
+from agentkit.server.completion import Completion, answer_text
 from agentkit.server.exchange import SCOPE_KEY, Exchange, Scope, Send
 from agentkit.server.limits import ServerLimits
 from agentkit.server.measures import Measures
@@ -33,11 +32,10 @@ from agentkit.server.parents import below_caller
 from agentkit.server.problem import Problem, invalid
 from agentkit.server.rates import RateLimiter
 from agentkit.server.runs import Cut, Receive, Runs
+from agentkit.server.streamed import StreamedAnswer
 from agentkit.server.work import Work, already_answered, continued_work, new_work
 
 _LOG = logging.getLogger(__name__)
-_STUCK_SECONDS = 10.0
-_MOST_PIECES = 64
 _BUSY_UPSTREAM = frozenset({429, 503, 529})
 
 CLIENT_LEFT = 499
@@ -161,7 +159,7 @@ class ChatCompletions:
             include_usage=asked.include_usage,
         )
         if asked.stream:
-            stream = _Stream(exchange, completion, self._measures)
+            stream = StreamedAnswer(exchange, completion, self._measures)
             return await self._streamed(work, stream)
         result = await self._ended(work, work.carried_out(self._agent), exchange)
         if not isinstance(result, RunResult):
@@ -170,7 +168,7 @@ class ChatCompletions:
         await exchange.answer_json(body)
         return None
 
-    async def _streamed(self, work: Work, stream: _Stream) -> Problem | None:
+    async def _streamed(self, work: Work, stream: StreamedAnswer) -> Problem | None:
         writing = asyncio.create_task(stream.write(self._limits.heartbeat_seconds))
         try:
             result = await self._ended(work, self._pumped(work, stream), stream.exchange)
@@ -184,7 +182,7 @@ class ChatCompletions:
             writing.cancel()
         return None
 
-    async def _pumped(self, work: Work, stream: _Stream) -> RunResult:
+    async def _pumped(self, work: Work, stream: StreamedAnswer) -> RunResult:
         """Carry out the work and send its text as it comes."""
         if work.waiting is not None or self._reader.output_schema is not None:
             result = await work.carried_out(self._agent)
@@ -297,90 +295,6 @@ class ChatCompletions:
                     code="request_timeout",
                     episode_id=work.episode_id,
                 )
-
-
-class _Stream:
-    """Writes an answer piece by piece; it begins with the first thing there is to say.
-
-    What is said while the last piece is on its way goes out in one write.
-    """
-
-    def __init__(self, exchange: Exchange, completion: Completion, measures: Measures) -> None:
-        self.exchange = exchange
-        self._completion = completion
-        self._measures = measures
-        self._began = time.perf_counter()
-        self._between = ""
-        self._has_text = False
-        self._pieces: list[bytes] = []
-        self._said = asyncio.Event()
-        self._turn = asyncio.Lock()
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether anything was said; then it is too late for another status."""
-        return bool(self.exchange.status or self._pieces)
-
-    async def say(self, text: str) -> None:
-        """Send text, as soon as the connection takes it; far behind, wait for it."""
-        if not text:
-            return
-        if not self._has_text:
-            self._has_text = True
-            self._measures.first_text.observe(time.perf_counter() - self._began)
-        text, self._between = self._between + text, ""
-        self._add(self._completion.piece(text))
-        if len(self._pieces) >= _MOST_PIECES:
-            await self._flush()
-            await asyncio.sleep(0)  # a model that never waits must not keep others from the loop
-
-    def paragraph_ended(self) -> None:
-        """What is said next begins a new paragraph: it belongs to another turn of the model."""
-        self._between = "\n\n"
-
-    async def write(self, quiet_seconds: float) -> None:
-        """Send what was said, and a comment whenever nothing was for so long; until cancelled."""
-        while True:
-            try:
-                async with asyncio.timeout(quiet_seconds):
-                    await self._said.wait()
-            except TimeoutError:
-                self._add(HEARTBEAT)
-            await self._flush()
-
-    async def finish(
-        self, result: RunResult, calls: tuple[ToolCall, ...], writing: asyncio.Task[None]
-    ) -> None:
-        """Send the end of a good answer."""
-        await self._end(self._completion.ending(result, calls), writing)
-
-    async def fail(self, problem: Problem, writing: asyncio.Task[None]) -> None:
-        """End an answer that broke after it had begun, with an error and without ``[DONE]``."""
-        await self._end(self._completion.failing(problem), writing)
-
-    async def _end(self, piece: bytes, writing: asyncio.Task[None]) -> None:
-        try:
-            async with asyncio.timeout(_STUCK_SECONDS):
-                async with self._turn:  # so that no piece is cut in two
-                    writing.cancel()
-                self._add(piece)
-                await self._flush(more=False)
-        except TimeoutError:  # the client keeps its connection and reads nothing from it
-            _LOG.warning("request %s: the client does not read", self.exchange.request_id)
-
-    def _add(self, piece: bytes) -> None:
-        if not self.has_begun:
-            self._pieces.append(self._completion.opening())
-        self._pieces.append(piece)
-        self._said.set()
-
-    async def _flush(self, *, more: bool = True) -> None:
-        async with self._turn:
-            self._said.clear()
-            pieces, self._pieces = self._pieces, []
-            if not self.exchange.status:
-                await self.exchange.start_stream()
-            await self.exchange.send_piece(b"".join(pieces), more=more)
 
 
 def _on_the_wire(result: RunResult) -> tuple[ToolCall, ...]:
