@@ -22,8 +22,9 @@ from weakref import WeakKeyDictionary
 from agentkit._waiting import wait_for
 from agentkit.agent.approval import Approver, Decision
 from agentkit.agent.beginning import Beginnings
+from agentkit.agent.choosing import Choosing
 from agentkit.agent.contracts import ContractChecker
-from agentkit.agent.defaults import default_retriever, opened_store
+from agentkit.agent.defaults import opened_store
 from agentkit.agent.events import Emit, RunEvent, RunFinished, ignore
 from agentkit.agent.executor import ExecutionPolicy, Executor
 from agentkit.agent.limits import Limits
@@ -58,15 +59,12 @@ from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
 from agentkit.tracing.guarded import Tracing
-from agentkit.tracing.models import TracedRetriever, traced_model
+from agentkit.tracing.models import traced_model
 from agentkit.tracing.operations import RunOperation
 from agentkit.tracing.tracer import Tracer
 
 T = TypeVar("T")
 Prepare: TypeAlias = Callable[[Start], Awaitable[Start]]
-
-OFFER_ALL_UP_TO = 32
-"""With ``retriever="auto"``, libraries of at most this many tools are offered whole."""
 
 
 class Agent:
@@ -159,9 +157,6 @@ class Agent:
         self.store = opened_store(store)
         own = tuple(entry if isinstance(entry, Tool) else as_tool(entry) for entry in tools)
         self._snapshots = Snapshots(store=self.store, library=library, tools=own)
-        self._retriever = retriever
-        self._default_retriever = default_retriever() if retriever == "auto" else None
-        self._offers = OfferPolicy(search_tool=search_tool, cards=show_cards)
         self._instructions = instructions
         self._refinement = RefineSettings(mode=refine, max_refinements=max_refinements)
         self._limits = limits
@@ -174,6 +169,11 @@ class Agent:
         self._beginnings = Beginnings(snapshots=self._snapshots, store=self.store, router=router)
         self._observers = Observers(observers)
         self._tracing = None if tracer is None else Tracing(tracer)
+        self._choosing = Choosing.of(
+            retriever,
+            offers=OfferPolicy(search_tool=search_tool, cards=show_cards),
+            tracing=self._tracing,
+        )
         self._validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]]
         self._validators = WeakKeyDictionary()
 
@@ -446,23 +446,9 @@ class Agent:
 
     async def _offering(self, start: Start) -> Offering:
         """The tools for this run."""
-        retriever = self._retriever
-        if retriever == "auto":
-            is_large = len(start.library) > OFFER_ALL_UP_TO
-            retriever = self._default_retriever if is_large else None
-        if retriever is None:
-            return Offering(offer=Offer.whole(start.library))
-        if self._tracing is not None:
-            retriever = TracedRetriever(retriever, self._tracing)
-        said = [m.text for m in start.history if isinstance(m, UserMessage)][-1:]
-        query = "\n".join((*said, start.request)).strip()
-        goes_on = not start.request and start.shown.first is not None
-        return await self._offers.offering(
-            None if goes_on else query,
-            start.library,
-            start.shown,
-            retriever,
-            start.emit,
+        return await self._choosing.offering(
+            start,
+            goes_on=not start.request and start.shown.first is not None,
             defers=isinstance(self.model, DeferringChatModel) and self.model.defers_tools,
         )
 

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-from agentkit.agent.agent import OFFER_ALL_UP_TO
 from agentkit.agent.approval import Approval, Approver
+from agentkit.agent.choosing import Choosing
 from agentkit.agent.contracts import ContractChecker
-from agentkit.agent.defaults import default_retriever, opened_store
+from agentkit.agent.defaults import opened_store
 from agentkit.agent.events import ignore
 from agentkit.agent.executor import ExecutionPolicy, Executor
 from agentkit.agent.limits import Limits
@@ -27,14 +27,13 @@ from agentkit.episodes import Episode
 from agentkit.interop.toolset_run import NOBODY_TO_ASK, ToolsetRun, stop_reason
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, Store
-from agentkit.messages import Message, ToolCall, ToolResult, UserMessage
+from agentkit.messages import Message, ToolCall, ToolResult
 from agentkit.models.wire.names import WireNames
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentValidator
 from agentkit.tracing.guarded import Tracing
-from agentkit.tracing.models import TracedRetriever
 from agentkit.tracing.tracer import Tracer
 
 _LOOK_BACK = 200
@@ -104,14 +103,14 @@ class Toolset:
         self.store = opened_store(store if isinstance(source, Library) else source)
         own = tuple(entry if isinstance(entry, Tool) else as_tool(entry) for entry in tools)
         self._snapshots = Snapshots(store=self.store, library=library, tools=own)
-        self._retriever = retriever
-        self._default_retriever = default_retriever() if retriever == "auto" else None
-        self._offers = OfferPolicy(search_tool=search_tool)
         self._limits = limits
         self._approve = approve
         self._policy = ExecutionPolicy(timeout_seconds=tool_timeout_seconds, retries=tool_retries)
         self._contracts = ContractChecker(contracts)
         self._tracing = None if tracer is None else Tracing(tracer)
+        self._choosing = Choosing.of(
+            retriever, offers=OfferPolicy(search_tool=search_tool), tracing=self._tracing
+        )
         self._labels = {"toolset": name} if name else {}
         self._validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]]
         self._validators = WeakKeyDictionary()
@@ -172,7 +171,8 @@ class Toolset:
         if self.store is not None and (session_id is not None or answers):
             start = await asyncio.to_thread(self._continued, start, frozenset(answers))
         try:
-            offering = await self._offering(start)
+            goes_on = not start.request and bool(start.shown.offered)
+            offering = await self._choosing.offering(start, goes_on=goes_on)
         except BaseException as error:  # a retriever's; the run has begun, and is kept as one
             nothing = Offering(offer=Offer(library=start.library))
             run = self._run(start, nothing, model)
@@ -219,22 +219,6 @@ class Toolset:
             library=self._snapshots.at(episodes[0].library_version),
             shown=Shown.in_episodes(episodes),
             resumes=last.episode_id if goes_on else None,
-        )
-
-    async def _offering(self, start: Start) -> Offering:
-        retriever = self._retriever
-        if retriever == "auto":
-            is_large = len(start.library) > OFFER_ALL_UP_TO
-            retriever = self._default_retriever if is_large else None
-        if retriever is None:
-            return Offering(offer=Offer.whole(start.library))
-        if self._tracing is not None:
-            retriever = TracedRetriever(retriever, self._tracing)
-        said = [m.text for m in start.history if isinstance(m, UserMessage)][-1:]
-        query = "\n".join((*said, start.request)).strip()
-        goes_on = not start.request and bool(start.shown.offered)
-        return await self._offers.offering(
-            None if goes_on else query, start.library, start.shown, retriever, ignore
         )
 
     def _wire_names(self, library: Library) -> WireNames:
