@@ -75,6 +75,7 @@ async def test_tools_dropped_in_a_loop_that_goes_on(make):
         async with asyncio.timeout(5):
             while server.open:
                 await asyncio.sleep(0.01)
+        assert server.open == 0
 
 
 async def test_tools_closed_by_hand(make):
