@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 MODEL  ?= smollm2-135m
 OPENMP ?= libgomp.so.1
+JOBS   ?= 2
 ARGS   ?=
 
 BIN     := $(VENV)/bin
@@ -18,7 +19,7 @@ PLUGIN_FILES := plugins/agentkit-local/pyproject.toml
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format types unit meaning coverage bench docs install together openmp weights clean \
+.PHONY: help demo test lint format types unit meaning coverage bench docs install openmp weights clean \
 	test-extras test-interop bench-interop
 
 help:  ## show this list
@@ -31,18 +32,7 @@ demo: $(VENV)/.runtime openmp  ## run the main job: real questions, a small loca
 	$(SAY) "Running the main job"
 	$(BIN)/agentkit demo $(ARGS)
 
-test: lint weights together  ## lint, check types, run every test
-
-# A test keeps one core busy. On the second one, types and what depends on word vectors are checked
-# meanwhile; what that says follows below what the tests say.
-together: $(VENV)/.vectors
-	@log=$$(mktemp) && trap 'rm -f "$$log"' EXIT; \
-	$(MAKE) --no-print-directory types meaning >"$$log" 2>&1 & beside=$$!; \
-	trap 'kill $$beside 2>/dev/null; exit 130' INT TERM; \
-	$(MAKE) --no-print-directory unit; unit=$$?; \
-	wait $$beside; others=$$?; \
-	cat "$$log"; \
-	exit $$((unit || others))
+test: lint weights types unit meaning  ## lint, check types, run every test
 
 install: $(VENV)/.dev  ## build .venv with the runtime, the local model plugin and the tools
 
@@ -72,9 +62,10 @@ weights: $(VENV)/.dev openmp
 	@$(BIN)/agentkit models install $(MODEL) \
 		|| echo "The weights could not be fetched; tests marked 'weights' will skip."
 
-unit: $(VENV)/.dev  ## pytest alone; ARGS are passed on: make unit ARGS="-k store -x"
+# Tests are shared out to JOBS processes; JOBS=0 runs them in one, which is quicker for a few.
+unit: $(VENV)/.dev  ## pytest alone; ARGS are passed on: make unit JOBS=0 ARGS="-k store -x"
 	$(SAY) "Running the tests"
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 # What retrieval finds depends on whether word vectors are there: most users start without them, so
 # the tests above run without, and these again with. They stay out of the environment itself. The
@@ -86,7 +77,7 @@ MEANING := $(wildcard $(addprefix tests/retrieval/test_, $(addsuffix .py, cascad
 meaning: $(VENV)/.vectors  ## what depends on word vectors: retrieval and pages
 	$(SAY) "Running the tests of retrieval and of the pages with word vectors"
 	PYTHONPATH=$(abspath $(VENV)/vectors) $(BIN)/pytest -o cache_dir=$(VENV)/vectors/.pytest_cache \
-		-m "not weights" $(MEANING) $(ARGS)
+		-n $(JOBS) --dist worksteal -m "not weights" $(MEANING) $(ARGS)
 
 # Frameworks that our tools are handed to, each in an environment of its own: their pins fight, so
 # `make test` runs none of this. The versions are those that docs/frameworks.md names.

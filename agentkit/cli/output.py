@@ -78,7 +78,7 @@ def print_json_line(value: Any) -> None:
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
-    """A table on stdout that fits the terminal.
+    """A table on stdout that fits the terminal, unless what must not be broken takes more.
 
     Cells are plain text, never markup, and what a terminal would obey is made visible.
     """
@@ -89,7 +89,10 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> 
     console = stdout()
     cells = [["" if cell is None else visible(str(cell)) for cell in row] for row in rows]
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for column, width in zip(columns, _widths(columns, cells, console.width), strict=True):
+    widths = _widths(columns, cells, console.width)
+    # A line that the terminal breaks can still be read; a number broken over lines can not.
+    console.width = max(console.width, sum(widths) + _GAP * (len(widths) - 1))
+    for column, width in zip(columns, widths, strict=True):
         table.add_column(
             column.title,
             justify=column.align,
@@ -110,15 +113,18 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], available: int) -> list[int]:
     """Share out the line: first what is kept, then what is folded, then what is cut.
 
-    Columns to fold leave half of the rest to those that are cut, when there are any.
+    Columns to fold leave half of the rest to those that are cut, when there are any. Where not all
+    fits, titles are broken between words.
     """
     from rich.cells import cell_len
 
-    needed = [
-        max(map(cell_len, (column.title, *(row[at] for row in rows))))
-        for at, column in enumerate(columns)
-    ]
+    def longest(at: int, titles: Iterable[str]) -> int:
+        return max(map(cell_len, (*titles, *(row[at] for row in rows))))
+
     left = available - _GAP * (len(columns) - 1)
+    needed = [longest(at, [column.title]) for at, column in enumerate(columns)]
+    if sum(needed) > left:
+        needed = [longest(at, column.title.split()) for at, column in enumerate(columns)]
     widths = list(needed)
     for fit in ("keep", "fold", "cut"):
         own = [at for at, column in enumerate(columns) if column.fit == fit]

@@ -26,9 +26,9 @@ def store_url(tmp_path):
     return url
 
 
-def report(*arguments):
-    """Run the command."""
-    return CliRunner().invoke(main, ["report", "language", *arguments])
+def report(*arguments, columns="120"):
+    """Run the command, on lines of some width."""
+    return CliRunner(env={"COLUMNS": columns}).invoke(main, ["report", "language", *arguments])
 
 
 def test_numbers_go_to_stdout_and_methods_to_stderr(store_url):
@@ -38,6 +38,14 @@ def test_numbers_go_to_stdout_and_methods_to_stderr(store_url):
     assert "cars" in done.stdout
     assert "Size of edits by round" in done.stdout
     assert "Likeness:" in done.stderr
+
+
+@pytest.mark.parametrize("columns", ["20", "40", "80", "120"])
+def test_no_number_is_broken_on_a_narrow_screen(store_url, columns):
+    """The row of a tool stands on one line, however narrow the screen; titles break at blanks."""
+    shown = report("--store", store_url, columns=columns).stdout
+    row = next(line for line in shown.splitlines() if line.startswith("cars"))
+    assert row.split()[:5] == ["cars", "1", "0.33", "0.82", "2"]
 
 
 def test_one_tool_is_shown_in_words(store_url):

@@ -1,7 +1,8 @@
 """A program that submits and promotes proposals, to be run beside others that do the same.
 
-``python racing_manager.py URL SEED COUNT`` takes COUNT proposals, which are the same whoever takes
-them, through the life cycle, in an order of its own. It prints how often others were faster.
+``python racing_manager.py URL SEED COUNT`` says ``ready``, waits for a line, and takes COUNT
+proposals, which are the same whoever takes them, through the life cycle, in an order of its own. It
+prints how often others were faster.
 """
 
 from __future__ import annotations
@@ -82,5 +83,8 @@ def take_through(store, seed, count):
 
 if __name__ == "__main__":
     counting = Counting(open_store(sys.argv[1]))
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
     take_through(counting, sys.argv[2], int(sys.argv[3]))
     sys.stdout.write(f"{counting.stale}\n")

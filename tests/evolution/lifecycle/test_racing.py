@@ -77,10 +77,18 @@ def test_processes(racing, tmp_path):
     racing.manager_of(store).register(racing.definitions())
     programs = [
         subprocess.Popen(
-            [sys.executable, str(PROGRAM), url, str(seed), "12"], stdout=subprocess.PIPE, text=True
+            [sys.executable, str(PROGRAM), url, str(seed), "12"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for seed in range(4)
     ]
+    for program in programs:
+        assert program.stdout.readline() == "ready\n"
+    for program in programs:  # all begin together, so that they stand in each other's way
+        program.stdin.write("go\n")
+        program.stdin.flush()
     stale = [int(program.communicate()[0]) for program in programs]
     assert [program.returncode for program in programs] == [0] * 4
     check_all_are_in(racing, store, 12)
