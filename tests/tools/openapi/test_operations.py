@@ -447,12 +447,21 @@ def test_a_server_that_can_not_be_is_refused(make, options, why):
         openapi_tools(make.operation() | {"servers": SERVERS}, **options)
 
 
-def test_relative_servers_start_from_the_documents_url(make):
-    """What FastAPI writes, or nothing, needs a server of the caller's, unless the URL is known."""
-    given = make.operation() | {"servers": [{"url": "/v3"}]}
+@pytest.mark.parametrize(
+    ("said", "url"),
+    [
+        ({"servers": [{"url": "/v3"}]}, "https://a.example.com/v3"),
+        ({"servers": [{"url": "v3"}]}, "https://a.example.com/docs/v3"),
+        ({"servers": []}, "https://a.example.com"),
+        ({}, "https://a.example.com"),
+    ],
+)
+def test_relative_servers_start_from_the_documents_url(make, said, url):
+    """A relative server, or none as FastAPI writes it, needs the document's URL or the caller's."""
+    given = {name: part for name, part in make.operation().items() if name != "servers"} | said
     assert [note.code for note in openapi_tools(given).report.notes] == ["no_server"]
     found = openapi_tools(given, reference="https://a.example.com/docs/openapi.json")
-    assert found.report.server == "https://a.example.com/v3"
+    assert found.report.server == url
 
 
 def test_the_report_is_json(make):

@@ -10,6 +10,8 @@ from urllib.parse import urljoin, urlsplit
 from agentkit.errors import UsageError
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
+_UNSAID = ({"url": "/"},)
+"""What OpenAPI has a document mean that lists no server: the host that it came from."""
 
 
 def chosen_server(
@@ -18,7 +20,7 @@ def chosen_server(
     """The base URL among the servers of a document or an operation.
 
     Args:
-        servers: The list as written.
+        servers: The list as written; absent or empty, it is the host that the document came from.
         server: A URL of the caller's own, or the index in the list; None takes the first.
         variables: Values of the URL's variables; the others take their defaults.
         reference: URL that the document came from, which relative URLs start from.
@@ -31,7 +33,7 @@ def chosen_server(
     """
     if isinstance(server, str):
         return _checked(server)
-    entries = servers if isinstance(servers, list) else []
+    entries = (servers if isinstance(servers, list) else None) or _UNSAID
     listed = [entry for entry in entries if isinstance(entry, Mapping)]
     index = server or 0
     if server is not None and not 0 <= index < len(listed):
