@@ -36,7 +36,7 @@ def png(layout: Layout) -> bytes:
         from PIL import Image, ImageDraw
     except ImportError as error:
         raise MissingExtraError(
-            "a PNG picture", package="pillow", install="pip install 'agentkit-evolve[graph]'"
+            "a PNG picture", package="pillow", install='pip install "agentkit-evolve[graph]"'
         ) from error
     area = layout.width * layout.height
     scale = min(_SCALE * _SMOOTH, (_MOST_POINTS / area) ** 0.5)

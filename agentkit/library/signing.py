@@ -220,7 +220,7 @@ def _read_pem(pem: bytes) -> Ed25519Key | Ed25519PublicHalf:
         raise MissingExtraError(
             "signing by ed25519",
             package="cryptography",
-            install="pip install 'agentkit-evolve[sign]'",
+            install='pip install "agentkit-evolve[sign]"',
         ) from error
     try:
         if b"PUBLIC KEY" in pem.splitlines()[0]:

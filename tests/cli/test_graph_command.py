@@ -255,7 +255,7 @@ def test_png_without_pillow_names_the_extra(invoke, shop, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
     result = invoke("tools", "graph", "--output", "shop.png")
     assert result.exit_code == 1
-    assert "pip install 'agentkit-evolve[graph]'" in result.stderr
+    assert 'pip install "agentkit-evolve[graph]"' in result.stderr
     assert issubclass(MissingExtraError, ImportError)
 
 

@@ -135,7 +135,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
     """Without the package, an ed25519 key says what to install; a secret works all the same."""
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives", None)
     monkeypatch.setitem(sys.modules, "cryptography.exceptions", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'agentkit-evolve\[sign\]'"):
+    with pytest.raises(MissingExtraError, match=r'pip install "agentkit-evolve\[sign\]"'):
         read_signer("-----BEGIN PRIVATE KEY-----")
     assert signed(read_signer(SECRET))
 

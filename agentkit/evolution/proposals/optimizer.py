@@ -262,5 +262,5 @@ def _gepa() -> ModuleType:
         return import_module("gepa")
     except ImportError as error:
         raise MissingExtraError(
-            "GepaOptimizer", package="gepa", install="pip install 'agentkit-evolve[gepa]'"
+            "GepaOptimizer", package="gepa", install='pip install "agentkit-evolve[gepa]"'
         ) from error

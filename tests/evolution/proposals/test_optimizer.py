@@ -101,7 +101,7 @@ async def test_a_cancelled_search_ends(seen):
 async def test_without_the_package_the_pip_line_is_told(seen):
     """Whoever lacks the extra reads what to type."""
     optimizer = GepaOptimizer(FunctionModel(reflecting), evaluate, ["a"])
-    with pytest.raises(MissingExtraError, match=r"pip install 'agentkit-evolve\[gepa\]'"):
+    with pytest.raises(MissingExtraError, match=r'pip install "agentkit-evolve\[gepa\]"'):
         await optimizer.propose(seen)
 
 
