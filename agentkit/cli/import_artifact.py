@@ -16,6 +16,7 @@ from agentkit.cli.output import Column, one_line, plural, print_json, print_tabl
 from agentkit.cli.stores import opened, person
 from agentkit.errors import StoreError, UsageError
 from agentkit.evaluation.results.texts import shown
+from agentkit.evolution.validation.overruling import OVERRULABLE_OF_ARRIVALS
 from agentkit.export import importing, requests
 from agentkit.library import signing
 from agentkit.library.conflicts import ConflictPolicy
@@ -183,14 +184,22 @@ def _advise(report: requests.ImportReport) -> None:
     if report.of("refused"):
         say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
     held = report.of("held")
-    again = "; or import again with" if any(tool.proposal_id for tool in held) else "import with"
+    is_written = any(tool.proposal_id for tool in held)
+    again = "; or import again with" if is_written else "import with"
     if any(not tool.failed for tool in held):
         first = "'agentkit proposals approve ID' and 'advance ID' let in what waits"
-        say(f"{first if ';' in again else ''}{again} --approve TOOL")
-    if any(tool.failed for tool in held):
-        first = "'agentkit proposals show ID' tells what speaks against it, and who may overrule it"
-        say(f"{first if ';' in again else ''}{again} --overrule TOOL")
+        say(f"{first if is_written else ''}{again} --approve TOOL")
+    of_words = [tool for tool in held if tool.failed and _is_about_words(tool)]
+    if of_words:
+        first = "'agentkit proposals show ID' tells what speaks against it, and how to overrule it"
+        say(f"{first if is_written else ''}{again} --overrule TOOL")
+    if any(tool.failed and tool not in of_words for tool in held):
+        say("what does not fit here can be imported again, once its reasons are mended")
     if report.untried:
         count = plural(len(report.untried), "composite")
         why = one_line(shown(report.untried[0].untried, 120))
         say(f"the worked calls of {count} were not tried ({why}); --tools CODE tries them")
+
+
+def _is_about_words(tool: requests.ImportedTool) -> bool:
+    return OVERRULABLE_OF_ARRIVALS.issuperset(check.code for check in tool.failed)

@@ -10,7 +10,7 @@ from agentkit.cli.managing import managed
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.proposal_view import print_decided
 from agentkit.cli.stores import person
-from agentkit.evolution.validation.overruling import OVERRULABLE
+from agentkit.evolution.validation.overruling import OVERRULABLE, OVERRULABLE_OF_ARRIVALS
 
 
 @click.command(
@@ -25,7 +25,7 @@ Example:
     "codes",
     multiple=True,
     required=True,
-    type=click.Choice(sorted(OVERRULABLE)),
+    type=click.Choice(sorted(OVERRULABLE | OVERRULABLE_OF_ARRIVALS)),
     metavar="CODE",
     help="A code for which it is rejected, as 'proposals show' gives them; name them all.",
 )
@@ -38,7 +38,8 @@ def overrule(
     """Say that the checks are wrong about the words of the rejected PROPOSAL.
 
     It goes on as if they had passed. You do not approve it by that: whoever must agree is asked,
-    and the gates decide. Only codes that judge wording can be overruled.
+    and the gates decide. Only codes that judge wording can be overruled, and of an imported tool
+    those of the checks of imports.
     """
     with managed(store_url) as manager:
         record = manager.overrule(proposal_id, codes=codes, person=person(), reason=reason)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from agentkit.errors import UsageError
 from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.insertion.snapshot import Snapshot
 from agentkit.evolution.lifecycle.ancestors import Tried, try_composite
+from agentkit.evolution.lifecycle.arriving import moved_pins, settled
+from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposals.proposal import Proposal
 from agentkit.export.artifact import Artifact
@@ -33,8 +36,8 @@ async def import_artifact(
     New tools are looked through, and come in together as one library version: their texts must
     pass ``IMPORT_CHECKS``; destructive tools, those that move money and those that reach into the
     world come in when the person agrees; a composite comes in when it fits the tools that it is
-    made of, which must be those that it was made for, and when its worked calls hold, as far as
-    they can be tried.
+    made of, and when its worked calls hold, as far as they can be tried. Where the library has
+    other revisions of these tools, a person must agree that it is pinned to them.
 
     What does not come in becomes a proposal of the stream ``import``, and so does a tool that is
     to be replaced. Every check looks at it; where nobody else must agree, the person's import is
@@ -105,30 +108,47 @@ async def _propose(
     name: str, definition: ToolDefinition, manager: ToolManager, request: ImportRequest
 ) -> ImportedTool:
     """Propose a tool that is new or a new revision, and bring it on as far as it comes."""
-    held = manager.library.get(definition.name)
-    proposal = Proposal.of(
-        None if held is None else held.definition,
-        definition,
-        stream="import",
-        author=request.person,
-        reason=request.reason,
-        # A replacement that was taken back may be tried again; of a new tool there is one.
-        proposal_id=None if held is None else f"import-{uuid.uuid4().hex[:20]}",
-    )
+    proposal, moved = _proposal(definition, manager, request)
     record = await manager.submit_async(proposal)
     why = ""
     if record.is_open and (not record.needs or request.agrees_to(name)):
         record = manager.approve(record.proposal_id, person=request.person, reason=request.reason)
         if record.state == "validated":
-            (moved,) = await manager.advance_async(record.proposal_id)
-            record, why = manager.ledger.proposals[record.proposal_id], moved.why
+            (step,) = await manager.advance_async(record.proposal_id)
+            record, why = manager.ledger.proposals[record.proposal_id], step.why
+    identity = record.proposal_id
     if record.state == "active":
-        outcome: Outcome = "added" if held is None else "replaced"
-        return ImportedTool(name=name, outcome=outcome, proposal_id=record.proposal_id)
+        outcome: Outcome = "replaced" if proposal.base else "added"
+        return ImportedTool(name=name, outcome=outcome, why=moved, proposal_id=identity)
+    why = why or manager.standing(identity).why
+    why = f"{why}; {moved}" if moved else why
     return ImportedTool(
-        name=name,
-        outcome="held",
-        why=why or manager.standing(record.proposal_id).why,
-        failed=record.failed,
-        proposal_id=record.proposal_id,
+        name=name, outcome="held", why=why, failed=record.failed, proposal_id=identity
     )
+
+
+def _proposal(
+    definition: ToolDefinition, manager: ToolManager, request: ImportRequest
+) -> tuple[Proposal, str]:
+    """What is proposed of a definition, and to which other children it would be pinned."""
+    held = manager.library.get(definition.name)
+    here = settled(definition, manager.library)
+    moved = moved_pins(definition, here)
+    proposal = Proposal.of(
+        None if held is None else held.definition,
+        # Of a tool that is new, what came is kept; where it lands may have moved on by then.
+        definition if held is None else here,
+        stream="import",
+        author=request.person,
+        reason=f"{request.reason}; {moved}" if moved else request.reason,
+    )
+    known = manager.ledger.proposals.get(proposal.proposal_id)
+    if held is not None or (known is not None and _lost_its_place(known)):
+        # A replacement that was taken back may be tried again, and so may what did not fit.
+        proposal = replace(proposal, proposal_id=f"import-{uuid.uuid4().hex[:20]}")
+    return proposal, moved
+
+
+def _lost_its_place(record: ProposalRecord) -> bool:
+    """Whether it was rejected for what the library was then, not for what it says."""
+    return record.state == "rejected" and record.rejection.facts.get("by") in {"library", "parents"}

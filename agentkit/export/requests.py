@@ -23,7 +23,8 @@ class ImportedTool:
     Attributes:
         name: Its name in the artifact.
         outcome: What came of it.
-        why: Why it is not in the library; or the name that it has there, when it was renamed.
+        why: Why it is not in the library; or the name that it has there, when it was renamed; or
+            of which tools here it is made, when these are other revisions than those it came with.
         failed: The checks that speak against it.
         proposal_id: The proposal that brought it, waits or was rejected; empty for none.
         untried: Why nobody knows whether the worked calls of a composite hold here; empty for one

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from agentkit.evolution.lifecycle.ancestors import Tried
 from agentkit.evolution.lifecycle.arriving import (
     broken_calls,
+    moved_pins,
     needs_person,
     place_faults,
+    settled,
     text_faults,
 )
 from agentkit.evolution.lifecycle.ledger import Ledger
@@ -82,7 +84,7 @@ class Sorting:
     def sort(self, held: Library, ledger: Ledger) -> None:
         """Sort the definitions on a library."""
         self._now = _Sorted()
-        plan = plan_import(self._children_first(), held, on_conflict=self._request.on_conflict)
+        plan = plan_import(self._coming(held), held, on_conflict=self._request.on_conflict)
         self._note_conflicts(plan)
         waiting = {
             record.candidate.digest
@@ -93,7 +95,8 @@ class Sorting:
         for new, definition in plan.upserts.items():
             name = old_name.get(new, new)
             if new in plan.replaced:
-                self._let_propose(name, definition, "replaced", "it would become a proposal")
+                came = self._library[name].definition
+                self._let_propose(name, came, "replaced", "it would become a proposal")
             elif definition.digest in waiting:
                 agrees = self._request.agrees_to(name)
                 why = "" if agrees else "the proposal to add it is not decided"
@@ -105,11 +108,14 @@ class Sorting:
         """Note what came of a definition."""
         self._now.outcomes[came.name] = came
 
-    def _children_first(self) -> Iterator[ToolDefinition]:
+    def _coming(self, held: Library) -> Iterator[ToolDefinition]:
+        """The definitions, children first; what came earlier and was pinned anew is known again."""
         library = self._library
         names = list(in_order(list(library.tools), library.dag.children))
         rest = [name for name in library.tools if name not in set(names)]
-        return (library[name].definition for name in (*names, *rest))
+        for name in (*names, *rest):
+            definition = library[name].definition
+            yield settled(definition, held) if name in held else definition
 
     def _note_conflicts(self, plan: ImportPlan) -> None:
         for name in self._library.tools:
@@ -131,7 +137,13 @@ class Sorting:
             why = "a person must agree to it: it may do harm, or reach outside"
             self._let_propose(name, definition, "held", why)
             return
-        unfit = self._unfit(name, definition, held)
+        here = held.with_tools(self._now.accepted.values())
+        moved = moved_pins(definition, settled(definition, here))
+        if moved:
+            agrees = self._request.agrees_to(name)
+            self._let_propose(name, definition, "added" if agrees else "held", moved)
+            return
+        unfit = self._unfit(name, definition, here)
         if unfit:
             self._let_propose(name, definition, "held", failed=unfit)
             return
@@ -145,13 +157,12 @@ class Sorting:
             self.note(ImportedTool(name=name, outcome="renamed", why=definition.name))
 
     def _unfit(
-        self, name: str, definition: ToolDefinition, held: Library
+        self, name: str, definition: ToolDefinition, here: Library
     ) -> tuple[FailedCheck, ...]:
         """Why a composite does not fit the library, or does not do there what it says."""
         if not definition.is_composite:
             return ()
-        found = place_faults(definition, held.with_tools(self._now.accepted.values()))
-        return found or broken_calls(name, self._tried[name])
+        return place_faults(definition, here) or broken_calls(name, self._tried[name])
 
     def _let_propose(
         self,

@@ -1,6 +1,7 @@
 """``agentkit export``, ``import`` and ``diff``, as a user types them."""
 
 import json
+import shlex
 import shutil
 
 import pytest
@@ -59,6 +60,21 @@ def test_an_artifact_goes_to_another_library(invoke, library):
     same = invoke("diff", "new.json", "other.db", "--exit-code")
     assert same.exit_code == 0
     assert same.stdout.splitlines()[-1] == "no difference: 13 tools are the same"
+
+
+def test_the_command_that_is_shown_overrules(invoke, as_json, library):
+    """What checks hold of an imported tool is let in by the commands that 'show' prints."""
+    target = ("--store", "sqlite:///other.db")
+    first = invoke("import", "new.json", "--approve-all", *target)
+    assert "how to overrule it; or import again with --overrule TOOL" in first.stderr
+    (record,) = as_json("proposals", "list", *target)
+    shown = invoke("proposals", "show", record["proposal_id"], *target).stdout
+    (line,) = (line for line in shown.splitlines() if "agentkit proposals overrule" in line)
+    words = shlex.split(line.removesuffix("WHY"))[1:]
+    assert invoke(*words, "I read it", *target).exit_code == 0
+    for step in ("approve", "advance"):
+        assert invoke("proposals", step, record["proposal_id"], *target).exit_code == 0
+    assert invoke("diff", "new.json", "other.db", "--exit-code").exit_code == 0
 
 
 def test_a_history_is_restored(invoke, library):

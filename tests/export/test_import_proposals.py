@@ -16,9 +16,10 @@ from agentkit.evolution.proposals.proposal import Proposal
 from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS, suspicions
 from agentkit.evolution.validation.overruling import OVERRULABLE_OF_ARRIVALS
 from agentkit.export import ImportReport, ImportRequest, artifact_of, import_artifact
-from agentkit.library import Author, Store
+from agentkit.library import Author, LibraryChange, Store
 from agentkit.library.chain_library import verify_library
 from agentkit.library.pins import with_current_pins
+from agentkit.library.soundness import library_faults
 from agentkit.testing import primitive_library
 from agentkit.tools.definition import Effects
 
@@ -154,6 +155,79 @@ async def test_a_composite_waits_for_the_tools_that_it_calls(store: Store) -> No
 def composite_over(library: Library, composite: ToolDefinition) -> ToolDefinition:
     """A composite pinned to the tools of a library."""
     return with_current_pins(library.with_tools([composite]), composite)
+
+
+def told_otherwise(definition: ToolDefinition) -> ToolDefinition:
+    """Another revision of the same contract."""
+    said = replace(definition.description, summary=f"{definition.description.summary} Or less.")
+    return replace(definition, description=said)
+
+
+def over_another_add(store: Store, target: Store) -> tuple[Library, ToolManager]:
+    """A composite, and a library that holds another revision of one tool that it calls."""
+    part = artifact_of(store, only=["order_total"]).library
+    manager = ToolManager(target, tools=primitive_library())
+    manager.register([told_otherwise(part["add"].definition), part["mul"].definition])
+    return part, manager
+
+
+async def test_a_composite_may_be_pinned_to_what_is_here(store: Store) -> None:
+    """Over other revisions of its children it waits for a person, and then calls those."""
+    target = open_store("memory:")
+    library, manager = over_another_add(store, target)
+    (held,) = (await brought(library, manager, on_conflict="skip")).of("held")
+    record = manager.ledger.proposals[held.proposal_id]
+
+    assert held.failed == ()
+    assert held.why.startswith("waits for a person to agree; it was made for 'add' with digest")
+    assert "it was made for 'add'" in record.reason
+    assert await let_in(manager, held.proposal_id) == "active"
+    here = manager.library["order_total"].definition
+    assert here == composite_over(manager.library, library["order_total"].definition)
+    assert library_faults(manager.library) == ()
+    assert verify_library(target, target.events()) == ()
+
+
+async def test_an_import_that_is_agreed_to_pins_at_once(store: Store) -> None:
+    """Named by the person it comes in, and the same artifact brings nothing more."""
+    library, manager = over_another_add(store, open_store("memory:"))
+    report = await brought(library, manager, on_conflict="skip", approved=["order_total"])
+
+    assert [(one.name, one.outcome) for one in report.tools][-1] == ("order_total", "added")
+    assert "was made for 'add'" in report.of("added")[0].why
+    again = await brought(library, manager, on_conflict="skip")
+    assert [one.name for one in again.of("unchanged")] == ["mul", "order_total"]
+
+
+async def test_a_composite_that_breaks_over_what_is_here_is_held(store: Store) -> None:
+    """Its worked calls are tried with the code of the tools that it would call."""
+    library, manager = over_another_add(store, open_store("memory:"))
+    total = library["order_total"].definition
+    wrong = replace(total, examples=(replace(total.examples[0], result=15),))
+    artifact = library.with_tools([wrong])
+    report = await brought(artifact, manager, on_conflict="skip", approves_all=True)
+
+    assert [failed.code for failed in report.of("held")[0].failed] == ["example_failed"]
+    assert "order_total" not in manager.library
+
+
+async def test_what_did_not_fit_may_be_imported_again(store: Store) -> None:
+    """A rejection for what the library was then does not stand when it has changed."""
+    part = artifact_of(store, only=["order_total"]).library
+    manager = ToolManager(open_store("memory:"))
+    manager.register([tool("add", "Another tool altogether.")])
+    (refused,) = (await brought(part, manager, on_conflict="skip")).of("held")
+    assert manager.ledger.proposals[refused.proposal_id].state == "rejected"
+
+    manager.edit(lambda _: change_to(told_otherwise(part["add"].definition)))
+    (held,) = (await brought(part, manager, on_conflict="skip")).of("held")
+    assert held.proposal_id != refused.proposal_id
+    assert await let_in(manager, held.proposal_id) == "active"
+
+
+def change_to(definition: ToolDefinition) -> LibraryChange:
+    """A change that puts one definition in the place of another."""
+    return LibraryChange(proposal_id="by-hand", upserts=(definition,), author="ada")
 
 
 @pytest.mark.parametrize(

@@ -164,15 +164,16 @@ async def test_a_changed_contract_is_held() -> None:
     assert {failed.layer for failed in held.failed} >= {"structural"}
 
 
-async def test_a_composite_needs_the_tools_that_it_was_made_for(store: Store) -> None:
-    """Over another child of the same name, over a renamed one or over none it is held."""
+async def test_a_composite_needs_tools_that_it_fits(store: Store) -> None:
+    """Over a child of other parameters, over a renamed one or over none it is held."""
     library = artifact_of(store, only=["order_total"]).library
     manager = ToolManager(open_store("memory:"))
     manager.register([tool("add", "Another tool altogether.")])
 
     for rule in ("error", "skip", "suffix"):
-        report = await brought(library, manager, on_conflict=rule)
+        report = await brought(library, manager, on_conflict=rule, approves_all=True)
         assert outcomes(report)["order_total"] == "held"
+        assert "`add` has no parameter `a`" in report.of("held")[-1].why
         assert "was made for 'add' with digest" in report.of("held")[-1].why
     assert "order_total" not in manager.library
 

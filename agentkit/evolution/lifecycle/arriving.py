@@ -10,6 +10,7 @@ from agentkit.evolution.validation.foreign_texts import suspicions
 from agentkit.evolution.validation.policy import ValidationPolicy
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.library import Library
+from agentkit.library.pins import pin_faults, with_current_pins
 from agentkit.library.soundness import library_faults
 from agentkit.tools.definition import ToolDefinition
 
@@ -53,10 +54,43 @@ def needs_person(definition: ToolDefinition) -> bool:
     return bool(ValidationPolicy().needs_for(definition))
 
 
+def settled(definition: ToolDefinition, library: Library) -> ToolDefinition:
+    """A composite pinned to the tools of this library, where these have other revisions.
+
+    Whether it still does there what it says is to be tried, and a person must want it. Where a
+    child is missing, or the pins are not those of its calls, it is left as it is.
+
+    Args:
+        definition: A tool that the library does not have, or has as it is here.
+        library: The library.
+    """
+    if not definition.is_composite:
+        return definition
+    after = library.with_tools([definition])
+    if {fault.code for fault in pin_faults(after, [definition.name])} != {"changed_child"}:
+        return definition
+    return with_current_pins(after, definition)
+
+
+def moved_pins(before: ToolDefinition, after: ToolDefinition) -> str:
+    """What ``settled`` did, for the person who has to want it; empty for nothing.
+
+    Args:
+        before: The composite as it came.
+        after: As it would be here.
+    """
+    here = {pin.name: pin.digest for pin in after.signature.children}
+    moved = [pin for pin in before.signature.children if here.get(pin.name) != pin.digest]
+    if not moved:
+        return ""
+    told = ", ".join(
+        f"{pin.name!r} with digest {pin.digest[:12]} (here {here[pin.name][:12]})" for pin in moved
+    )
+    return f"it was made for {told}, and would call what is here"
+
+
 def place_faults(definition: ToolDefinition, library: Library) -> tuple[FailedCheck, ...]:
     """Why a composite does not fit a library; empty for one that does, and for primitives.
-
-    It comes in only over the very tools that it was made for.
 
     Args:
         definition: A tool that the library does not have, or has as it is here.

@@ -10,7 +10,12 @@ from agentkit.evolution.insertion.decision import Merger
 from agentkit.evolution.insertion.insert import Procedure, decide
 from agentkit.evolution.insertion.outcome import Rejected
 from agentkit.evolution.lifecycle.ancestors import try_composite
-from agentkit.evolution.lifecycle.arriving import broken_calls, place_faults, text_faults
+from agentkit.evolution.lifecycle.arriving import (
+    broken_calls,
+    place_faults,
+    settled,
+    text_faults,
+)
 from agentkit.evolution.lifecycle.rebase import Conflict, rebase
 from agentkit.evolution.lifecycle.record import Consent
 from agentkit.evolution.lifecycle.step import Position
@@ -138,23 +143,34 @@ class Screen:
 
         A person must always agree: the import took what needs nobody's word.
         """
+        here = settled(candidate, on.library)
         tool = on.library.get(candidate.name)
         if tool is not None:
-            is_same = tool.definition.digest == candidate.digest
+            is_same = tool.definition.digest in {candidate.digest, here.digest}
             failed = _no_change(candidate) if is_same else _name_taken(tool.definition)
             return Screened(candidate=candidate, failed=(failed,), by="library")
-        trying = self.inserting
-        found = _standing(text_faults(candidate, trying.policy), overruled)
-        waits_for = "" if found else _undecided_child(candidate, on)
-        if not found and not waits_for:
-            found = place_faults(candidate, on.library)
-        if not found and not waits_for and candidate.is_composite:
-            after = on.library.with_tools([candidate])
-            found = broken_calls(
-                candidate.name,
-                await try_composite(candidate, after, policy=trying.policy, limits=trying.limits),
-            )
-        return Screened(candidate=candidate, failed=found, needs=("person",), waits_for=waits_for)
+        found = _standing(text_faults(candidate, self.inserting.policy), overruled)
+        if found:
+            return Screened(candidate=candidate, failed=found, needs=("person",))
+        waits_for = _undecided_child(candidate, on)
+        if not waits_for and candidate.is_composite:
+            found = await self._misfits(here, on)
+        return Screened(
+            candidate=here, failed=found, by="library", needs=("person",), waits_for=waits_for
+        )
+
+    async def _misfits(self, composite: ToolDefinition, on: Position) -> tuple[FailedCheck, ...]:
+        """Why a composite of another library can not serve in this one."""
+        found = place_faults(composite, on.library)
+        if found:
+            return found
+        tried = await try_composite(
+            composite,
+            on.library.with_tools([composite]),
+            policy=self.inserting.policy,
+            limits=self.inserting.limits,
+        )
+        return broken_calls(composite.name, tried)
 
     def _unknown(self, candidate: ToolDefinition, base: str, library: Library) -> Screened:
         was_there = self.revision(candidate.name, base) is not None
