@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from agentkit.mcp import McpServer
 
 RAW = Path(__file__).parent / "servers" / "raw.py"
@@ -33,3 +35,29 @@ async def test_a_malformed_entry_takes_no_other_with_it(entry):
         assert whole == broken
         assert "inputSchema: Field required" in server.held[1].reasons[0]
         assert not any(held.is_approvable for held in server.held)
+
+
+@pytest.mark.parametrize("protocol", ["legacy", "auto"])
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "banana"}, {"$ref": "https://example.com/schema.json"}, {"type": ["object"]}],
+    ids=["type", "reference", "list"],
+)
+async def test_a_schema_that_the_protocol_forbids_takes_no_other_tool_with_it(
+    entry, protocol, schema
+):
+    """Arguments are an object in every version of the protocol, and what is not is held alone."""
+    listed = json.dumps([entry("odd", inputSchema=schema), entry("good")])
+    place = ["-I", str(RAW), listed]
+    async with McpServer.stdio(sys.executable, place, name="raw", protocol=protocol) as server:
+        assert [tool.name for tool in server.tools] == ["good"]
+        assert [(held.name, held.code) for held in server.held] == [("odd", "bad_entry")]
+
+
+@pytest.mark.parametrize(("protocol", "names"), [("legacy", []), ("auto", ["lists"])])
+async def test_what_a_result_may_be_depends_on_the_version(entry, protocol, names):
+    """A result that is a list is held where the agreed version forbids it, and taken elsewhere."""
+    listed = json.dumps([entry("lists", outputSchema={"type": "array"})])
+    place = ["-I", str(RAW), listed]
+    async with McpServer.stdio(sys.executable, place, name="raw", protocol=protocol) as server:
+        assert [tool.name for tool in server.tools] == names

@@ -91,10 +91,15 @@ async def test_headers_go_with_each_request_and_stay_out_of_texts(listening):
 
 
 async def test_nobody_listens_is_told_at_once():
-    """An address without a server is an error that says so."""
-    with pytest.raises(McpConnectionError, match="can not be reached"):
-        async with McpServer.http("http://127.0.0.1:9/mcp", limits=McpLimits(connect_seconds=5)):
+    """An address without a server is an error that says so, and names it without its secrets."""
+    url = "http://user:s3cret@127.0.0.1:9/mcp?token=t0ken"
+    with pytest.raises(
+        McpConnectionError, match=r"\(http://127.0.0.1:9/mcp\) can not be"
+    ) as caught:
+        async with McpServer.http(url, limits=McpLimits(connect_seconds=5)):
             pass
+    assert "s3cret" not in str(caught.value)
+    assert "t0ken" not in str(caught.value)
 
 
 @pytest.fixture

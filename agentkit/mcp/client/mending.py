@@ -6,7 +6,7 @@ replaced by one that it can read and that carries the reason; import then holds 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -20,28 +20,50 @@ _ENTRY_KEY = "agentkit.dev/entry"
 _LONGEST = 300
 
 
-def mend_listing(message: Any) -> None:
-    """Replace the malformed entries of a listing; other messages stay as they are.
+class ListingMender:
+    """Mends the listings of one connection.
 
-    Args:
-        message: What the official transport received.
+    What an entry may be depends on the version of the protocol: up to 2025-11-25 a schema of a
+    result has to be that of an object. A server that answers ``initialize`` names the version
+    there; one that is not asked to speaks the newest.
+    """
+
+    def __init__(self) -> None:
+        self._version = ""
+
+    def mend(self, message: Any) -> None:
+        """Replace the malformed entries of a listing; other messages stay as they are.
+
+        Args:
+            message: What the official transport received.
+        """
+        result = getattr(getattr(message, "message", None), "result", None)
+        if not isinstance(result, dict):
+            return
+        if isinstance(version := result.get("protocolVersion"), str):
+            self._version = version
+        if isinstance(entries := result.get("tools"), list):
+            reasons = dict(_problems(entries, self._version))
+            result["tools"] = [
+                _placeholder(entry, reasons[at]) if at in reasons else entry
+                for at, entry in enumerate(entries)
+            ]
+
+
+def _problems(entries: list[Any], version: str) -> Iterator[tuple[int, str]]:
+    """Places of malformed entries, each with what is wrong; the last one of a place is the first.
+
+    Answers are read twice by the official client: as what the version says, and as its own type.
     """
     from pydantic import ValidationError
 
-    result = getattr(getattr(message, "message", None), "result", None)
-    if not isinstance(result, dict) or not isinstance(entries := result.get("tools"), list):
-        return
-    try:
-        _entries_adapter().validate_python(entries)
-    except ValidationError as error:
-        reasons = {
-            problem["loc"][0]: f"{'.'.join(map(str, problem['loc'][1:]))}: {problem['msg']}"
-            for problem in reversed(error.errors(include_url=False, include_input=False))
-        }
-        result["tools"] = [
-            _placeholder(entry, reasons[at]) if at in reasons else entry
-            for at, entry in enumerate(entries)
-        ]
+    for adapter in (_own_adapter(), _adapter_of(version)):
+        try:
+            adapter.validate_python(entries, by_name=False)
+        except ValidationError as error:
+            for problem in reversed(error.errors(include_url=False, include_input=False)):
+                at, *path = problem["loc"]
+                yield int(at), f"{'.'.join(map(str, path))}: {problem['msg']}"
 
 
 def malformed_entry(record: Mapping[str, Any]) -> tuple[str, Any] | None:
@@ -62,8 +84,22 @@ def _placeholder(entry: Any, reason: str) -> dict[str, Any]:
 
 
 @cache
-def _entries_adapter() -> TypeAdapter[Any]:
+def _own_adapter() -> TypeAdapter[Any]:
     from mcp_types import Tool
     from pydantic import TypeAdapter
 
     return TypeAdapter(list[Tool])
+
+
+@cache
+def _adapter_of(version: str) -> TypeAdapter[Any]:
+    from mcp_types.methods import SERVER_RESULTS
+    from mcp_types.version import LATEST_PROTOCOL_VERSION
+    from pydantic import TypeAdapter
+
+    answers = SERVER_RESULTS.get(("tools/list", version or LATEST_PROTOCOL_VERSION))
+    fields = getattr(answers, "model_fields", {})
+    if "tools" not in fields:  # the client will refuse the version itself
+        return _own_adapter()
+    entries: Any = fields["tools"].annotation
+    return TypeAdapter(entries)

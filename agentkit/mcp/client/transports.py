@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
+from urllib.parse import urlsplit, urlunsplit
 
-from agentkit.mcp.client.mending import mend_listing
+from agentkit.mcp.client.mending import ListingMender
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -31,6 +32,11 @@ class Place(Protocol):
 
     def target(self, ended: Ended) -> Any:
         """What the official ``Client`` takes: a transport, or a server in this process."""
+        ...
+
+    @property
+    def where(self) -> str:
+        """The place in words, without secrets; empty when there is none to name."""
         ...
 
     def last_words(self) -> str:
@@ -58,6 +64,11 @@ class StdioPlace:
     def target(self, ended: Ended) -> Any:
         """The official transport, watched for its end."""
         return _watched(self._transport(), ended)
+
+    @property
+    def where(self) -> str:
+        """The program; its arguments may hold secrets."""
+        return self.command
 
     def last_words(self) -> str:
         """The end of its stderr."""
@@ -97,6 +108,13 @@ class HttpPlace:
         """The official transport, watched for its end."""
         return _watched(self._transport(), ended)
 
+    @property
+    def where(self) -> str:
+        """The address without credentials and query."""
+        parts = urlsplit(self.url)
+        host = parts.netloc.rpartition("@")[2]
+        return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
     def last_words(self) -> str:
         """Nothing; it is another machine's business."""
         return ""
@@ -130,6 +148,11 @@ class InProcessPlace:
         del ended
         return self.server
 
+    @property
+    def where(self) -> str:
+        """Nowhere else."""
+        return ""
+
     def last_words(self) -> str:
         """Nothing; it writes to our own stderr."""
         return ""
@@ -153,6 +176,7 @@ class _WatchedStream:
     def __init__(self, stream: Any, ended: Ended) -> None:
         self._stream = stream
         self._ended = ended
+        self._mender = ListingMender()
 
     @property
     def last_context(self) -> Any:
@@ -168,7 +192,7 @@ class _WatchedStream:
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._ended()
             raise
-        mend_listing(message)
+        self._mender.mend(message)
         return message
 
     def close(self) -> None:
@@ -188,7 +212,7 @@ class _WatchedStream:
         except StopAsyncIteration:
             self._ended()
             raise
-        mend_listing(message)
+        self._mender.mend(message)
         return message
 
     async def __aenter__(self) -> Self:

@@ -1,7 +1,7 @@
 """A server on stdio without any library, which starts at once.
 
-It lists the JSON that it is given, well-formed or not. Every tool answers with the id of the
-process, but ``die`` ends it.
+It lists the JSON that it is given, well-formed or not, in both ways of the protocol: after a
+handshake, and without one. Every tool answers with the id of the process, but ``die`` ends it.
 """
 
 import json
@@ -15,7 +15,15 @@ ANSWERS = {
         "capabilities": {"tools": {}},
         "serverInfo": {"name": "raw", "version": "1"},
     },
-    "tools/list": {"tools": LISTED},
+    "server/discover": {
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "raw", "version": "1"},
+        "ttlMs": 0,
+        "cacheScope": "private",
+    },
+    "tools/list": {"resultType": "complete", "tools": LISTED, "ttlMs": 0, "cacheScope": "private"},
     "tools/call": {"content": [{"type": "text", "text": str(os.getpid())}]},
 }
 
