@@ -6,7 +6,6 @@ import asyncio
 import inspect
 from collections.abc import (
     AsyncGenerator,
-    Awaitable,
     Callable,
     Coroutine,
     Iterable,
@@ -15,9 +14,7 @@ from collections.abc import (
 )
 from contextlib import aclosing
 from dataclasses import replace
-from functools import partial
-from typing import Any, Literal, TypeAlias, TypeVar, cast
-from weakref import WeakKeyDictionary
+from typing import Any, Literal, TypeVar
 
 from agentkit._waiting import wait_for
 from agentkit.agent.approval import Approver, Decision
@@ -25,46 +22,36 @@ from agentkit.agent.beginning import Beginnings
 from agentkit.agent.choosing import Choosing
 from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.defaults import opened_store
-from agentkit.agent.events import Emit, RunEvent, RunFinished, ignore
-from agentkit.agent.executor import ExecutionPolicy, Executor
+from agentkit.agent.events import RunEvent
+from agentkit.agent.executing import Executing
+from agentkit.agent.executor import ExecutionPolicy
 from agentkit.agent.limits import Limits
-from agentkit.agent.loop import Loop, Outcome
-from agentkit.agent.observing import FinishedRun, Observer, Observers
+from agentkit.agent.observing import Observer, Observers
 from agentkit.agent.offer import Offer
-from agentkit.agent.offering import Offering, OfferPolicy
+from agentkit.agent.offering import OfferPolicy
 from agentkit.agent.output import OutputFormat
-from agentkit.agent.recording import Recorder, Start, new_episode_id
+from agentkit.agent.recording import Start, new_episode_id
 from agentkit.agent.refine import RefineSettings
 from agentkit.agent.result import RunResult
 from agentkit.agent.resuming import answered_turn
 from agentkit.agent.routing import Router
+from agentkit.agent.running import Running
 from agentkit.agent.snapshots import Snapshots
 from agentkit.agent.streaming import stream_events
-from agentkit.agent.traced_executor import TracedExecutor
 from agentkit.episodes import Episode, RefineMode
-from agentkit.errors import ModelError, RunError, UsageError
+from agentkit.errors import UsageError
 from agentkit.library.library import Library
 from agentkit.library.store import Store
-from agentkit.messages import JsonObject, Message, SystemMessage, UserMessage
-from agentkit.models.base import (
-    ChatModel,
-    DeferringChatModel,
-    ModelRequest,
-    ModelSettings,
-    ToolChoice,
-)
+from agentkit.messages import JsonObject, Message
+from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool
-from agentkit.tools.validation import ArgumentValidator
 from agentkit.tracing.guarded import Tracing
-from agentkit.tracing.models import traced_model
-from agentkit.tracing.operations import RunOperation
 from agentkit.tracing.tracer import Tracer
 
 T = TypeVar("T")
-Prepare: TypeAlias = Callable[[Start], Awaitable[Start]]
 
 
 class Agent:
@@ -151,31 +138,49 @@ class Agent:
         tracer: Tracer | None = None,
         name: str = "agent",
     ) -> None:
-        self.name = name
-        self.model = resolve_model(model)
+        answers = resolve_model(model)
         self._owns_store = isinstance(store, str)
-        self.store = opened_store(store)
+        self._store = opened_store(store)
         own = tuple(entry if isinstance(entry, Tool) else as_tool(entry) for entry in tools)
-        self._snapshots = Snapshots(store=self.store, library=library, tools=own)
-        self._instructions = instructions
-        self._refinement = RefineSettings(mode=refine, max_refinements=max_refinements)
-        self._limits = limits
-        self._approve = approve
-        self._output_format = OutputFormat.of(output_type)
-        self._tool_choice: ToolChoice = tool_choice
-        self._settings = settings
-        self._policy = ExecutionPolicy(timeout_seconds=tool_timeout_seconds, retries=tool_retries)
-        self._contracts = ContractChecker(contracts)
-        self._beginnings = Beginnings(snapshots=self._snapshots, store=self.store, router=router)
-        self._observers = Observers(observers)
-        self._tracing = None if tracer is None else Tracing(tracer)
-        self._choosing = Choosing.of(
-            retriever,
-            offers=OfferPolicy(search_tool=search_tool, cards=show_cards),
-            tracing=self._tracing,
+        self._snapshots = Snapshots(store=self._store, library=library, tools=own)
+        self._beginnings = Beginnings(snapshots=self._snapshots, store=self._store, router=router)
+        tracing = None if tracer is None else Tracing(tracer)
+        offers = OfferPolicy(search_tool=search_tool, cards=show_cards)
+        self._running = Running(
+            name=name,
+            model=answers,
+            store=self._store,
+            instructions=instructions,
+            choosing=Choosing.of(retriever, offers=offers, tracing=tracing),
+            executing=Executing(
+                policy=ExecutionPolicy(timeout_seconds=tool_timeout_seconds, retries=tool_retries),
+                limits=limits,
+                approve=approve,
+                contracts=ContractChecker(contracts),
+                tracing=tracing,
+            ),
+            refinement=RefineSettings(mode=refine, max_refinements=max_refinements),
+            output_format=OutputFormat.of(output_type),
+            tool_choice=tool_choice,
+            settings=settings,
+            observers=Observers(observers),
+            tracing=tracing,
         )
-        self._validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]]
-        self._validators = WeakKeyDictionary()
+
+    @property
+    def name(self) -> str:
+        """The agent's name."""
+        return self._running.name
+
+    @property
+    def model(self) -> ChatModel:
+        """The model that answers."""
+        return self._running.model
+
+    @property
+    def store(self) -> Store | None:
+        """Where episodes are kept, and libraries come from; None for nowhere."""
+        return self._store
 
     @property
     def library(self) -> Library:
@@ -185,22 +190,24 @@ class Agent:
     @property
     def output_schema(self) -> JsonObject | None:
         """The JSON Schema that final answers match; None when they are text."""
-        return None if self._output_format is None else self._output_format.schema
+        wanted = self._running.output_format
+        return None if wanted is None else wanted.schema
 
     @property
     def observer_errors(self) -> int:
         """How often an observer raised; each error was logged."""
-        return self._observers.errors
+        return self._running.observers.errors
 
     @property
     def is_traced(self) -> bool:
         """Whether a tracer is told what runs do."""
-        return self._tracing is not None
+        return self._running.tracing is not None
 
     @property
     def tracer_errors(self) -> int:
         """How often the tracer raised; no run took notice."""
-        return 0 if self._tracing is None else self._tracing.errors
+        tracing = self._running.tracing
+        return 0 if tracing is None else tracing.errors
 
     def refresh(self) -> Library:
         """Take up the newest version from the store, for runs that start from now on."""
@@ -246,7 +253,7 @@ class Agent:
             settings=settings,
             episode_id=episode_id,
         )
-        return await self._run(start)
+        return await self._running.run(start)
 
     def run_sync(
         self,
@@ -269,7 +276,7 @@ class Agent:
             start = await self._start(
                 request, history, session_id=session_id, metadata=metadata, settings=settings
             )
-            return await self._run(replace(start, ends_loop=True))
+            return await self._running.run(replace(start, ends_loop=True))
 
         return _bridge(run())
 
@@ -295,7 +302,7 @@ class Agent:
             settings=settings,
             episode_id=episode_id,
         )
-        events = stream_events(lambda emit: self._run(replace(start, emit=emit)))
+        events = stream_events(lambda emit: self._running.run(replace(start, emit=emit)))
         async with aclosing(events):
             async for event in events:
                 yield event
@@ -335,13 +342,13 @@ class Agent:
 
         async def answered(start: Start) -> Start:
             whole = Offer.whole(start.library)
-            executor = self._executor(start.library, whole, ignore, start.history)
+            executor = self._running.executing.executor(start, whole)
             turn = await answered_turn(
                 episode, approvals=approvals or {}, values=values or {}, executor=executor
             )
             return replace(start, answered=turn)
 
-        return await self._run(start, answered)
+        return await self._running.run(start, answered)
 
     async def close(self) -> None:
         """Close the model's connections, and the store if the agent opened it."""
@@ -349,8 +356,8 @@ class Agent:
         closing = None if close is None else close()
         if inspect.isawaitable(closing):  # a model with connections closes them asynchronously
             await closing
-        if self._owns_store and self.store is not None:
-            self.store.close()
+        if self._owns_store and self._store is not None:
+            self._store.close()
 
     async def _start(
         self,
@@ -371,137 +378,6 @@ class Agent:
             episode_id=episode_id or new_episode_id(),
         )
         return await self._beginnings.of_request(start, history)
-
-    async def _run(self, start: Start, prepare: Prepare | None = None) -> RunResult:
-        """Do the work of one run, inside its span if somebody traces.
-
-        Args:
-            start: Where it begins.
-            prepare: What is still to be done before the model is asked.
-        """
-        if self._tracing is None:
-            return await self._answer(start if prepare is None else await prepare(start))
-        with self._tracing.span(self._operation(start), at_ns=start.began_ns) as span:
-            start = replace(start, metadata={**start.metadata, **span.ids})
-            try:
-                result = await self._answer(start if prepare is None else await prepare(start))
-            except RunError as error:
-                span.value = cast("Episode", error.episode)
-                raise
-            span.value = result.episode
-        return result
-
-    def _operation(self, start: Start) -> RunOperation:
-        return RunOperation(
-            agent=self.name,
-            model=self.model,
-            episode_id=start.episode_id,
-            request=start.request,
-            history=start.history,
-            instructions=self._instructions,
-            library=start.library,
-            conversation_id=start.session_id,
-            resumes=start.resumes,
-            wants_json=self._output_format is not None,
-        )
-
-    async def _answer(self, start: Start) -> RunResult:
-        recorder = Recorder(start=start, model=self.model.name, store=self.store)
-        loop = self._loop(start, await self._offering(start))
-        asked = loop.first_request() if self._observers and start.answered is None else None
-        try:
-            outcome = await loop.run(answered=start.answered)
-        except ModelError as error:
-            episode = recorder.episode(loop, Outcome(stop_reason="error"), error=error)
-            await recorder.keep(episode)
-            message = f"the model {self.model.name!r} failed: {error}"
-            raise RunError(message, episode=episode) from error
-        except asyncio.CancelledError as error:
-            recorder.keep_now(recorder.episode(loop, Outcome(stop_reason="cancelled"), error=error))
-            raise
-        except Exception as error:  # a defect of a model: what happened until then is kept
-            await recorder.keep(recorder.episode(loop, Outcome(stop_reason="error"), error=error))
-            raise
-        episode = recorder.episode(loop, outcome, data=self._as_data(outcome))
-        await recorder.keep(episode)
-        said = loop.messages[1:] if self._instructions else loop.messages
-        result = RunResult(output=outcome.output, episode=episode, messages=tuple(said))
-        start.emit(RunFinished(result=result))
-        if self._observers:
-            finished = FinishedRun(
-                result=result,
-                library=start.library,
-                model=self.model,
-                request=asked,
-                refinement=self._refinement,
-                ends_loop=start.ends_loop,
-            )
-            self._observers.tell(finished)
-        return result
-
-    def _as_data(self, outcome: Outcome) -> Any:
-        if self._output_format is None or outcome.stop_reason != "finished":
-            return outcome.output
-        return self._output_format.to_data(outcome.output)
-
-    async def _offering(self, start: Start) -> Offering:
-        """The tools for this run."""
-        return await self._choosing.offering(
-            start,
-            goes_on=not start.request and start.shown.first is not None,
-            defers=isinstance(self.model, DeferringChatModel) and self.model.defers_tools,
-        )
-
-    def _executor(
-        self, library: Library, offer: Offer, emit: Emit, said: Sequence[Message]
-    ) -> Executor:
-        make = Executor if self._tracing is None else partial(TracedExecutor, tracing=self._tracing)
-        return make(
-            library=library,
-            offer=offer,
-            policy=self._policy,
-            limits=self._limits,
-            approve=self._approve,
-            validators=self._validators.setdefault(library, {}),
-            emit=emit,
-            contracts=self._contracts,
-            said=said,
-        )
-
-    def _asked(self, start: Start) -> tuple[ChatModel, Callable[[], ChatModel] | None]:
-        """The model that answers, and what gives the one for a refinement."""
-        if self._tracing is None:
-            return self.model, None
-        traced = partial(traced_model, self.model, self._tracing, conversation_id=start.session_id)
-        return traced(), partial(traced, refines=True)
-
-    def _loop(self, start: Start, offering: Offering) -> Loop:
-        opening: list[Message] = [*start.history]
-        if self._instructions:
-            opening.insert(0, SystemMessage(text=self._instructions))
-        if start.request:
-            opening.append(UserMessage(text=start.request))
-        request = ModelRequest(
-            messages=(),
-            tool_choice=self._tool_choice if offering.offer.is_usable else "none",
-            output_schema=self._output_format.schema if self._output_format else None,
-            settings=start.settings.over(self._settings) if start.settings else self._settings,
-        )
-        model, refiner = self._asked(start)
-        return Loop(
-            model=model,
-            refiner=refiner,
-            request=request,
-            executor=self._executor(start.library, offering.offer, start.emit, start.history),
-            messages=opening,
-            limits=self._limits,
-            refinement=self._refinement,
-            output_format=self._output_format,
-            retrieval=offering.trace,
-            search=offering.search,
-            usage=offering.usage,
-            emit=start.emit,
-        )
 
 
 def _bridge(coroutine: Coroutine[Any, Any, T]) -> T:

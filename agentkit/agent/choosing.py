@@ -9,6 +9,7 @@ from agentkit.agent.defaults import default_retriever
 from agentkit.agent.offer import Offer
 from agentkit.agent.offering import Offering, OfferPolicy
 from agentkit.agent.recording import Start
+from agentkit.errors import UsageError
 from agentkit.messages import UserMessage
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tracing.guarded import Tracing
@@ -42,7 +43,16 @@ class Choosing:
         offers: OfferPolicy,
         tracing: Tracing | None,
     ) -> Choosing:
-        """What an agent's argument ``retriever`` means."""
+        """What an agent's argument ``retriever`` means.
+
+        Raises:
+            UsageError: It is a word that means nothing.
+        """
+        if isinstance(retriever, str) and retriever != "auto":
+            raise UsageError(
+                f"retriever is {retriever!r}; use 'auto', an object with a method retrieve, or "
+                "None to offer every tool"
+            )
         if retriever != "auto":
             return cls(retriever=retriever, offers=offers, tracing=tracing)
         return cls(
@@ -52,12 +62,14 @@ class Choosing:
             tracing=tracing,
         )
 
-    async def offering(self, start: Start, *, goes_on: bool, defers: bool = False) -> Offering:
+    async def offering(self, start: Start, *, defers: bool = False) -> Offering:
         """The tools for a run.
+
+        A run without a request goes on with the tools that its conversation had. Where only
+        messages tell of that, what was not called is unknown, and is searched for once more.
 
         Args:
             start: Where it begins.
-            goes_on: Whether it goes on with the tools that it had, so that nothing is searched.
             defers: Whether the model's provider searches the rest, instead of ``search_tools``.
         """
         retriever = self.retriever
@@ -67,6 +79,7 @@ class Choosing:
         if self.tracing is not None:
             retriever = TracedRetriever(retriever, self.tracing)
         said = [m.text for m in start.history if isinstance(m, UserMessage)][-1:]
+        goes_on = not start.request and start.shown.first is not None
         query = None if goes_on else "\n".join((*said, start.request)).strip()
         return await self.offers.offering(
             query, start.library, start.shown, retriever, start.emit, defers=defers

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from agentkit.errors import CompositeRunError, ContractViolation
+from agentkit.errors import CompositeRunError, ContractViolation, UsageError
 from agentkit.messages import FailureKind, ToolFailure
 from agentkit.tools import (
     composite,  # a door: conditions load the language when there are some
@@ -30,9 +30,14 @@ class ContractChecker:
 
     Args:
         mode: ``always`` checks pre- and postconditions; ``off`` finds all of them kept.
+
+    Raises:
+        UsageError: It is neither, so nobody knows what was meant to be checked.
     """
 
     def __init__(self, mode: Literal["off", "always"] = "off") -> None:
+        if mode not in ("off", "always"):
+            raise UsageError(f"contracts is {mode!r}; use 'always' or 'off'")
         self._checks = mode == "always"
         self._conditions: dict[str, tuple[ToolDefinition, Conditions]] = {}
         self._rules: dict[str, RuleChecker] = {}

@@ -22,7 +22,7 @@ from agentkit.agent.failures import failure_of
 from agentkit.agent.limits import Limits
 from agentkit.agent.offer import Offer
 from agentkit.diagnosis.wording import describe_failure
-from agentkit.errors import DefinitionError, ToolFailed
+from agentkit.errors import DefinitionError, ToolFailed, UsageError
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.linking import broken_links
 from agentkit.messages import FailureKind, JsonObject, Message, ToolCall, ToolFailure, ToolResult
@@ -49,6 +49,15 @@ class ExecutionPolicy:
     retries: int = 1
     backoff_seconds: float = 0.2
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    def __post_init__(self) -> None:
+        if self.timeout_seconds <= 0:
+            raise UsageError(
+                f"a call may take {self.timeout_seconds:g} seconds, so that each would be stopped "
+                "before it began; give more than 0, or math.inf for no bound"
+            )
+        if self.retries < 0:
+            raise UsageError(f"a tool has {self.retries} retries; give 0 or more")
 
 
 @dataclass(kw_only=True)

@@ -19,10 +19,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from agentkit import models
 from agentkit.agent.intake import taken_in
 from agentkit.episodes import RefineMode, RefineTrace
+from agentkit.errors import UsageError
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
 from agentkit.metrics.calls import canonical_calls
 from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
@@ -48,6 +50,13 @@ class RefineSettings:
     mode: RefineMode = "none"
     max_refinements: int = 5
     prompt: str = REFINE_PROMPT
+
+    def __post_init__(self) -> None:
+        if self.mode not in get_args(RefineMode):
+            known = ", ".join(get_args(RefineMode))
+            raise UsageError(f"refine is {self.mode!r}; use one of {known}")
+        if self.max_refinements < 0:
+            raise UsageError(f"max_refinements is {self.max_refinements}; use 0 or more")
 
 
 async def refine(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -13,8 +12,8 @@ from agentkit.agent.approval import Approval, Approver
 from agentkit.agent.choosing import Choosing
 from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.defaults import opened_store
-from agentkit.agent.events import ignore
-from agentkit.agent.executor import ExecutionPolicy, Executor
+from agentkit.agent.executing import Executing
+from agentkit.agent.executor import ExecutionPolicy
 from agentkit.agent.limits import Limits
 from agentkit.agent.offer import Offer
 from agentkit.agent.offering import Offering, OfferPolicy, Shown
@@ -22,7 +21,6 @@ from agentkit.agent.recording import Start
 from agentkit.agent.routing import happened
 from agentkit.agent.search import SEARCH_TOOL
 from agentkit.agent.snapshots import Snapshots
-from agentkit.agent.traced_executor import TracedExecutor
 from agentkit.episodes import Episode
 from agentkit.interop.toolset_run import NOBODY_TO_ASK, ToolsetRun, stop_reason
 from agentkit.library.library import Library
@@ -32,7 +30,6 @@ from agentkit.models.wire.names import WireNames
 from agentkit.retrieval.retriever import Retriever
 from agentkit.tools.decorator import tool as as_tool
 from agentkit.tools.tool import Tool
-from agentkit.tools.validation import ArgumentValidator
 from agentkit.tracing.guarded import Tracing
 from agentkit.tracing.tracer import Tracer
 
@@ -103,17 +100,18 @@ class Toolset:
         self.store = opened_store(store if isinstance(source, Library) else source)
         own = tuple(entry if isinstance(entry, Tool) else as_tool(entry) for entry in tools)
         self._snapshots = Snapshots(store=self.store, library=library, tools=own)
-        self._limits = limits
-        self._approve = approve
-        self._policy = ExecutionPolicy(timeout_seconds=tool_timeout_seconds, retries=tool_retries)
-        self._contracts = ContractChecker(contracts)
-        self._tracing = None if tracer is None else Tracing(tracer)
+        tracing = None if tracer is None else Tracing(tracer)
         self._choosing = Choosing.of(
-            retriever, offers=OfferPolicy(search_tool=search_tool), tracing=self._tracing
+            retriever, offers=OfferPolicy(search_tool=search_tool), tracing=tracing
+        )
+        self._executing = Executing(
+            policy=ExecutionPolicy(timeout_seconds=tool_timeout_seconds, retries=tool_retries),
+            limits=limits,
+            approve=approve,
+            contracts=ContractChecker(contracts),
+            tracing=tracing,
         )
         self._labels = {"toolset": name} if name else {}
-        self._validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]]
-        self._validators = WeakKeyDictionary()
         self._names: WeakKeyDictionary[Library, WireNames] = WeakKeyDictionary()
 
     @classmethod
@@ -129,7 +127,7 @@ class Toolset:
     @property
     def approves(self) -> bool:
         """Whether the toolset asks a person itself, so that the framework need not."""
-        return self._approve is not None
+        return self._executing.approve is not None
 
     def refresh(self) -> Library:
         """Take up the newest version from the store, for runs that start from now on."""
@@ -171,8 +169,7 @@ class Toolset:
         if self.store is not None and (session_id is not None or answers):
             start = await asyncio.to_thread(self._continued, start, frozenset(answers))
         try:
-            goes_on = not start.request and bool(start.shown.offered)
-            offering = await self._choosing.offering(start, goes_on=goes_on)
+            offering = await self._choosing.offering(start)
         except BaseException as error:  # a retriever's; the run has begun, and is kept as one
             nothing = Offering(offer=Offer(library=start.library))
             run = self._run(start, nothing, model)
@@ -184,7 +181,7 @@ class Toolset:
         return ToolsetRun(
             start=start,
             offering=offering,
-            executor=self._executor(start, offering.offer),
+            executor=self._executing.executor(start, offering.offer),
             store=self.store,
             names=self._wire_names(start.library),
             model=model,
@@ -198,7 +195,7 @@ class Toolset:
             approved: Whether a person has said yes to it.
         """
         start = Start(request="", library=self.library)
-        executor = self._executor(start, Offer.whole(start.library))
+        executor = self._executing.executor(start, Offer.whole(start.library))
         executor.approve = _said_yes if approved else executor.approve or _nobody_to_ask
         (result,) = await executor.execute((call,))
         return result
@@ -226,20 +223,6 @@ class Toolset:
         if names is None:
             names = self._names[library] = WireNames((*library.tools, SEARCH_TOOL))
         return names
-
-    def _executor(self, start: Start, offer: Offer) -> Executor:
-        make = Executor if self._tracing is None else partial(TracedExecutor, tracing=self._tracing)
-        return make(
-            library=start.library,
-            offer=offer,
-            policy=self._policy,
-            limits=self._limits,
-            approve=self._approve,
-            validators=self._validators.setdefault(start.library, {}),
-            emit=ignore,
-            contracts=self._contracts,
-            said=start.history,
-        )
 
 
 def _waiting_for(answers: frozenset[str], store: Store) -> list[Episode]:

@@ -46,6 +46,40 @@ async def test_a_defect_of_a_model_leaves_an_episode():
     assert episode.error == "KeyError: 'choices'"
 
 
+class BrokenRetriever:
+    """Raises what it is given; without an error it waits for ever."""
+
+    def __init__(self, error=None):
+        self.error = error
+
+    async def retrieve(self, query, library):
+        if self.error is None:
+            await asyncio.Event().wait()
+        raise self.error
+
+
+async def test_a_retriever_that_raises_leaves_an_episode():
+    """A run that ends while its tools are chosen is kept, with what it ended by."""
+    store = open_store("memory:")
+    retriever = BrokenRetriever(OSError("the index is gone"))
+    agent = Agent(ScriptedModel([]), store=store, retriever=retriever)
+    with pytest.raises(OSError, match="the index is gone"):
+        await agent.run("Hi")
+    (episode,) = store.select()
+    assert (episode.request, episode.turns, episode.stop_reason) == ("Hi", (), "error")
+    assert episode.error == "OSError: the index is gone"
+
+
+async def test_a_run_cancelled_while_its_tools_are_chosen_leaves_an_episode():
+    """So does one whose caller leaves before the model was asked."""
+    store = open_store("memory:")
+    agent = Agent(ScriptedModel([]), store=store, retriever=BrokenRetriever())
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(agent.run("Hi"), 0.01)
+    (episode,) = store.select()
+    assert episode.stop_reason == "cancelled"
+
+
 async def test_a_caller_can_name_the_episode_before_it_ends():
     """run, stream and resume take the id that the episode will have."""
     store = open_store("memory:")

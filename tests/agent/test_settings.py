@@ -1,8 +1,11 @@
-"""How to generate, for the agent and for one run."""
+"""What an agent is made with, and how to generate, for the agent and for one run."""
+
+import pytest
 
 from agentkit import Agent
+from agentkit.errors import UsageError
 from agentkit.models.base import ModelSettings
-from agentkit.testing import FunctionModel
+from agentkit.testing import FunctionModel, ScriptedModel
 
 
 async def test_the_settings_of_a_run_lie_over_those_of_the_agent():
@@ -40,3 +43,30 @@ async def test_a_resumed_run_has_its_own_settings():
     waiting = await agent.run("Go")
     await agent.resume(waiting, values={"c": 1}, settings=ModelSettings(seed=3))
     assert seen == [None, 3]
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ({"contracts": "allways"}, "contracts is 'allways'; use 'always' or 'off'"),
+        ({"refine": "adaptiv"}, "refine is 'adaptiv'; use one of none, vanilla, adaptive"),
+        ({"max_refinements": -1}, "max_refinements is -1; use 0 or more"),
+        ({"retriever": "all"}, "retriever is 'all'; use 'auto'"),
+        ({"tool_timeout_seconds": 0}, "a call may take 0 seconds.*give more than 0"),
+        ({"tool_retries": -1}, "a tool has -1 retries; give 0 or more"),
+    ],
+)
+def test_a_setting_that_means_nothing_is_refused(options, advice):
+    """A slip in a setting is an error at once, and no check that is silently left out."""
+    with pytest.raises(UsageError, match=advice):
+        Agent(ScriptedModel([]), **options)
+
+
+def test_an_agent_is_what_it_was_made_with():
+    """Name, model and store can be read and not exchanged: runs may be under way."""
+    agent = Agent(ScriptedModel([]), name="clerk", store="memory:")
+    assert (agent.name, agent.model.name) == ("clerk", "scripted")
+    assert list(agent.store.select()) == []
+    for name in ("name", "model", "store"):
+        with pytest.raises(AttributeError):
+            setattr(agent, name, None)

@@ -13,7 +13,7 @@ from agentkit.agent.limits import Limits
 from agentkit.interop import Toolset, ToolsetRun
 from agentkit.library import LibraryChange, Store
 from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
-from agentkit.retrieval import Retrieval
+from agentkit.retrieval import Hit, Retrieval
 
 Write = Callable[..., ToolCall]
 
@@ -234,6 +234,47 @@ class BrokenRetriever:
             await asyncio.sleep(60)
             raise AssertionError
         raise self.error
+
+
+class NotingRetriever:
+    """Finds the tools that were asked for by name, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.queries: list[str] = []
+
+    async def retrieve(self, query: str, library: Library) -> Retrieval:
+        self.queries.append(query)
+        named = [one for one in library.definitions if one.name in query]
+        hits = tuple(Hit(definition=one, score=1.0) for one in named)
+        return Retrieval(query=query, hits=hits, offered=tuple(named), cards="", tokens=0)
+
+
+async def test_what_goes_on_by_messages_alone(library: Library, call: Write) -> None:
+    """Where no episode tells what was offered, the last request is searched for once more."""
+    retriever = NotingRetriever()
+    toolset = Toolset(library, retriever=retriever, search_tool=False)
+    run = await toolset.start("double or wipe it")
+    said = (
+        UserMessage(text="double or wipe it"),
+        AssistantMessage(tool_calls=(call("1", "wipe", path="/"),)),
+    )
+    later = await toolset.start("", history=said)
+    assert {one.name for one in run.offered} == {one.name for one in later.offered}
+    assert retriever.queries == ["double or wipe it"] * 2
+
+
+async def test_what_goes_on_by_its_session(library: Library, store: Store, call: Write) -> None:
+    """Where episodes tell it, nothing is searched, and the tools are those that there were."""
+    retriever = NotingRetriever()
+    toolset = Toolset(library, store=store, retriever=retriever, search_tool=False)
+    run = await toolset.start("double or wipe it", session_id="s")
+    one = call("1", "wipe", path="/")
+    answered(run, one)
+    await run.call(one)
+    await run.finish(stop_reason="deferred")
+    later = await toolset.start("", session_id="s")
+    assert [tool.name for tool in later.offered] == [tool.name for tool in run.offered]
+    assert retriever.queries == ["double or wipe it"]
 
 
 async def test_a_retriever_that_raises(library: Library, store: Store) -> None:

@@ -1,0 +1,204 @@
+"""``Running``: one run of an agent, from where it begins to the episode that it ends as."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias, cast
+
+from agentkit.agent.choosing import Choosing
+from agentkit.agent.events import RunFinished
+from agentkit.agent.executing import Executing
+from agentkit.agent.loop import Loop, Outcome
+from agentkit.agent.observing import FinishedRun, Observers
+from agentkit.agent.offer import Offer
+from agentkit.agent.offering import Offering
+from agentkit.agent.output import OutputFormat
+from agentkit.agent.recording import Recorder, Start
+from agentkit.agent.refine import RefineSettings
+from agentkit.agent.result import RunResult
+from agentkit.episodes import Episode, StopReason
+from agentkit.errors import ModelError, RunError
+from agentkit.library.store import EpisodeStore
+from agentkit.messages import Message, SystemMessage, UserMessage
+from agentkit.models.base import (
+    ChatModel,
+    DeferringChatModel,
+    ModelRequest,
+    ModelSettings,
+    ToolChoice,
+)
+from agentkit.tracing.guarded import Tracing
+from agentkit.tracing.models import traced_model
+from agentkit.tracing.operations import RunOperation
+
+Prepare: TypeAlias = Callable[[Start], Awaitable[Start]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Running:
+    """What all runs of an agent share. A run itself is a ``Start`` and a ``Loop``.
+
+    Attributes:
+        name: The agent's name.
+        model: Answers.
+        store: Where episodes are kept; None keeps them in the result only.
+        instructions: The system message; empty for none.
+        choosing: Which tools are offered.
+        executing: How calls are run, and the limits.
+        refinement: How proposed calls are refined.
+        output_format: What the final answer must look like; None for text.
+        tool_choice: Whether the model may, must not or must call a tool.
+        settings: How to generate, where a run does not say.
+        observers: Are told of each result.
+        tracing: Is told of the run and its requests; None for nobody.
+    """
+
+    name: str
+    model: ChatModel
+    store: EpisodeStore | None
+    instructions: str
+    choosing: Choosing
+    executing: Executing
+    refinement: RefineSettings
+    output_format: OutputFormat | None
+    tool_choice: ToolChoice
+    settings: ModelSettings
+    observers: Observers
+    tracing: Tracing | None
+
+    async def run(self, start: Start, prepare: Prepare | None = None) -> RunResult:
+        """Do the work of one run, inside its span if somebody traces.
+
+        Args:
+            start: Where it begins.
+            prepare: What is still to be done before the model is asked.
+
+        Raises:
+            RunError: The model failed for good; carries the episode.
+        """
+        if self.tracing is None:
+            return await self._answer(start if prepare is None else await prepare(start))
+        with self.tracing.span(self._operation(start), at_ns=start.began_ns) as span:
+            start = replace(start, metadata={**start.metadata, **span.ids})
+            try:
+                result = await self._answer(start if prepare is None else await prepare(start))
+            except RunError as error:
+                span.value = cast("Episode", error.episode)
+                raise
+            span.value = result.episode
+        return result
+
+    def _operation(self, start: Start) -> RunOperation:
+        return RunOperation(
+            agent=self.name,
+            model=self.model,
+            episode_id=start.episode_id,
+            request=start.request,
+            history=start.history,
+            instructions=self.instructions,
+            library=start.library,
+            conversation_id=start.session_id,
+            resumes=start.resumes,
+            wants_json=self.output_format is not None,
+        )
+
+    async def _answer(self, start: Start) -> RunResult:
+        recorder = Recorder(start=start, model=self.model.name, store=self.store)
+        loop = self._loop(start, await self._offering(start, recorder))
+        asked = loop.first_request() if self.observers and start.answered is None else None
+        outcome = await self._outcome(loop, recorder, start)
+        episode = recorder.episode(loop, outcome, data=self._as_data(outcome))
+        await recorder.keep(episode)
+        said = loop.messages[1:] if self.instructions else loop.messages
+        result = RunResult(output=outcome.output, episode=episode, messages=tuple(said))
+        start.emit(RunFinished(result=result))
+        if self.observers:
+            self.observers.tell(self._finished(start, asked, result))
+        return result
+
+    async def _outcome(self, loop: Loop, recorder: Recorder, start: Start) -> Outcome:
+        """How the loop ends; where it breaks, what happened until then is kept."""
+        try:
+            return await loop.run(answered=start.answered)
+        except ModelError as error:
+            episode = recorder.episode(loop, Outcome(stop_reason="error"), error=error)
+            await recorder.keep(episode)
+            message = f"the model {self.model.name!r} failed: {error}"
+            raise RunError(message, episode=episode) from error
+        except asyncio.CancelledError as error:
+            recorder.keep_now(recorder.episode(loop, Outcome(stop_reason="cancelled"), error=error))
+            raise
+        except Exception as error:  # a defect of a model
+            await recorder.keep(recorder.episode(loop, Outcome(stop_reason="error"), error=error))
+            raise
+
+    def _as_data(self, outcome: Outcome) -> Any:
+        if self.output_format is None or outcome.stop_reason != "finished":
+            return outcome.output
+        return self.output_format.to_data(outcome.output)
+
+    def _finished(self, start: Start, asked: ModelRequest | None, result: RunResult) -> FinishedRun:
+        return FinishedRun(
+            result=result,
+            library=start.library,
+            model=self.model,
+            request=asked,
+            refinement=self.refinement,
+            ends_loop=start.ends_loop,
+        )
+
+    async def _offering(self, start: Start, recorder: Recorder) -> Offering:
+        """The tools for this run."""
+        defers = isinstance(self.model, DeferringChatModel) and self.model.defers_tools
+        try:
+            return await self.choosing.offering(start, defers=defers)
+        except BaseException as error:  # a retriever's; the run has begun, and is kept as one
+            loop = self._loop(start, Offering(offer=Offer(library=start.library)))
+            reason: StopReason = "error" if isinstance(error, Exception) else "cancelled"
+            recorder.keep_now(recorder.episode(loop, Outcome(stop_reason=reason), error=error))
+            raise
+
+    def _loop(self, start: Start, offering: Offering) -> Loop:
+        model, refiner = self._asked(start)
+        return Loop(
+            model=model,
+            refiner=refiner,
+            request=self._template(start, offering),
+            executor=self.executing.executor(start, offering.offer),
+            messages=self._opening(start),
+            limits=self.executing.limits,
+            refinement=self.refinement,
+            output_format=self.output_format,
+            retrieval=offering.trace,
+            search=offering.search,
+            usage=offering.usage,
+            emit=start.emit,
+        )
+
+    def _asked(self, start: Start) -> tuple[ChatModel, Callable[[], ChatModel] | None]:
+        """The model that answers, and what gives the one for a refinement."""
+        if self.tracing is None:
+            return self.model, None
+        traced = partial(traced_model, self.model, self.tracing, conversation_id=start.session_id)
+        return traced(), partial(traced, refines=True)
+
+    def _template(self, start: Start, offering: Offering) -> ModelRequest:
+        """What all requests of the run have in common."""
+        return ModelRequest(
+            messages=(),
+            tool_choice=self.tool_choice if offering.offer.is_usable else "none",
+            output_schema=self.output_format.schema if self.output_format else None,
+            settings=start.settings.over(self.settings) if start.settings else self.settings,
+        )
+
+    def _opening(self, start: Start) -> list[Message]:
+        """What the model reads first."""
+        opening: list[Message] = [*start.history]
+        if self.instructions:
+            opening.insert(0, SystemMessage(text=self.instructions))
+        if start.request:
+            opening.append(UserMessage(text=start.request))
+        return opening
