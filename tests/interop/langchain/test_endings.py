@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, closing
+import gc
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, closing, suppress
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
-from agentkit import Library
+from agentkit import Library, tool
 from agentkit.interop import Toolset, library_agent, library_middleware
-from agentkit.library import Store
+from agentkit.interop.langchain.endings import Chains, chains
+from agentkit.library import Store, open_store
 from agentkit.messages import ToolCall
 from agentkit.testing import ErrorStatus, FaultyServer, Reply
 
@@ -20,6 +23,12 @@ reason = "needs langchain and langgraph in an environment of their own: run make
 pytest.importorskip("langchain", reason=reason)
 
 Write = Callable[..., ToolCall]
+
+
+@tool
+def double(x: int) -> int:
+    """Twice a number."""
+    return 2 * x
 
 
 @pytest.fixture
@@ -163,6 +172,66 @@ async def test_leaving_a_stream_of_a_thread(
     (episode,) = store.select()
     assert episode.stop_reason == "cancelled"
     assert [result.value for result in episode.results] == [8]
+
+
+async def test_many_libraries_in_threads(made: Any, model: Any, call: Write) -> None:
+    """Agents of several libraries end side by side, each run in its own store by its own reason."""
+    from langgraph.errors import GraphRecursionError
+
+    def answer(request: Any) -> Reply | str:
+        asked = request.body["messages"]
+        if asked[0]["content"] == "Stop" and len(asked) > 1:
+            return "Stopped."
+        return Reply(tool_calls=[call(str(len(asked)), "double", x=len(asked))])
+
+    def run(agent: Any, request: str) -> None:
+        with suppress(GraphRecursionError):
+            agent.invoke({"messages": request}, {"recursion_limit": 8})
+
+    stores = [open_store("memory:") for _ in range(6)]
+    with FaultyServer(answer) as server:
+        toolsets = [Toolset(Library([double]), store=one) for one in stores]
+        agents = [made(toolset, model(server)) for toolset in toolsets]
+        runs = [(agent, word) for agent in agents for word in ("Stop", "Go")]
+        await asyncio.gather(*(asyncio.to_thread(run, *one) for one in runs))
+    for store in stores:
+        reasons = {episode.request: episode.stop_reason for episode in store.select()}
+        assert reasons == {"Stop": "finished", "Go": "step_limit"}
+
+
+async def test_chains_of_others(made: Any, model: Any, library: Library, store: Store) -> None:
+    """Chains that are not ours work as ever, and nothing is kept of them, ended or forgotten."""
+    from langchain_core.runnables import RunnableGenerator, RunnableLambda
+
+    def count(_: Iterator[int]) -> Iterator[int]:
+        yield from range(3)
+
+    with FaultyServer(["Hello."]) as server:
+        agent = made(Toolset(library, store=store), model(server))
+        gc.collect()
+        before = len(chains())
+        assert (RunnableLambda(lambda x: x + 1) | RunnableLambda(lambda x: 2 * x)).invoke(1) == 4
+        assert list(RunnableGenerator(count).stream(0)) == [0, 1, 2]
+        forgotten = [RunnableGenerator(count).stream(0) for _ in range(20)]
+        assert [next(one) for one in forgotten] == [0] * 20
+        assert len(chains()) >= before + 20
+        await agent.ainvoke({"messages": "Hello?"})
+        del forgotten
+        gc.collect()
+        assert len(chains()) == before
+    assert [episode.stop_reason for episode in store.select()] == ["finished"]
+
+
+def test_a_chain_whose_end_is_never_told() -> None:
+    """What LangChain has forgotten is forgotten here, though no end was heard of."""
+    known = Chains()
+    graph, node = uuid4(), uuid4()
+    known.began(graph, None, ())
+    known.began(node, graph, ("graph:step:1",))
+    assert len(known) == 2
+    del graph, node
+    gc.collect()
+    assert len(known) == 0
 
 
 async def test_a_graph_that_stops_before_its_tools(
