@@ -69,10 +69,18 @@ def _opener(scheme: str, model: str) -> Callable[[str], ChatModel]:
     if scheme in _KNOWN_PLUGINS:
         package = _KNOWN_PLUGINS[scheme]
         raise MissingExtraError(repr(model), package=package, install=f"pip install {package}")
-    known = ", ".join(sorted({*_BUILT_IN, *plugins}))
-    raise ModelNotFoundError(
-        f"no model for {model!r}: the scheme {scheme!r} is not among the installed ones ({known}). "
-        f"If a plugin provides it, install that: pip install agentkit-{scheme}"
+    raise ModelNotFoundError(_unknown(scheme, model, sorted({*_BUILT_IN, *plugins})))
+
+
+def _unknown(scheme: str, model: str, known: list[str]) -> str:
+    """No pip line: a name that we make up may be anybody's package."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(scheme, [*known, *_KNOWN_PLUGINS], n=1)
+    advice = f"Did you mean {near[0]!r}?" if near else "If a plugin provides it, install that"
+    return (
+        f"no model for {model!r}: the scheme {scheme!r} is not among the installed ones "
+        f"({', '.join(known)}). {advice}"
     )
 
 

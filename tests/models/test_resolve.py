@@ -54,6 +54,14 @@ def test_server_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "localhost:1" in repr(resolve_model("openai-compatible:qwen3"))
 
 
+@pytest.mark.parametrize("name", ["q@localhost:8080/v1", "q@localhost", "q@ann:s3cret@box.lan:80"])
+def test_an_address_without_http_is_told(name) -> None:
+    """What is meant as an address is not taken for a part of the model's name, and shows no key."""
+    with pytest.raises(UsageError, match=r"write @http://(localhost|box\.lan:80)") as caught:
+        resolve_model(f"openai-compatible:{name}")
+    assert "s3cret" not in str(caught.value)
+
+
 def test_plugin_gets_the_rest_of_the_name(plugins) -> None:
     """A scheme that an entry point names is opened by it, with whatever follows the colon."""
     plugins(mine="agentkit.models.hosted.own_server:own_server_model")
@@ -61,12 +69,20 @@ def test_plugin_gets_the_rest_of_the_name(plugins) -> None:
 
 
 def test_unknown_scheme_lists_what_there_is(plugins) -> None:
-    """The message lists built-in and installed schemes and a pip line."""
+    """The message lists built-in and installed schemes, and makes up no package to install."""
     plugins(mine="json:loads")
-    with pytest.raises(ModelNotFoundError, match="pip install agentkit-moon") as caught:
+    with pytest.raises(ModelNotFoundError, match="If a plugin provides it") as caught:
         resolve_model("moon:base")
     listed = "(anthropic, litellm, mine, openai, openai-compatible, openai-responses)"
     assert listed in str(caught.value)
+    assert "pip" not in str(caught.value)
+
+
+def test_a_slip_in_a_scheme_is_answered_with_the_nearest(plugins) -> None:
+    """What looks like a known scheme names that one."""
+    plugins()
+    with pytest.raises(ModelNotFoundError, match="Did you mean 'openai'"):
+        resolve_model("opnai:gpt-4o-mini")
 
 
 def test_local_without_its_plugin(plugins) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from agentkit.errors import UsageError
 from agentkit.models.openai_compatible import OpenAICompatibleModel
 
+_BARE_HOST = re.compile(r".+@((localhost|[\w.-]+:\d+)(/.*)?)")
 _NAME_AT_URL = re.compile(r"(?P<model>.+?)@(?P<url>https?://.+)", re.DOTALL)
 
 
@@ -19,6 +21,8 @@ def own_server_model(rest: str) -> OpenAICompatibleModel:
         UsageError: The URL is not one, or OpenAI itself is meant and there is no key.
     """
     match = _NAME_AT_URL.fullmatch(rest)
+    if match is None and (bare := _BARE_HOST.fullmatch(rest)):
+        raise UsageError(f"the model's address needs a scheme: write @http://{bare[1]}")
     if match is None:
         return OpenAICompatibleModel(rest)
     return OpenAICompatibleModel(match["model"], base_url=match["url"])

@@ -102,7 +102,8 @@ def cut_short(where: str) -> ModelConnectionError:
     """A stream ended in good order, but before its answer did."""
     return ModelConnectionError(
         f"the stream of {where} ended before the answer was complete: no finish reason arrived. "
-        "Try again; if it persists, look into the server's log or a proxy between"
+        "Try again; if it persists, check that the base URL is that of the API (a page of HTML "
+        "ends so, too), and look into the server's log or a proxy between"
     )
 
 
