@@ -17,25 +17,7 @@ from agentkit.models.base import ModelSettings
 from agentkit.models.wire.reading import parse_json
 from agentkit.server.conversation import Conversation, is_whole, read_messages
 from agentkit.server.problem import Problem, invalid
-from agentkit.server.wanted import SETTINGS, wanted_settings
-
-_NOT_HONOURED = (
-    "frequency_penalty",
-    "logit_bias",
-    "max_completion_tokens",
-    "max_tokens",
-    "parallel_tool_calls",
-    "prediction",
-    "presence_penalty",
-    "reasoning_effort",
-    "seed",
-    "service_tier",
-    "store",
-    "temperature",
-    "top_p",
-    "verbosity",
-)
-"""Fields that say how to generate, which is the agent's business: taken and not followed."""
+from agentkit.server.wanted import not_honoured, wanted_settings
 
 _SESSION = re.compile(r"[A-Za-z0-9._:@-]{1,128}")
 _MOST_LABELS = 16
@@ -107,8 +89,6 @@ class Reader:
         if isinstance(settings, Problem):
             return settings
         options = record.get("stream_options") or {}
-        followed = SETTINGS if self.takes_settings else frozenset()
-        ignored = (name for name in _NOT_HONOURED if name not in followed)
         return Asked(
             conversation=conversation,
             stream=bool(record.get("stream")),
@@ -116,7 +96,7 @@ class Reader:
             session=session,
             labels=labels,
             settings=settings,
-            not_honoured=tuple(name for name in ignored if record.get(name) is not None),
+            not_honoured=not_honoured(record, takes_settings=self.takes_settings),
         )
 
     def _unusable(self, record: JsonObject) -> Problem | None:

@@ -46,8 +46,29 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], bool], str]] = {
 }
 """Fields of a request: the setting, whether a value will do, and what would."""
 
-SETTINGS = frozenset(_FIELDS)
-"""Names of the fields that can be followed."""
+_NEVER_FOLLOWED = (
+    "frequency_penalty",
+    "logit_bias",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "reasoning_effort",
+    "service_tier",
+    "store",
+    "verbosity",
+)
+"""Further fields that say how to generate; that is the agent's business."""
+
+
+def not_honoured(record: JsonObject, *, takes_settings: bool) -> tuple[str, ...]:
+    """Fields of a request that say how to generate, and make no difference.
+
+    Args:
+        record: The request.
+        takes_settings: Whether ``wanted_settings`` are followed.
+    """
+    ignored = _NEVER_FOLLOWED if takes_settings else (*_NEVER_FOLLOWED, *_FIELDS)
+    return tuple(sorted(name for name in ignored if record.get(name) is not None))
 
 
 def wanted_settings(record: JsonObject) -> ModelSettings | Problem | None:
