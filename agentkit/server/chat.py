@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import replace
-from typing import Any
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.events import RunFinished, TurnFinished
 from agentkit.agent.result import RunResult
-from agentkit.episodes import Episode, StopReason
-from agentkit.errors import (
-    AgentKitError,
-    ModelStatusError,
-    ModelTimeoutError,
-    RunError,
-    StoreError,
-)
+from agentkit.errors import AgentKitError
 from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta
 from agentkit.models.wire.names import WireNames
@@ -28,18 +20,15 @@ from agentkit.server.completion import Completion, answer_text
 from agentkit.server.exchange import SCOPE_KEY, Exchange, Scope, Send
 from agentkit.server.limits import ServerLimits
 from agentkit.server.measures import Measures
+from agentkit.server.outcome import CLIENT_LEFT, Outcomes
 from agentkit.server.parents import below_caller
-from agentkit.server.problem import Problem, invalid
+from agentkit.server.problem import Problem, invalid, stopping, store_unavailable
 from agentkit.server.rates import RateLimiter
-from agentkit.server.runs import Cut, Receive, Runs
+from agentkit.server.runs import Receive, Runs
 from agentkit.server.streamed import StreamedAnswer
 from agentkit.server.work import Work, already_answered, continued_work, new_work
 
 _LOG = logging.getLogger(__name__)
-_BUSY_UPSTREAM = frozenset({429, 503, 529})
-
-CLIENT_LEFT = 499
-"""nginx' status for a client that did not wait for the answer; nobody reads it."""
 
 
 class ChatCompletions:
@@ -70,6 +59,9 @@ class ChatCompletions:
         self._measures = measures
         self._limits = limits
         self._takes_approvals = takes_approvals
+        self._outcomes = Outcomes(
+            agent, runs=runs, measures=measures, seconds=limits.request_seconds
+        )
         self._rates = RateLimiter(limits.requests_per_minute)
         self._busy: set[str] = set()
 
@@ -85,7 +77,7 @@ class ChatCompletions:
 
     def _not_now(self) -> Problem | None:
         if self._runs.is_draining:
-            return _stopping()
+            return stopping()
         if self._runs.is_full:
             return Problem(
                 status=503,
@@ -117,12 +109,12 @@ class ChatCompletions:
             else self._reader.read(body, exchange.headers.get("x-session-id"))
         )
         if isinstance(asked, Problem) or self._runs.is_draining:
-            return asked if isinstance(asked, Problem) else _stopping()
+            return asked if isinstance(asked, Problem) else stopping()
         try:
             work = await self._planned(asked, exchange)
         except AgentKitError:
             _LOG.exception("request %s: the store can not be read", exchange.request_id)
-            return _store_unavailable(None)
+            return store_unavailable()
         if isinstance(work, Problem):
             return work
         claim = work.session_id or work.episode_id
@@ -161,7 +153,7 @@ class ChatCompletions:
         if asked.stream:
             stream = StreamedAnswer(exchange, completion, self._measures)
             return await self._streamed(work, stream)
-        result = await self._ended(work, work.carried_out(self._agent), exchange)
+        result = await self._outcomes.of(work, work.carried_out(self._agent), exchange)
         if not isinstance(result, RunResult):
             return result
         body = completion.whole(result, self._text(result), _on_the_wire(result))
@@ -171,7 +163,7 @@ class ChatCompletions:
     async def _streamed(self, work: Work, stream: StreamedAnswer) -> Problem | None:
         writing = asyncio.create_task(stream.write(self._limits.heartbeat_seconds))
         try:
-            result = await self._ended(work, self._pumped(work, stream), stream.exchange)
+            result = await self._outcomes.of(work, self._pumped(work, stream), stream.exchange)
             if isinstance(result, RunResult):
                 await stream.finish(result, _on_the_wire(result), writing)
             elif result is None or not stream.has_begun:
@@ -212,90 +204,6 @@ class ChatCompletions:
     def _text(self, result: RunResult) -> str:
         return answer_text(result, as_json=self._reader.output_schema is not None)
 
-    async def _ended(
-        self, work: Work, run: Coroutine[Any, Any, RunResult], exchange: Exchange
-    ) -> RunResult | Problem | None:
-        """What came of a run; None when its client left. Its episode is kept in any case."""
-        self._measures.runs.add()
-        try:
-            ended = await self._runs.see_through(
-                run, receive=exchange.receive, seconds=self._limits.request_seconds
-            )
-        except RunError as error:
-            return await self._model_failed(work, error)
-        except asyncio.CancelledError:
-            await self._keep(work, "cancelled", "CancelledError")
-            raise
-        except StoreError:
-            _LOG.exception("request %s: the store failed", exchange.request_id)
-            await self._keep(work, "error", "StoreError")
-            return _store_unavailable(work.episode_id)
-        except Exception as error:  # noqa: BLE001 - logged and kept; the server serves on
-            _LOG.exception("request %s failed", exchange.request_id)
-            await self._keep(work, "error", f"{type(error).__name__}: {error}")
-            return _defect(work.episode_id)
-        if isinstance(ended, RunResult):
-            self._measures.kept.add(by=0 if self._agent.store is None else 1)
-            self._measures.tell(ended.episode)
-            return _unmatched(ended) or ended
-        await self._keep(work, "cancelled", f"cut: {ended}")
-        if ended == "disconnected":
-            exchange.status = exchange.status or CLIENT_LEFT
-        return self._cut_short(ended, work)
-
-    async def _keep(self, work: Work, stop_reason: StopReason, why: str) -> None:
-        """See that the store has an episode of work that did not end well.
-
-        The agent has kept it unless the work ended before the model was asked.
-        """
-        store = self._agent.store
-        episode = work.unfinished(self._agent, stop_reason, why)
-        if store is not None:
-            try:
-                known = await asyncio.shield(asyncio.to_thread(store.get, work.episode_id))
-                if known is None:
-                    await asyncio.shield(asyncio.to_thread(store.append, episode))
-            except AgentKitError:
-                _LOG.exception("episode %s is not kept", work.episode_id)
-                self._measures.not_kept.add()
-            else:
-                episode = known or episode
-                self._measures.kept.add()
-        self._measures.tell(episode)
-
-    async def _model_failed(self, work: Work, error: RunError) -> Problem:
-        _LOG.warning("episode %s: %s", work.episode_id, error)
-        if isinstance(error.episode, Episode):
-            self._measures.kept.add(by=0 if self._agent.store is None else 1)
-            self._measures.tell(error.episode)
-        problem = Problem(
-            status=502,
-            message="the model behind the agent failed; the episode tells how",
-            code="model_failed",
-            episode_id=work.episode_id,
-        )
-        cause = error.__cause__
-        if isinstance(cause, ModelTimeoutError):
-            return replace(problem, status=504, code="model_timeout")
-        if isinstance(cause, ModelStatusError) and cause.status in _BUSY_UPSTREAM:
-            wait = max(1, round(cause.retry_after or 1))
-            return replace(problem, status=503, code="model_overloaded", retry_after=wait)
-        return problem
-
-    def _cut_short(self, cut: Cut, work: Work) -> Problem | None:
-        match cut:
-            case "disconnected":
-                return None
-            case "stopping":
-                return _stopping(work.episode_id)
-            case "late":
-                return Problem(
-                    status=504,
-                    message=f"no answer within {self._limits.request_seconds:g} s",
-                    code="request_timeout",
-                    episode_id=work.episode_id,
-                )
-
 
 def _on_the_wire(result: RunResult) -> tuple[ToolCall, ...]:
     """The calls that are left to the client, under names that every client takes."""
@@ -304,52 +212,10 @@ def _on_the_wire(result: RunResult) -> tuple[ToolCall, ...]:
     return tuple(replace(call, name=names.encode(call.name)) for call in calls)
 
 
-def _unmatched(result: RunResult) -> Problem | None:
-    """A structured answer that never matched its schema is no answer."""
-    if result.stop_reason != "output_invalid":
-        return None
-    return Problem(
-        status=502,
-        message="the model's answer did not match the agent's schema; the episode holds it",
-        code="output_invalid",
-        episode_id=result.episode.episode_id,
-    )
-
-
-def _stopping(episode_id: str | None = None) -> Problem:
-    return Problem(
-        status=503,
-        message="the server is about to stop; another one may take the request",
-        code="stopping",
-        retry_after=1,
-        episode_id=episode_id,
-        headers=((b"connection", b"close"),),
-    )
-
-
 def _conversation_busy() -> Problem:
     return Problem(
         status=409,
         message="this session's last request is still being answered",
         code="session_busy",
         retry_after=1,
-    )
-
-
-def _store_unavailable(episode_id: str | None) -> Problem:
-    return Problem(
-        status=503,
-        message="the store of episodes is not available, so no answer was given",
-        code="store_unavailable",
-        retry_after=5,
-        episode_id=episode_id,
-    )
-
-
-def _defect(episode_id: str) -> Problem:
-    return Problem(
-        status=500,
-        message="something unexpected went wrong; the server's log and the episode tell what",
-        code="internal_error",
-        episode_id=episode_id,
     )

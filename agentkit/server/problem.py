@@ -65,3 +65,26 @@ class Problem:
 def invalid(message: str, *, param: str | None = None, code: str = "invalid_value") -> Problem:
     """A request that can not be answered as it is."""
     return Problem(status=400, message=message, code=code, param=param)
+
+
+def stopping(episode_id: str | None = None) -> Problem:
+    """The server takes on nothing new, or has cut this run."""
+    return Problem(
+        status=503,
+        message="the server is about to stop; another one may take the request",
+        code="stopping",
+        retry_after=1,
+        episode_id=episode_id,
+        headers=((b"connection", b"close"),),
+    )
+
+
+def store_unavailable(episode_id: str | None = None) -> Problem:
+    """Without the store nothing is answered: an answer must have its episode."""
+    return Problem(
+        status=503,
+        message="the store of episodes is not available, so no answer was given",
+        code="store_unavailable",
+        retry_after=5,
+        episode_id=episode_id,
+    )
