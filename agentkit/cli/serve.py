@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.limits import Limits
@@ -29,6 +31,10 @@ from agentkit.tools.tool import Tool
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS = ServerLimits()
+_OF_MCP_ALONE = frozenset({"search", "prefix"})
+_OF_MCP = _OF_MCP_ALONE | {
+    *("mcp", "host", "port", "keys_from", "insecure", "drain", "targets", "store_url")
+}
 
 
 @click.command(
@@ -120,7 +126,10 @@ Examples:
 @click.option("--search", is_flag=True, help="With --mcp: offer search_tools in place of all.")
 @click.option("--prefix", default="", metavar="TEXT", help="With --mcp: stands before each name.")
 @agent_options
+@click.pass_context
 def serve(  # noqa: PLR0917 - click passes every option
+    context: click.Context,
+    /,
     host: str,
     port: int,
     keys_from: str | None,
@@ -151,29 +160,23 @@ def serve(  # noqa: PLR0917 - click passes every option
 
     Needs the extra serve: pip install "agentkit-evolve[serve]".
     """
-    agent_settings = AgentOptions(**options)
-    if mcp is not None and agent_settings.apis:
-        raise UsageError("--mcp serves the store and --tools; import the API into the store")
+    _check_fitting(context, mcp)
+    keys = None if keys_from is None else _keys(keys_from)
     if mcp is not None:
-        if keys_from is not None and mcp == "stdio":
-            raise UsageError(
-                "--mcp stdio serves who starts it, without keys; leave --keys-from out"
-            )
         # Its packages are another extra's, so it loads when it is asked for.
         import_module("agentkit.cli.serve_mcp").serve_mcp(
             store=store_url,
-            tools=tuple(agent_settings.targets),
+            tools=tuple(options["targets"]),
             transport=mcp,
             host=host,
             port=port,
             search=search,
             prefix=prefix,
-            keys=None if keys_from is None else _keys(keys_from),
+            keys=keys,
             insecure=insecure,
             drain=drain,
         )
         return
-    keys = None if keys_from is None else _keys(keys_from)
     limits = ServerLimits(
         max_body_bytes=max_body,
         max_concurrent=max_concurrent,
@@ -181,10 +184,9 @@ def serve(  # noqa: PLR0917 - click passes every option
         request_seconds=timeout,
         drain_seconds=drain,
     )
-    if log:
-        _write_log()
+    _write_log(each_request=log)
     with opened(store_url) as store:
-        agent = _agent(agent_settings, store, name)
+        agent = _agent(AgentOptions(**options), store, name)
         app = create_app(
             agent,
             keys=keys,
@@ -195,9 +197,38 @@ def serve(  # noqa: PLR0917 - click passes every option
             allowed_hosts=hosts or (("*",) if insecure else None),
             cors_origins=origins,
         )
-        greeting = _Greeting(agent, keys)
-        serve_app(app, host=host, port=port, insecure=insecure, on_start=greeting.tell)
+        serve_app(
+            app,
+            host=host,
+            port=port,
+            insecure=insecure,
+            on_start=lambda url: _greet(agent, keys, url),
+            on_stop=lambda: _part(len(app.state.runs), drain),
+        )
     say("Stopped; every run that began is kept as an episode.")
+
+
+def _check_fitting(context: click.Context, mcp: str | None) -> None:
+    """Refuse options that would make no difference: somebody may rely on one, such as a rate."""
+    given = {
+        option.name: option.opts[-1]
+        for option in context.command.params
+        if option.name and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
+    }
+    if mcp is None:
+        unused = [word for name, word in given.items() if name in _OF_MCP_ALONE]
+        if unused:
+            raise UsageError(f"without --mcp nothing comes of {' and '.join(unused)}")
+        return
+    if "apis" in given:
+        raise UsageError("--mcp serves the store and --tools; import the API into the store")
+    if mcp == "stdio" and "keys_from" in given:
+        raise UsageError("--mcp stdio serves who starts it, without keys; leave --keys-from out")
+    unused = [word for name, word in given.items() if name not in _OF_MCP]
+    if unused:
+        raise UsageError(
+            f"--mcp serves the library without an agent, so leave {', '.join(unused)} out"
+        )
 
 
 def _agent(options: AgentOptions, store: Store, name: str) -> Agent:
@@ -229,30 +260,38 @@ def _keys(place: str) -> Keys:
     return Keys.from_environment(place)
 
 
-def _write_log() -> None:
+def _write_log(*, each_request: bool) -> None:
+    """What goes wrong is written in any case; what strangers send wrongly, with each request."""
+    of_protocol = logging.getLogger("uvicorn.error")
+    if not each_request:
+        of_protocol.setLevel(logging.ERROR)
+        return
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger(create_app.__module__.rpartition(".")[0])
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
+    of_requests = logging.getLogger(create_app.__module__.rpartition(".")[0])
+    of_requests.addHandler(handler)
+    of_requests.setLevel(logging.INFO)
+    of_protocol.addHandler(handler)
+    of_protocol.setLevel(logging.WARNING)
 
 
-class _Greeting:
-    """What a person needs to know when the server listens."""
+def _greet(agent: Agent, keys: Keys | None, url: str) -> None:
+    """Say where the server listens, and how to try it."""
+    key = "" if keys is None else ' -H "Authorization: Bearer $KEY"'
+    body = f'{{"model": "{agent.name}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
+    say(f"{agent.model.name}, {plural(len(agent.library), 'tool')}, at {url}/v1")
+    if keys is not None:
+        say(f"Keys: {', '.join(keys.names)}")
+    elif not is_loopback(url.partition("//")[2].rpartition(":")[0].strip("[]")):
+        say("Anybody who reaches this address can use the agent and its tools.")
+    say(f"Try: curl {url}{CHAT_PATH}{key} -H 'Content-Type: application/json' -d '{body}'")
+    say(f"Ctrl-C stops it. Process {os.getpid()}.")
 
-    def __init__(self, agent: Agent, keys: Keys | None) -> None:
-        self._agent = agent
-        self._keys = keys
 
-    def tell(self, url: str) -> None:
-        """Say where it listens, and how to try it."""
-        agent = self._agent
-        key = "" if self._keys is None else ' -H "Authorization: Bearer $KEY"'
-        body = f'{{"model": "{agent.name}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
-        say(f"{agent.model.name}, {plural(len(agent.library), 'tool')}, at {url}/v1")
-        if self._keys is not None:
-            say(f"Keys: {', '.join(self._keys.names)}")
-        elif not is_loopback(url.partition("//")[2].rpartition(":")[0].strip("[]")):
-            say("Anybody who reaches this address can use the agent and its tools.")
-        say(f"Try: curl {url}{CHAT_PATH}{key} -H 'Content-Type: application/json' -d '{body}'")
-        say(f"Ctrl-C stops it. Process {os.getpid()}.")
+def _part(runs: int, seconds: float) -> None:
+    """Say what the server waits for before it ends."""
+    if sys.stderr.isatty():
+        say("")  # ends the line in which the terminal shows ^C
+    if runs and seconds:
+        within = f"{plural(runs, 'run')} may end within {seconds:g} s"
+        say(f"Stopping; {within}. A second Ctrl-C stops at once.")

@@ -117,7 +117,13 @@ def create_app(
         ],
         middleware=[
             *_cross_origin(cors_origins),
-            Middleware(Front, admission=admission, measures=service.measures, routes=_PATHS),
+            Middleware(
+                Front,
+                admission=admission,
+                measures=service.measures,
+                routes=_PATHS,
+                send_seconds=limits.send_seconds,
+            ),
         ],
         exception_handlers={HTTPException: _as_problem},
         lifespan=lambda _: service.lifespan(

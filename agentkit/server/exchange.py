@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -15,6 +16,8 @@ Scope: TypeAlias = MutableMapping[str, Any]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Header: TypeAlias = tuple[bytes, bytes]
+
+_LOG = logging.getLogger(__name__)
 
 SCOPE_KEY = "agentkit"
 """Where the exchange is found in the scope of a request."""
@@ -30,10 +33,11 @@ class Exchange:
     Attributes:
         method: The request's method.
         path: Its path, below the one that the application is mounted at.
-        headers: Its headers, names in lower case; of repeated ones the last.
+        headers: Its headers, names in lower case; repeated ones are joined by commas.
         receive: Gives the body, and tells when the client left.
         send_raw: Takes the answer.
         request_id: Names the exchange, in the answer and in records.
+        send_seconds: How long one message may wait for the client to read.
         key: Name of the key that was shown; empty when none is asked for.
         status: Status of the answer; 0 as long as it has not begun.
         left: Whether the client is known to be gone.
@@ -45,18 +49,29 @@ class Exchange:
     receive: Receive
     send_raw: Send
     request_id: str
+    send_seconds: float
     key: str = ""
     status: int = 0
     left: bool = field(default=False)
 
     async def send(self, message: Message) -> None:
-        """Hand on one ASGI message; the first one gets the id of the request."""
+        """Hand on one ASGI message; the first one gets the id of the request.
+
+        Nothing is sent to a client that left. One that keeps its connection and reads nothing
+        from it counts as gone, so that it holds up nobody.
+        """
+        if self.left:
+            return
         if message["type"] == "http.response.start":
             self.status = message["status"]
             own = (b"x-request-id", self.request_id.encode())
             message = {**message, "headers": [*message.get("headers", ()), own]}
         try:
-            await self.send_raw(message)
+            async with asyncio.timeout(self.send_seconds):
+                await self.send_raw(message)
+        except TimeoutError:
+            _LOG.warning("request %s: the client does not read", self.request_id)
+            self.left = True
         except OSError:  # the specification's word for a client that left
             self.left = True
 

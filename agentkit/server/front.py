@@ -6,10 +6,10 @@ import logging
 import os
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agentkit.server.exchange import SCOPE_KEY, App, Exchange, Scope, Send
+from agentkit.server.exchange import SCOPE_KEY, App, Exchange, Header, Scope, Send
 from agentkit.server.keys import Keys
 from agentkit.server.measures import Measures
 from agentkit.server.problem import Problem
@@ -69,22 +69,30 @@ class Front:
         admission: Who gets in.
         measures: Where requests are counted.
         routes: Paths that are counted under their own name.
+        send_seconds: How long a client may read nothing of what is sent to it.
     """
 
     def __init__(
-        self, app: App, *, admission: Admission, measures: Measures, routes: Sequence[str]
+        self,
+        app: App,
+        *,
+        admission: Admission,
+        measures: Measures,
+        routes: Sequence[str],
+        send_seconds: float,
     ) -> None:
         self._app = app
         self._admission = admission
         self._measures = measures
         self._routes = frozenset(routes)
+        self._send_seconds = send_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or hand on what is none."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = _exchange(scope, receive, send)
+        exchange = _exchange(scope, receive, send, send_seconds=self._send_seconds)
         began = time.perf_counter()
         try:
             await self._through(scope, exchange)
@@ -122,8 +130,8 @@ class Front:
         )
 
 
-def _exchange(scope: Scope, receive: Receive, send: Send) -> Exchange:
-    headers = {name.decode("latin-1"): text.decode("latin-1") for name, text in scope["headers"]}
+def _exchange(scope: Scope, receive: Receive, send: Send, *, send_seconds: float) -> Exchange:
+    headers = _joined(scope["headers"])
     wanted = headers.get("x-request-id", "")
     request_id = wanted if _REQUEST_ID.fullmatch(wanted) else f"req_{os.urandom(12).hex()}"
     return Exchange(
@@ -133,7 +141,20 @@ def _exchange(scope: Scope, receive: Receive, send: Send) -> Exchange:
         receive=receive,
         send_raw=send,
         request_id=request_id,
+        send_seconds=send_seconds,
     )
+
+
+def _joined(fields: Iterable[Header]) -> dict[str, str]:
+    """Headers by name, repeated ones joined by commas (RFC 9110, 5.3).
+
+    So two Authorization headers are none: a proxy in front might have looked at the other one.
+    """
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in fields:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 def _own_path(path: str, root: str) -> str:

@@ -19,6 +19,8 @@ class ServerLimits:
             may come at once. None for no bound.
         request_seconds: Longest run; it is cut then and answered with 504.
         body_seconds: Longest wait for the body of a request; 408 afterwards.
+        send_seconds: How long a client may read nothing of what is sent to it; it counts as gone
+            then.
         drain_seconds: How long runs may go on after the server was told to stop; those that are
             not done by then are cut and answered with 503.
         heartbeat_seconds: A stream that has nothing to say sends a comment this often, so that
@@ -31,6 +33,7 @@ class ServerLimits:
     requests_per_minute: float | None = None
     request_seconds: float = 300.0
     body_seconds: float = 15.0
+    send_seconds: float = 30.0
     drain_seconds: float = 30.0
     heartbeat_seconds: float = 15.0
 

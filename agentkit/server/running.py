@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import logging
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentkit.errors import UsageError
 from agentkit.server.app import missing
@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.applications import Starlette
 
-_LOG = logging.getLogger(__name__)
 _AFTER_CUT_SECONDS = 10.0
 _START_SECONDS = 10.0
+_LOOK_EVERY_SECONDS = 0.1
 _BACKLOG = 2048
+_LONGEST_MS = 2**31 - 1
+
+_Handler: TypeAlias = Callable[[int, FrameType | None], None]
 
 
 def serve(
@@ -33,12 +36,13 @@ def serve(
     port: int = 8000,
     insecure: bool = False,
     on_start: Callable[[str], None] | None = None,
+    on_stop: Callable[[], None] | None = None,
 ) -> None:
-    """Serve an application of ``create_app`` until SIGTERM or Ctrl-C, and end in good order.
+    """Serve an application of ``create_app`` until SIGTERM or Ctrl-C, end in good order, return.
 
     Told to stop, the server closes its socket, lets runs end for ``ServerLimits.drain_seconds``,
     cuts the others, which are kept as cancelled episodes and answered with 503, and closes the
-    agent. A second Ctrl-C cuts at once.
+    agent. A second Ctrl-C cuts at once, and is no loss either.
 
     Args:
         app: The application.
@@ -46,6 +50,7 @@ def serve(
         port: The port; 0 takes a free one.
         insecure: Listen at an address that other machines reach although there are no keys.
         on_start: Told the URL when the server listens.
+        on_stop: Told that the server was asked to stop.
 
     Raises:
         MissingExtraError: uvicorn is not installed.
@@ -57,8 +62,8 @@ def serve(
             f"{host} can be reached from other machines and there are no keys, so anybody there "
             "could use the agent and its tools; give keys, listen at 127.0.0.1, or say insecure"
         )
-    with _listening(host, port) as listener, _sigterm_ends_quietly():
-        _server(app, listener, on_start).run(sockets=[listener])
+    with _listening(host, port, send_seconds=app.state.limits.send_seconds) as listener:
+        _server(app, listener, on_start=on_start, on_stop=on_stop).run(sockets=[listener])
 
 
 @contextmanager
@@ -74,13 +79,14 @@ def serving(app: Starlette, *, host: str = "127.0.0.1", port: int = 0) -> Iterat
         True
     """
     started = threading.Event()
-    with _listening(host, port) as listener:
-        server = _server(app, listener, lambda _: started.set())
+    with _listening(host, port, send_seconds=app.state.limits.send_seconds) as listener:
+        server = _server(app, listener, on_start=lambda _: started.set())
         thread = threading.Thread(
             target=lambda: server.run(sockets=[listener]), name="agentkit-server", daemon=True
         )
         thread.start()
         if not started.wait(_START_SECONDS):
+            server.should_exit = True
             raise UsageError("the server did not start; the log of uvicorn tells why")
         try:
             yield _url(listener)
@@ -98,7 +104,7 @@ def is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def _listening(host: str, port: int, *, send_seconds: float) -> Iterator[socket.socket]:
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -106,6 +112,9 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
     # each answer waits 40 ms for the client's acknowledgement.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux ends connections that nobody reads from
+            longest = max(1, round(min(_LONGEST_MS, send_seconds * 1000)))
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, longest)
         listener.setblocking(False)
         listener.bind((host, port))
         listener.listen(_BACKLOG)
@@ -118,14 +127,18 @@ def _url(listener: socket.socket) -> str:
 
 
 def _server(
-    app: Starlette, listener: socket.socket, on_start: Callable[[str], None] | None
+    app: Starlette,
+    listener: socket.socket,
+    *,
+    on_start: Callable[[str], None] | None = None,
+    on_stop: Callable[[], None] | None = None,
 ) -> uvicorn.Server:
     """The server of uvicorn, made to tell the application early that it is about to stop."""
     try:
         import uvicorn
+        from uvicorn.server import HANDLED_SIGNALS
     except ImportError as error:
         raise missing("uvicorn") from error
-    drain_seconds = app.state.limits.drain_seconds
     url = _url(listener)
 
     class Server(uvicorn.Server):
@@ -135,9 +148,17 @@ def _server(
                 on_start(url)
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            draining = asyncio.create_task(app.state.runs.drain(drain_seconds))
-            await super().shutdown(sockets=sockets)
-            await draining
+            if on_stop is not None:
+                on_stop()
+            closing = asyncio.create_task(super().shutdown(sockets=sockets))
+            await _rested(closing, app, lambda: self.force_exit)
+            if self.force_exit:  # uvicorn leaves it out then, and the agent would stay open
+                await self.lifespan.shutdown()
+
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            with _handled_by(self.handle_exit, HANDLED_SIGNALS):
+                yield
 
     config: dict[str, Any] = {
         "lifespan": "on",
@@ -145,19 +166,36 @@ def _server(
         "access_log": False,
         "server_header": False,
         "ws": "none",
-        "timeout_graceful_shutdown": drain_seconds + _AFTER_CUT_SECONDS,
+        "timeout_graceful_shutdown": app.state.limits.drain_seconds + _AFTER_CUT_SECONDS,
     }
     return Server(uvicorn.Config(app, **config))
 
 
+async def _rested(
+    closing: asyncio.Task[None], app: Starlette, is_forced: Callable[[], bool]
+) -> None:
+    """Wait until the server has closed and what was under way has ended; forced, cut it."""
+    runs = app.state.runs
+    draining = asyncio.create_task(runs.drain(app.state.limits.drain_seconds))
+    while not (closing.done() or is_forced()):
+        await asyncio.wait({closing}, timeout=_LOOK_EVERY_SECONDS)
+    if is_forced():
+        await runs.drain(0.0)
+    await asyncio.gather(draining, closing)
+
+
 @contextmanager
-def _sigterm_ends_quietly() -> Iterator[None]:
-    """After its end uvicorn raises the signal again; the store is closed then, and all is well."""
+def _handled_by(handler: _Handler, signals: Iterable[signal.Signals]) -> Iterator[None]:
+    """Signals go to ``handler`` meanwhile.
+
+    Uvicorn raises them again after its end; but the server has ended in good order then.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    before = {one: signal.signal(one, handler) for one in signals}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one, earlier in before.items():
+            signal.signal(one, earlier)

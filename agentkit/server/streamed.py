@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 
 from agentkit.agent.result import RunResult
@@ -13,8 +12,6 @@ from agentkit.server.exchange import Exchange
 from agentkit.server.measures import Measures
 from agentkit.server.problem import Problem
 
-_LOG = logging.getLogger(__name__)
-_STUCK_SECONDS = 10.0
 _MOST_PIECES = 64
 
 
@@ -83,14 +80,10 @@ class StreamedAnswer:
         await self._end(self._completion.failing(problem), writing)
 
     async def _end(self, piece: bytes, writing: asyncio.Task[None]) -> None:
-        try:
-            async with asyncio.timeout(_STUCK_SECONDS):
-                async with self._turn:  # so that no piece is cut in two
-                    writing.cancel()
-                self._add(piece)
-                await self._flush(more=False)
-        except TimeoutError:  # the client keeps its connection and reads nothing from it
-            _LOG.warning("request %s: the client does not read", self.exchange.request_id)
+        async with self._turn:  # so that no piece is cut in two
+            writing.cancel()
+        self._add(piece)
+        await self._flush(more=False)
 
     def _add(self, piece: bytes) -> None:
         if not self.has_begun:

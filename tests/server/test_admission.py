@@ -62,6 +62,19 @@ async def test_the_word_bearer_is_read_as_the_standard_says(make_app, talk, keys
     assert answer.status_code == 200
 
 
+@pytest.mark.parametrize("wrong", ["Bearer sk-wrong-wrong-wrong", "Basic eDp5", ""])
+@pytest.mark.parametrize("good_first", [True, False])
+async def test_two_authorizations_are_none(make_app, talk, keys, body, store, wrong, good_first):
+    """Whoever stands in front of the server may have looked at the other one."""
+    headers = [("authorization", f"Bearer {KEY}"), ("authorization", wrong)]
+    async with talk(make_app(keys=keys)) as client:
+        answer = await client.post(
+            URL, json=body("Hi"), headers=headers if good_first else headers[::-1]
+        )
+    assert answer.status_code == 401
+    assert list(store.select()) == []
+
+
 async def test_keys_are_in_no_log(make_app, talk, keys, body, caplog):
     """At the most talkative level, neither a good nor a wrong key is written."""
     with caplog.at_level(logging.DEBUG):

@@ -29,6 +29,7 @@ def invoke(tmp_path, monkeypatch):
     """Runs ``agentkit serve ...`` in this process, as far as it comes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AGENTKIT_STORE", f"sqlite:///{tmp_path / 'library.db'}")
+    monkeypatch.setenv("AGENTKIT_MODEL", "sleepy:a")
 
     def run(*arguments):
         return CliRunner().invoke(main, ["serve", *arguments], catch_exceptions=False)
@@ -49,12 +50,15 @@ def invoke(tmp_path, monkeypatch):
         (["--mcp", "stdio", "--openapi", "api.json"], "import the API into the store"),
         (["--mcp", "stdio", "--keys-from", "X"], "without keys"),
         (["--mcp", "http", "--host", "0.0.0.0"], "there are no keys"),
+        (["--mcp", "stdio", "--rate", "60", "--yes"], "so leave --rate, --yes out"),
+        (["--search", "--prefix", "x"], "without --mcp nothing comes of --search and --prefix"),
+        (["--timeout", "nan"], "request_seconds is nan"),
     ],
 )
 def test_misuse_is_refused(invoke, plugin, monkeypatch, options, message):
     """Exit status 2, one line that says what to do, and nothing listens."""
     monkeypatch.syspath_prepend(str(plugin))
-    result = invoke("--model", "sleepy:a", *options)
+    result = invoke(*options)
     assert result.exit_code == 2, result.output
     assert message in result.stderr
 
@@ -65,7 +69,7 @@ def test_a_port_that_is_taken(invoke, plugin, monkeypatch):
 
     monkeypatch.syspath_prepend(str(plugin))
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        result = invoke("--model", "sleepy:a", "--port", str(taken.getsockname()[1]))
+        result = invoke("--port", str(taken.getsockname()[1]))
     assert result.exit_code == 1
     assert "Address already in use" in result.stderr
 
@@ -77,7 +81,7 @@ def test_the_extra_is_named_when_it_is_absent(invoke, plugin, monkeypatch, packa
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, package, None)
-    result = invoke("--model", "sleepy:a", "--port", "0")
+    result = invoke("--port", "0")
     assert result.exit_code == 1
     assert f"needs the package '{package}'" in result.stderr
     assert 'pip install "agentkit-evolve[serve]"' in result.stderr

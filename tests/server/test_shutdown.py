@@ -48,6 +48,29 @@ async def test_a_stopped_server_answers_what_it_began(start, tmp_path, no_tls):
     assert kept == dict.fromkeys(with_id, "finished") | dict.fromkeys(cut_ids, "cancelled")
 
 
+async def test_a_second_ctrl_c_waits_for_nobody(start, tmp_path, no_tls):
+    """Runs are cut at once, answered and kept; the server ends as in good order."""
+    async with (
+        start("--drain", "600") as (process, url),
+        httpx.AsyncClient(verify=no_tls, base_url=url, timeout=20) as client,
+    ):
+        slow = asyncio.create_task(client.post(URL, json=chat(300)))
+        await begun(client, 1)
+        process.send_signal(signal.SIGINT)
+        told = await process.stderr.readuntil(b"A second Ctrl-C stops at once.")
+        process.send_signal(signal.SIGINT)
+        answer = await slow
+        _, rest = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 0
+    assert "1 run may end within 600 s" in told.decode()
+    assert rest.decode().splitlines()[-1] == "Stopped; every run that began is kept as an episode."
+    assert "Traceback" not in rest.decode()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
+    store = open_store(tmp_path / "library.db")
+    assert [episode.stop_reason for episode in store.select()] == ["cancelled"]
+    store.close()
+
+
 async def test_two_servers_share_a_file(start, tmp_path, no_tls):
     """Several processes keep their episodes in one SQLite file; a killed one loses none either."""
     async with (
@@ -60,7 +83,7 @@ async def test_two_servers_share_a_file(start, tmp_path, no_tls):
         )
         one.send_signal(signal.SIGINT)  # Ctrl-C
         two.kill()  # nobody is told: what was answered was kept before
-        assert [await one.wait(), await two.wait()] == [130, -signal.SIGKILL]
+        assert [await one.wait(), await two.wait()] == [0, -signal.SIGKILL]
     ids = {answer.json()["id"].removeprefix("chatcmpl-") for answer in answers}
     store = open_store(tmp_path / "library.db")
     assert {episode.episode_id for episode in store.select()} == ids
