@@ -3,8 +3,11 @@
 import openai
 import pytest
 
+from agentkit.errors import ModelTimeoutError
 from agentkit.messages import AssistantMessage
-from agentkit.models.base import ModelResponse
+from agentkit.models.base import ModelResponse, TextDelta
+from agentkit.server import ServerLimits
+from agentkit.testing import FunctionModel
 
 HELLO = [{"role": "user", "content": "Hello"}]
 KEY = "sk-0123456789abcdef"
@@ -14,10 +17,10 @@ KEY = "sk-0123456789abcdef"
 def client(no_tls):
     """Makes the SDK's client, which does not try again."""
 
-    def make(url, key=KEY):
+    def make(url, key=KEY, max_retries=0):
         http = openai.DefaultAsyncHttpxClient(verify=no_tls)
         return openai.AsyncOpenAI(
-            base_url=f"{url}/v1", api_key=key, max_retries=0, http_client=http
+            base_url=f"{url}/v1", api_key=key, max_retries=max_retries, http_client=http
         )
 
     return make
@@ -157,6 +160,66 @@ async def test_errors_are_those_of_the_sdk(
     assert caught.value.code == code
     assert caught.value.request_id.startswith("req_")
     assert key not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("limits", "error", "status", "code"),
+    [
+        ({"max_body_bytes": 20}, openai.APIStatusError, 413, "body_too_large"),
+        ({"max_messages": 1}, openai.BadRequestError, 400, "too_many_messages"),
+        ({"requests_per_minute": 1}, openai.RateLimitError, 429, "rate_limit_exceeded"),
+        ({"request_seconds": 0.05}, openai.InternalServerError, 504, "request_timeout"),
+    ],
+)
+async def test_limits_are_exceptions_of_the_sdk(
+    client, make_app, served, limits, error, status, code
+):
+    """Beyond a bound the SDK raises the exception of that status, which tells the code."""
+    messages = [*HELLO, {"role": "user", "content": 'call nap {"seconds": 0.3}'}]
+    with served(make_app(limits=ServerLimits(**limits))) as url:
+        async with client(url) as sdk:
+            with pytest.raises(error) as caught:
+                for _ in range(2):
+                    await sdk.chat.completions.create(model="agent", messages=messages)
+    assert (caught.value.status_code, caught.value.code) == (status, code)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_run_that_began_is_not_repeated(client, make_app, served, store, stream):
+    """The SDK tries again by itself after a 5xx; after one that cost a run it does not."""
+
+    def slow(request):
+        raise ModelTimeoutError("slow")
+
+    with served(make_app(slow)) as url:
+        async with client(url, max_retries=2) as sdk:
+            with pytest.raises(openai.InternalServerError) as caught:
+                await sdk.chat.completions.create(model="agent", messages=HELLO, stream=stream)
+    assert caught.value.code == "model_timeout"
+    (episode,) = store.select()
+    assert episode.episode_id == caught.value.body["episode_id"]
+
+
+async def test_a_stream_that_breaks_raises(client, make_app, served, store):
+    """After the first text the SDK raises in the loop over the chunks, and tells the code."""
+
+    class HalfModel(FunctionModel):
+        """Says two words and fails."""
+
+        async def stream(self, request):
+            yield TextDelta(text="Two words")
+            raise ModelTimeoutError("gone")
+
+    said = []
+    with served(make_app(HalfModel(str))) as url:
+        async with client(url) as sdk:
+            stream = await sdk.chat.completions.create(model="agent", messages=HELLO, stream=True)
+            with pytest.raises(openai.APIError) as caught:
+                async for chunk in stream:
+                    said.append(chunk.choices[0].delta.content)  # noqa: PERF401 - it breaks off
+    assert caught.value.code == "model_timeout"
+    assert "".join(said) == "Two words"
+    assert [episode.stop_reason for episode in store.select()] == ["error"]
 
 
 async def test_what_does_not_count_is_named(client, make_app, served):
