@@ -104,6 +104,7 @@ class AgentOptions:
     apis: Sequence[str] = ()
     api_server: str | None = None
     api_auth: Sequence[str] = ()
+    api_auth_host: Sequence[str] = ()
 
 
 def make_agent(options: AgentOptions, store: Store) -> Agent:
@@ -125,7 +126,12 @@ def make_agent(options: AgentOptions, store: Store) -> Agent:
 
 def load_all(options: AgentOptions) -> tuple[Tool, ...]:
     """The tools in code that the options name: of Python, and of API descriptions."""
-    apis = load_apis(options.apis, server=options.api_server, auth=options.api_auth)
+    apis = load_apis(
+        options.apis,
+        server=options.api_server,
+        auth=options.api_auth,
+        hosts=options.api_auth_host,
+    )
     return (*load_tools(options.targets), *apis)
 
 

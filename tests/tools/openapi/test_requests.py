@@ -8,7 +8,7 @@ from agentkit import Agent
 from agentkit.errors import ModelRetry
 from agentkit.messages import ToolCall
 from agentkit.testing import ScriptedModel
-from agentkit.tools.sources.openapi import Env
+from agentkit.tools.sources.openapi import CallPolicy, Env
 
 LIST = {"type": "array", "items": {"type": "string"}}
 OBJECT = {"type": "object", "additionalProperties": {"type": "integer"}}
@@ -201,7 +201,10 @@ async def test_fixed_headers_and_servers_of_operations(api, make, monkeypatch):
     """Headers of the caller's are always sent, and an operation may name its own server."""
     monkeypatch.setenv("TENANT", "t1")
     given = make.operation(servers=[{"url": "https://upload.example.com"}])
-    options = {"headers": {"X-Version": "3", "X-Tenant": Env("TENANT")}}
+    options = {
+        "headers": {"X-Version": "3", "X-Tenant": Env("TENANT")},
+        "policy": CallPolicy(credential_hosts=("upload.example.com",)),
+    }
     seen = await api.call(given, options=options)
     assert seen["headers"]["host"] == "upload.example.com"
     assert (seen["headers"]["x-version"], seen["headers"]["x-tenant"]) == ("3", "t1")

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
-    from agentkit.tools.sources.openapi.calling import CallPolicy
     from agentkit.tools.sources.openapi.documents import is_openapi, read_document
     from agentkit.tools.sources.openapi.environment import BasicEnv, Env
     from agentkit.tools.sources.openapi.importing import OpenApiTools, openapi_tools
     from agentkit.tools.sources.openapi.remote import RemoteReferences
     from agentkit.tools.sources.openapi.report import OpenApiNote, OpenApiReport, OperationReport
+    from agentkit.tools.sources.openapi.sending import CallPolicy
 
 __all__ = [
     "BasicEnv",
@@ -33,7 +33,7 @@ __all__ = [
 
 _MODULES = {
     "BasicEnv": "agentkit.tools.sources.openapi.environment",
-    "CallPolicy": "agentkit.tools.sources.openapi.calling",
+    "CallPolicy": "agentkit.tools.sources.openapi.sending",
     "Env": "agentkit.tools.sources.openapi.environment",
     "OpenApiNote": "agentkit.tools.sources.openapi.report",
     "OpenApiReport": "agentkit.tools.sources.openapi.report",

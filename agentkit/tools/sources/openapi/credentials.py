@@ -31,6 +31,11 @@ class Secrets:
     cookies: list[tuple[str, str]] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of the caller's would be sent."""
+        return not (self.headers or self.query or self.cookies)
+
     def redacted(self, text: str) -> str:
         """The text without the secrets, also where they are written as in a URL."""
         shown = {form for value in self.values for form in (value, quote(value, safe=""))}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
 from agentkit.errors import UsageError
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.sources.openapi.calling import CallPolicy, OperationCaller, Sender
+from agentkit.tools.sources.openapi.calling import OperationCaller
 from agentkit.tools.sources.openapi.credentials import Credentials
 from agentkit.tools.sources.openapi.documents import Document, read_document
 from agentkit.tools.sources.openapi.environment import Credential, Env
@@ -27,7 +29,8 @@ from agentkit.tools.sources.openapi.report import (
 )
 from agentkit.tools.sources.openapi.schemas import SchemaPool
 from agentkit.tools.sources.openapi.security import read_schemes, requirements_of
-from agentkit.tools.sources.openapi.servers import chosen_server
+from agentkit.tools.sources.openapi.sending import CallPolicy, Sender
+from agentkit.tools.sources.openapi.servers import chosen_server, same_origin
 from agentkit.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -119,7 +122,8 @@ def openapi_tools(
             event loop has one of our own, which keeps no cookies.
         policy: Timeouts, sizes and retries of calls.
         reference: File or URL that a text or data came from. The servers of a description from a
-            public URL must have public addresses, unless ``server`` is a URL of the caller's.
+            public URL must have public addresses, unless ``server`` is a URL of the caller's; and
+            credentials go to that URL's own host alone, unless the caller names another.
 
     Raises:
         DefinitionError: The document is no OpenAPI 3 description.
@@ -140,6 +144,7 @@ def openapi_tools(
         ('id',)
     """
     opened = read_document(document, reference=reference)
+    rules = policy or CallPolicy()
     space = ReferenceSpace(opened.root, base=opened.reference, remote=remote)
     notes: list[OpenApiNote] = []
     schemes = read_schemes(opened.root, space, notes)
@@ -151,13 +156,14 @@ def openapi_tools(
         schemes=schemes,
         server=server,
         variables=server_variables or {},
+        hosts=frozenset(host.lower() for host in rules.credential_hosts),
         prefix=prefix,
         chosen=_Choice(operations=_several(operations, "operations"), tags=_several(tags, "tags")),
         include_deprecated=include_deprecated,
         notes=notes,
     )
     importer.run()
-    sender = Sender(client=client, credentials=credentials, policy=policy or CallPolicy())
+    sender = Sender(client=client, credentials=credentials, policy=rules)
     tools = tuple(
         Tool(
             definition=mapped.definition,
@@ -199,6 +205,7 @@ class _Importer:
     schemes: Mapping[str, SecurityScheme]
     server: str | int | None
     variables: Mapping[str, str]
+    hosts: frozenset[str]
     prefix: str
     chosen: _Choice
     include_deprecated: bool
@@ -252,11 +259,13 @@ class _Importer:
         )
         name = free_name(wanted, self._taken)
         try:
+            server = self._own_server(operation)
             found = map_operation(
                 operation,
                 self._pools,
                 name=name,
-                server=self._own_server(operation),
+                server=server,
+                is_known=self._is_known(server),
                 security=requirements_of(operation, self.root, self.schemes),
                 reference=self.reference,
                 public_only=not isinstance(self.server, str) and is_remote(self.reference),
@@ -281,6 +290,18 @@ class _Importer:
             return self._server(operation.servers, None) or self.base
         except UsageError as error:
             raise Unmappable(str(error), pointer=operation.pointer) from error
+
+    def _is_known(self, server: str) -> bool:
+        """Whether credentials may go to a server: the caller named it, or it is the document's.
+
+        A document from a public URL could name any server as its own, so that only the one it came
+        from is.
+        """
+        if isinstance(self.server, str) or urlsplit(server).netloc.lower() in self.hosts:
+            return True
+        is_chosen = self.server is not None or not is_remote(self.reference)
+        home = self.base if is_chosen else self.reference
+        return not server or (home != "" and same_origin(home, server))
 
     def _report(
         self,
@@ -313,6 +334,7 @@ class _Importer:
             notes.append(
                 OpenApiNote(pointer="/webhooks", code="webhooks_not_mapped", message=message)
             )
+        notes += self._elsewhere()
         if not self.base:
             message = "the document names no absolute server; calls need server='https://...'"
             notes.append(OpenApiNote(pointer="/servers", code="no_server", message=message))
@@ -326,3 +348,15 @@ class _Importer:
             notes=tuple(dict.fromkeys(notes)),
             security={name: scheme.told for name, scheme in self.schemes.items()},
         )
+
+    def _elsewhere(self) -> Iterator[OpenApiNote]:
+        """Where operations lead that get no credentials."""
+        plans = (mapped.plan for mapped in self.mapped)
+        counts = Counter(plan.server for plan in plans if not plan.is_known)
+        for server, count in counts.items():
+            told = "1 operation goes" if count == 1 else f"{count:,} operations go"
+            message = (
+                f"{told} to {server}, which the description names: no credentials are sent there, "
+                f"unless CallPolicy(credential_hosts=({urlsplit(server).netloc!r},)) lets them"
+            )
+            yield OpenApiNote(pointer="/servers", code="other_server", message=message)

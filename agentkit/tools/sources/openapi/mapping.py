@@ -71,6 +71,7 @@ def map_operation(
     *,
     name: str,
     server: str,
+    is_known: bool,
     security: tuple[tuple[SecurityScheme, ...], ...],
     reference: str,
     public_only: bool,
@@ -115,6 +116,7 @@ def map_operation(
         security=security,
         repeatable=effects.idempotent is True,
         public_only=public_only,
+        is_known=is_known,
     )
     notes = (*arguments.notes, *answer.notes, *_left_out(operation))
     return MappedOperation(definition=definition, plan=plan, notes=notes)

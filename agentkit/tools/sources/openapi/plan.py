@@ -113,6 +113,8 @@ class RequestPlan:
         repeatable: Whether an identical second request changes nothing more.
         public_only: Whether the server must have a public address: a description from elsewhere
             named it, not the caller.
+        is_known: Whether credentials may go to the server: it is the API's own, or the caller
+            named it. Elsewhere a description could have keys sent to whom it likes.
     """
 
     tool_name: str
@@ -125,3 +127,4 @@ class RequestPlan:
     security: tuple[tuple[SecurityScheme, ...], ...] = ()
     repeatable: bool = False
     public_only: bool = False
+    is_known: bool = True

@@ -32,12 +32,14 @@ class PreparedRequest:
         url: The whole URL.
         headers: Names and values.
         body: The body, if there is one.
+        is_known: Whether it goes where the caller's own credentials may; see ``RequestPlan``.
     """
 
     method: str
     url: str
     headers: Mapping[str, str]
     body: EncodedBody | None
+    is_known: bool = True
 
 
 def prepare(plan: RequestPlan, arguments: Mapping[str, Any], secrets: Secrets) -> PreparedRequest:
@@ -71,7 +73,9 @@ def prepare(plan: RequestPlan, arguments: Mapping[str, Any], secrets: Secrets) -
     url = f"{plan.server}{_path(plan, given)}"
     if query:
         url += ("&" if "?" in url else "?") + query
-    return PreparedRequest(method=plan.method, url=url, headers=headers, body=body)
+    return PreparedRequest(
+        method=plan.method, url=url, headers=headers, body=body, is_known=plan.is_known
+    )
 
 
 def _path(plan: RequestPlan, given: list[tuple[Parameter, Any]]) -> str:

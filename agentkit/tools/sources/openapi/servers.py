@@ -42,9 +42,13 @@ def chosen_server(
     if not listed:
         return ""
     url = _filled(listed[index], variables)
-    if reference.lower().startswith(("http://", "https://")):
-        url = urljoin(reference, url)
-    return _checked(url) if urlsplit(url).scheme else ""
+    try:
+        if reference.lower().startswith(("http://", "https://")):
+            url = urljoin(reference, url)
+        is_absolute = urlsplit(url).scheme != ""
+    except ValueError as error:
+        raise _no_url(url, error) from error
+    return _checked(url) if is_absolute else ""
 
 
 def _filled(entry: Mapping[str, Any], variables: Mapping[str, str]) -> str:
@@ -69,12 +73,39 @@ def _filled(entry: Mapping[str, Any], variables: Mapping[str, str]) -> str:
     return _VARIABLE.sub(value, str(entry.get("url", "")))
 
 
+def same_origin(left: str, right: str) -> bool:
+    """Whether credentials may travel on: scheme, host and port are equal, or only became secure.
+
+    Raises:
+        ValueError: One of them is no URL.
+
+    Example:
+        >>> same_origin("http://a.example/x", "https://a.example/y")
+        True
+        >>> same_origin("https://a.example", "http://a.example")
+        False
+    """
+    one, other = urlsplit(left), urlsplit(right)
+    if one.hostname != other.hostname:
+        return False
+    if (one.scheme, one.port) == ("http", None) and (other.scheme, other.port) == ("https", None):
+        return True
+    ports: Mapping[str, int] = {"http": 80, "https": 443}
+    return one.scheme == other.scheme and (one.port or ports.get(one.scheme)) == (
+        other.port or ports.get(other.scheme)
+    )
+
+
 def _checked(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme.lower() not in {"http", "https"} or not parts.hostname:
-        raise UsageError(
-            f"the server {url!r:.200} is no http or https URL; pass server='https://...'"
-        )
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise _no_url(url, error) from error
+    # Parsers of URLs differ in what they make of these: the one that sends must see what we saw.
+    is_plain = url.isprintable() and not any(mark in url for mark in " \\")
+    if parts.scheme.lower() not in {"http", "https"} or not parts.hostname or not is_plain:
+        raise _no_url(url)
     if parts.username or parts.password:
         raise UsageError(
             f"the server {parts.hostname} is given with user and password in its URL; "
@@ -83,3 +114,10 @@ def _checked(url: str) -> str:
     if parts.query or parts.fragment:
         raise UsageError(f"the server {url!r:.200} has a query or a fragment; give the base URL")
     return url.rstrip("/")
+
+
+def _no_url(url: str, error: ValueError | None = None) -> UsageError:
+    told = "" if error is None else f" ({error})"
+    return UsageError(
+        f"the server {url!r:.200} is no http or https URL{told}; pass server='https://...'"
+    )
