@@ -76,9 +76,10 @@ def list_(limit: int, store_url: str, as_json: bool, **filters: str | None) -> N
 
 
 @audit.command(
+    short_help="Show all that the event NUMBER says.",
     epilog="""\b
 Example:
-  agentkit audit show 12"""
+  agentkit audit show 12""",
 )
 @click.argument("number", type=click.IntRange(min=1))
 @store_option
@@ -110,6 +111,7 @@ def head(store_url: str, as_json: bool) -> None:
 
 
 @audit.command(
+    short_help="Look for what was changed after it was written.",
     epilog=f"""\b
 Examples:
   agentkit audit verify
@@ -118,7 +120,7 @@ Examples:
 
 \b
 Keys also come from the variable {KEY_VARIABLE}, or from the file that
-{KEY_FILE_VARIABLE} names."""
+{KEY_FILE_VARIABLE} names.""",
 )
 @click.option(
     "--key-file",

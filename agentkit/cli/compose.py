@@ -19,11 +19,12 @@ from agentkit.tools.tool import Tool
 
 
 @click.command(
+    short_help="Make a composite of a Python function in FILE.",
     epilog="""\b
 Examples:
   agentkit tools compose order_total.py --tools calculator.py
   agentkit tools compose order_total.py --tools calculator.py --dry-run
-  cat order_total.py | agentkit tools compose - --tools calculator.py --json"""
+  cat order_total.py | agentkit tools compose - --tools calculator.py --json""",
 )
 @click.argument("file", type=click.File(encoding="utf-8"))
 @click.option(

@@ -23,10 +23,10 @@ _FORMATS = ("artifact", *formats.FORMATS)
 @click.command(
     epilog="""\b
 Examples:
-  agentkit export -o tools.json                       everything, with its history
-  agentkit export -o tools.json --sign                signed with AGENTKIT_AUDIT_KEY
+  agentkit export -o tools.json                  everything, with its history
+  agentkit export -o tools.json --sign           signed with AGENTKIT_AUDIT_KEY
   agentkit export --format openai --strict -o openai.json
-  agentkit export order_total --format python         a part: these tools and what they call
+  agentkit export order_total --format python    a tool, with what it calls
   agentkit export --from tools.json --format markdown"""
 )
 @click.argument("names", nargs=-1, metavar="[TOOL]...")
@@ -34,9 +34,11 @@ Examples:
     "--format",
     "format_name",
     type=click.Choice(_FORMATS),
+    metavar="FORMAT",
     default="artifact",
     show_default=True,
-    help="What to write. An artifact holds everything, and 'agentkit import' reads it.",
+    help=f"What to write: {', '.join(_FORMATS)}. An artifact holds everything, and 'agentkit "
+    "import' reads it.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Where to write; .gz is compressed.")
 @click.option(

