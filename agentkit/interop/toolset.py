@@ -125,6 +125,11 @@ class Toolset:
         return self._snapshots.current
 
     @property
+    def names(self) -> WireNames:
+        """The names of its tools as providers accept them."""
+        return self._wire_names(self.library)
+
+    @property
     def approves(self) -> bool:
         """Whether the toolset asks a person itself, so that the framework need not."""
         return self._executing.approve is not None

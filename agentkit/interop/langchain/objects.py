@@ -31,7 +31,7 @@ def to_langchain(library: Toolset | Library | str) -> list[Any]:
     except ImportError as error:
         raise missing("langchain_core", "langchain-core") from error
     toolset = Toolset.of(library)
-    names = WireNames(toolset.library.tools)
+    names = toolset.names
     return [_structured_tool(StructuredTool, toolset, tool, names) for tool in toolset.library]
 
 

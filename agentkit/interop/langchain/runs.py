@@ -17,7 +17,6 @@ from agentkit.interop.toolset import Toolset
 from agentkit.interop.toolset_run import ToolsetRun
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage
-from agentkit.models.wire.names import WireNames
 from agentkit.models.wire.request import encode_tool
 from agentkit.tools.schema import copied
 
@@ -53,13 +52,12 @@ class Runs:
         return mine.result()
 
     async def _started(self, messages: Sequence[Any]) -> ToolsetRun:
-        names = WireNames(self.toolset.library.tools)
         last = max((at for at, one in enumerate(messages) if one.type != "tool"), default=0)
         goes_on = bool(messages) and messages[last].type == "ai"
         before = messages[: last + 1] if goes_on else messages[:last]
         run = await self.toolset.start(
             "" if goes_on or not messages else text_of(messages[last].content),
-            history=tuple(said(before, names)),
+            history=tuple(said(before, self.toolset.names)),
             session_id=_thread_id(),
         )
         if goes_on:  # in this process or another, after an interrupt or an error

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from agentkit.interop.openai_agents.current import CURRENT
 from agentkit.interop.openai_agents.framework import require
 from agentkit.interop.toolset import Toolset
+from agentkit.interop.toolset_run import ToolsetRun
 from agentkit.library.library import Library
 from agentkit.models.wire.names import WireNames
 from agentkit.models.wire.response import decode_call
@@ -27,8 +29,32 @@ def to_openai_agents(library: Toolset | Library | str) -> list[Any]:
     """
     require()
     toolset = Toolset.of(library)
-    names = WireNames(toolset.library.tools)
+    names = toolset.names
     return [function_tool(toolset, tool, names, grows=False) for tool in toolset.library]
+
+
+class FunctionTools:
+    """The framework's objects of a toolset's tools, made once for each version of its library.
+
+    They are the same for all runs, as the framework's own are: which run a call belongs to is found
+    when it is made.
+
+    Args:
+        toolset: Runs the calls.
+    """
+
+    def __init__(self, toolset: Toolset) -> None:
+        self._toolset = toolset
+        self._made: WeakKeyDictionary[Library, dict[str, Any]] = WeakKeyDictionary()
+
+    def of(self, tool: Tool, run: ToolsetRun) -> Any:
+        """The object of a tool that is offered in a run, which may be the run's own."""
+        made = self._made.setdefault(run.library, {})
+        if run.library.get(tool.name) is not tool:
+            return function_tool(self._toolset, tool, run.names, grows=True)
+        if tool.name not in made:
+            made[tool.name] = function_tool(self._toolset, tool, run.names, grows=True)
+        return made[tool.name]
 
 
 def function_tool(toolset: Toolset, tool: Tool, names: WireNames, *, grows: bool) -> Any:

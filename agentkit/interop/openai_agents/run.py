@@ -10,7 +10,7 @@ from typing import Any
 from agentkit.episodes import Episode, StopReason
 from agentkit.interop.openai_agents.current import CURRENT
 from agentkit.interop.openai_agents.messages import as_dict, text_of, usage_of
-from agentkit.interop.openai_agents.objects import function_tool
+from agentkit.interop.openai_agents.objects import FunctionTools
 from agentkit.interop.toolset import Toolset
 from agentkit.interop.toolset_run import ToolsetRun, stop_reason
 from agentkit.messages import AssistantMessage, ResultStatus
@@ -26,12 +26,14 @@ class Run:
         toolset: Where it came from.
         ours: Chooses, executes, records.
         agent: The clone that runs.
+        tools: Gives the framework's objects of our tools.
         options: What ``Runner.run`` gets.
     """
 
     toolset: Toolset
     ours: ToolsetRun
     agent: Any
+    tools: FunctionTools
     options: dict[str, Any] = field(default_factory=dict)
 
     @contextmanager
@@ -49,8 +51,7 @@ class Run:
         for definition in self.ours.offered:
             tool = self.ours.tool(definition.name)
             if tool is not None and self.ours.names.encode(tool.name) not in known:
-                made = function_tool(self.toolset, tool, self.ours.names, grows=True)
-                agent.tools.append(made)
+                agent.tools.append(self.tools.of(tool, self.ours))
 
     def go_on(self, interruptions: list[Any]) -> None:
         """Begin with the calls that waited for a person."""

@@ -9,10 +9,10 @@ from typing import Any
 from agentkit.interop.openai_agents.framework import require
 from agentkit.interop.openai_agents.hooks import hooks_class
 from agentkit.interop.openai_agents.messages import request_of
+from agentkit.interop.openai_agents.objects import FunctionTools
 from agentkit.interop.openai_agents.run import Run
 from agentkit.interop.toolset import Toolset
 from agentkit.library.library import Library
-from agentkit.models.wire.names import WireNames
 
 
 class LibraryRunner:
@@ -30,8 +30,9 @@ class LibraryRunner:
     """
 
     def __init__(self, toolset: Toolset | Library | str) -> None:
-        require()
+        self._hooks = hooks_class(require())
         self.toolset = Toolset.of(toolset)
+        self._tools = FunctionTools(self.toolset)
 
     async def run(self, agent: Any, input: Any, **options: Any) -> Any:  # noqa: A002 - its name there
         """``Runner.run`` with our tools.
@@ -81,8 +82,7 @@ class LibraryRunner:
         await run.finish(result, error=result.run_loop_exception)
 
     async def _started(self, agent: Any, given: Any, options: Mapping[str, Any]) -> Run:
-        names = WireNames(self.toolset.library.tools)
-        request, history = request_of(given, names)
+        request, history = request_of(given, self.toolset.names)
         waiting = given.get_interruptions() if hasattr(given, "get_interruptions") else []
         session = options.get("session")
         ours = await self.toolset.start(
@@ -92,9 +92,8 @@ class LibraryRunner:
             model=_model_name(agent),
             answers=[one.raw_item.call_id for one in waiting],
         )
-        run = Run(toolset=self.toolset, ours=ours, agent=agent)
-        hooks = hooks_class(require())(run, options.get("hooks"))
-        run.options = {**options, "hooks": hooks}
+        run = Run(toolset=self.toolset, ours=ours, agent=agent, tools=self._tools)
+        run.options = {**options, "hooks": self._hooks(run, options.get("hooks"))}
         run.agent = agent.clone(tools=[*agent.tools])
         run.offer(run.agent)
         if waiting:

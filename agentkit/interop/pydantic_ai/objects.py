@@ -24,7 +24,7 @@ def to_pydantic_ai(library: Toolset | Library | str) -> list[Any]:
     """
     framework = require()
     toolset = Toolset.of(library)
-    names = WireNames(toolset.library.tools)
+    names = toolset.names
     return [
         _plain_tool(framework, toolset, tool.definition, names, needs_approval=tool.needs_approval)
         for tool in toolset.library

@@ -13,7 +13,6 @@ from agentkit.interop.toolset import Toolset
 from agentkit.interop.toolset_run import ToolsetRun, stop_reason
 from agentkit.library.library import Library
 from agentkit.messages import AssistantMessage, ResultStatus, ToolCall
-from agentkit.models.wire.names import WireNames
 from agentkit.tools.schema import copied
 
 _OUTCOMES: dict[str, ResultStatus] = {
@@ -67,6 +66,7 @@ class Run:
         self.messages = messages
         self.outputs: set[str] = set()
         self._known = known
+        self._defined: dict[str, Any] = {}
 
     @classmethod
     async def started(cls, toolset: Toolset, ctx: Any) -> Run:
@@ -75,7 +75,7 @@ class Run:
         before = [message for message in ctx.messages if message.run_id != ctx.run_id]
         run = await toolset.start(
             request,
-            history=tuple(said(before, WireNames(toolset.library.tools))),
+            history=tuple(said(before, toolset.names)),
             session_id=ctx.conversation_id if toolset.store is not None else None,
             model=ctx.model.model_name,
         )
@@ -103,13 +103,15 @@ class Run:
         self._known = len(messages)
 
     def definitions(self, framework: Any) -> Iterator[Any]:
-        """The tools of the next step, in the framework's form."""
+        """The tools of the next step, in the framework's form, made once a run."""
         for definition in self.ours.offered:
-            yield framework.tools.ToolDefinition(
-                name=self.ours.names.encode(definition.name),
-                description=definition.text,
-                parameters_json_schema=copied(definition.parameters_schema),
-            )
+            if definition.name not in self._defined:
+                self._defined[definition.name] = framework.tools.ToolDefinition(
+                    name=self.ours.names.encode(definition.name),
+                    description=definition.text,
+                    parameters_json_schema=copied(definition.parameters_schema),
+                )
+            yield self._defined[definition.name]
 
     async def call(self, framework: Any, name: str, arguments: dict[str, Any], ctx: Any) -> Any:
         """Run a call; a failure and a call that waits are raised as the framework's signals."""

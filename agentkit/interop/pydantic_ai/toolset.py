@@ -23,6 +23,9 @@ class _AnyArguments:
         return data if isinstance(data, dict) else {}
 
 
+_ANY_ARGUMENTS = _AnyArguments()
+
+
 def toolset_class(framework: Any) -> Any:
     """``LibraryToolset``, a subclass of the framework's."""
     abstract = framework.toolsets.abstract
@@ -48,7 +51,7 @@ def toolset_class(framework: Any) -> Any:
             run.catch_up(ctx.messages)
             return {
                 tool.name: abstract.ToolsetTool(
-                    toolset=self, tool_def=tool, max_retries=1, args_validator=_AnyArguments()
+                    toolset=self, tool_def=tool, max_retries=1, args_validator=_ANY_ARGUMENTS
                 )
                 for tool in run.definitions(framework)
             }

@@ -1,9 +1,12 @@
 """What our toolset costs in a framework, beside the framework's own tools: CPU milliseconds a run.
 
-Both agents have the same functions and ask the same server, in turns: a request that the model
-answers by one call, and a request that it answers in words. Ours validates the call by our rules
-and records an episode in memory. The time is that of the whole process, with the server in it,
-which is the same on both sides. Figures are medians over runs, and of those over rounds.
+Three agents have the same functions and ask the same server, in turns: a request that the model
+answers by one call, and a request that it answers in words. One has the functions as the
+framework's own tools. One has them so and an extension that does nothing, of the kind that ours
+is (a capability, hooks on a clone, a middleware), which tells what the framework takes for being
+extended. The third has our toolset, which validates the call by our rules and records an episode in
+memory. The time is that of the whole process, with the server in it, which is the same for all.
+Figures are medians over runs, and of those over rounds.
 
     python tests/benchmarks/interop/overhead.py [--tools N] [--rounds N] [--runs N]
 
@@ -19,6 +22,7 @@ import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -28,6 +32,7 @@ from agentkit.testing import FaultyServer, Reply
 
 Run = Callable[[], Awaitable[object]]
 Function = Callable[..., Awaitable[int]]
+ASKED = "4 times 1?"
 CALL = Reply(tool_calls=[ToolCall(call_id="c1", name="times_1", arguments={"x": 4})])
 
 
@@ -50,23 +55,50 @@ def functions(count: int) -> list[Function]:
     return [made(factor) for factor in range(count)]
 
 
-def pydantic_ai(tools: list[Function], url: str) -> tuple[Run, Run]:
-    """A run with plain tools, and one with ours."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Runs:
+    """One run of each of the three agents."""
+
+    plain: Run
+    extended: Run
+    ours: Run
+
+
+def pydantic_ai(tools: list[Function], url: str) -> Runs:
+    """Tools of the framework, with an empty capability, and our capability."""
     from openai import AsyncOpenAI
     from pydantic_ai import Agent
+    from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
+    from pydantic_ai.toolsets import FunctionToolset
+
+    own = FunctionToolset(tools)
+
+    class Empty(AbstractCapability):
+        def get_toolset(self) -> Any:
+            return own
+
+        async def prepare_output_tools(self, ctx: Any, tool_defs: Any) -> Any:
+            return tool_defs
+
+        async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
+            return await handler()
 
     client = AsyncOpenAI(base_url=url, api_key="none")
     model = OpenAIChatModel("stub", provider=OpenAIProvider(openai_client=client))
-    plain = Agent(model, tools=tools)
+    plain, extended = Agent(model, tools=tools), Agent(model, capabilities=[Empty()])
     ours = Agent(model, capabilities=[library_capability(Toolset("memory:", tools=tools))])
-    return lambda: plain.run("4 times 1?"), lambda: ours.run("4 times 1?")
+    return Runs(
+        plain=lambda: plain.run(ASKED),
+        extended=lambda: extended.run(ASKED),
+        ours=lambda: ours.run(ASKED),
+    )
 
 
-def openai_agents(tools: list[Function], url: str) -> tuple[Run, Run]:
-    """The same for openai-agents."""
-    from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool
+def openai_agents(tools: list[Function], url: str) -> Runs:
+    """The same for openai-agents, where an extension is a clone of the agent, with hooks."""
+    from agents import Agent, OpenAIChatCompletionsModel, RunHooks, Runner, function_tool
     from agents import set_tracing_disabled as without_tracing
     from openai import AsyncOpenAI
 
@@ -75,19 +107,43 @@ def openai_agents(tools: list[Function], url: str) -> tuple[Run, Run]:
     model = OpenAIChatCompletionsModel("stub", openai_client=client)
     plain = Agent(name="plain", model=model, tools=[function_tool(one) for one in tools])
     bare, runner = Agent(name="ours", model=model), LibraryRunner(Toolset("memory:", tools=tools))
-    return lambda: Runner.run(plain, "4 times 1?"), lambda: runner.run(bare, "4 times 1?")
+    hooks: Any = RunHooks()
+    return Runs(
+        plain=lambda: Runner.run(plain, ASKED),
+        extended=lambda: Runner.run(plain.clone(tools=[*plain.tools]), ASKED, hooks=hooks),
+        ours=lambda: runner.run(bare, ASKED),
+    )
 
 
-def langchain(tools: list[Function], url: str) -> tuple[Run, Run]:
-    """The same for an agent of LangChain, a graph of LangGraph."""
+def langchain(tools: list[Function], url: str) -> Runs:
+    """The same for an agent of LangChain, a graph of LangGraph, with a middleware."""
     from langchain.agents import create_agent
+    from langchain.agents.middleware import AgentMiddleware
     from langchain_openai import ChatOpenAI
+
+    class Empty(AgentMiddleware):
+        async def abefore_agent(self, state: Any, runtime: Any) -> Any:
+            return {}
+
+        async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+            return await handler(request)
+
+        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return await handler(request)
+
+        async def aafter_agent(self, state: Any, runtime: Any) -> Any:
+            return None
 
     model = ChatOpenAI(model="stub", base_url=url, api_key="none")
     plain = create_agent(model, tools=tools)
+    extended = create_agent(model, tools=tools, middleware=[Empty()])
     ours = library_agent(Toolset("memory:", tools=tools), model)
-    given = {"messages": "4 times 1?"}
-    return lambda: plain.ainvoke(given), lambda: ours.ainvoke(given)
+    given = {"messages": ASKED}
+    return Runs(
+        plain=lambda: plain.ainvoke(given),
+        extended=lambda: extended.ainvoke(given),
+        ours=lambda: ours.ainvoke(given),
+    )
 
 
 FRAMEWORKS = {"pydantic_ai": pydantic_ai, "agents": openai_agents, "langchain": langchain}
@@ -100,19 +156,21 @@ async def seconds(run: Run) -> float:
     return time.process_time() - began
 
 
-async def measure(plain: Run, ours: Run, *, rounds: int, runs: int) -> str:
+async def measure(runs: Runs, *, rounds: int, count: int) -> str:
     """A line of the table."""
+    three = (runs.plain, runs.extended, runs.ours)
     for _ in range(5):
-        await plain()
-        await ours()
-    bare, added = [], []
+        for run in three:
+            await run()
+    plain, extended, added = [], [], []
     for _ in range(rounds):
-        pairs = [(await seconds(plain), await seconds(ours)) for _ in range(runs)]
-        bare.append(statistics.median(one for one, _ in pairs) * 1000)
-        added.append(statistics.median(two - one for one, two in pairs) * 1000)
-    middle, more = statistics.median(bare), statistics.median(added)
+        turns = [[1000 * await seconds(run) for run in three] for _ in range(count)]
+        plain.append(statistics.median(bare for bare, _, _ in turns))
+        extended.append(statistics.median(empty - bare for bare, empty, _ in turns))
+        added.append(statistics.median(ours - bare for bare, _, ours in turns))
     spread = f"{min(added):+.2f} to {max(added):+.2f}"
-    return f"{middle:.2f} | {middle + more:.2f} | {more:+.2f} | {spread}"
+    middle = (statistics.median(figures) for figures in (plain, extended, added))
+    return "{:.2f} | {:+.2f} | {:+.2f} | {}".format(*middle, spread)
 
 
 async def compare(count: int, rounds: int, runs: int) -> None:
@@ -123,8 +181,8 @@ async def compare(count: int, rounds: int, runs: int) -> None:
 
     with FaultyServer(answer) as server:
         for package in filter(find_spec, FRAMEWORKS):
-            plain, ours = FRAMEWORKS[package](functions(count), server.base_url)
-            line = await measure(plain, ours, rounds=rounds, runs=runs)
+            three = FRAMEWORKS[package](functions(count), server.base_url)
+            line = await measure(three, rounds=rounds, count=runs)
             print(f"| {package} | {count} | {line} |")
 
 
