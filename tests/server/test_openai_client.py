@@ -1,5 +1,7 @@
 """The openai SDK, talking to an agent."""
 
+import asyncio
+
 import openai
 import pytest
 
@@ -178,9 +180,11 @@ async def test_limits_are_exceptions_of_the_sdk(
     messages = [*HELLO, {"role": "user", "content": 'call nap {"seconds": 0.3}'}]
     with served(make_app(limits=ServerLimits(**limits))) as url:
         async with client(url) as sdk:
+            asking = (
+                sdk.chat.completions.create(model="agent", messages=messages) for _ in range(2)
+            )
             with pytest.raises(error) as caught:
-                for _ in range(2):
-                    await sdk.chat.completions.create(model="agent", messages=messages)
+                await asyncio.gather(*asking)
     assert (caught.value.status_code, caught.value.code) == (status, code)
 
 
@@ -211,12 +215,16 @@ async def test_a_stream_that_breaks_raises(client, make_app, served, store):
             raise ModelTimeoutError("gone")
 
     said = []
+
+    async def listen(stream):
+        async for chunk in stream:
+            said.append(chunk.choices[0].delta.content)  # noqa: PERF401 - it breaks off
+
     with served(make_app(HalfModel(str))) as url:
         async with client(url) as sdk:
             stream = await sdk.chat.completions.create(model="agent", messages=HELLO, stream=True)
             with pytest.raises(openai.APIError) as caught:
-                async for chunk in stream:
-                    said.append(chunk.choices[0].delta.content)  # noqa: PERF401 - it breaks off
+                await listen(stream)
     assert caught.value.code == "model_timeout"
     assert "".join(said) == "Two words"
     assert [episode.stop_reason for episode in store.select()] == ["error"]

@@ -1,192 +1,268 @@
-"""Thousands of requests with mixed faults: nothing is lost, and nothing is left behind."""
+"""Thousands of requests with mixed faults: nothing is lost, and nothing is left behind.
+
+Each request has an id of its own that its episode carries, so that both can be laid side by side.
+"""
 
 import asyncio
 import json
 import os
 import random
+import sys
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import aiohttp
 import psutil
-import pytest
 
 from agentkit import Agent, open_store
-from agentkit.errors import ModelTimeoutError
+from agentkit.errors import ModelTimeoutError, StoreError
+from agentkit.models.base import TextDelta
 from agentkit.server import ServerLimits, create_app
 from agentkit.testing import FunctionModel
+from agentkit.testing.unreliable_store import UnreliableStore
 
 REQUESTS = int(os.environ.get("AGENTKIT_SOAK_REQUESTS", "2000"))
 CLIENTS = 24
 KEY = "sk-0123456789abcdef"
 PATH = "/v1/chat/completions"
-FAULTS = (
-    *("whole", "stream", "tool", "session") * 4,
-    *("stream that is left", "run that is left", "malformed", "oversize", "wrong key"),
-    *("model error", "model defect", "tool error", "slow tool", "wrong path", "refused"),
-)
 
 
-@dataclass
-class Tally:
-    """What the clients saw."""
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of request: what it says, and how it ends when the store takes everything."""
 
-    answered: set = field(default_factory=set)
-    failed: set = field(default_factory=set)
-    statuses: Counter = field(default_factory=Counter)
-    left: int = 0
+    text: str = "Hello"
+    status: int = 200
+    ends: str = "finished"
+    fields: dict = field(default_factory=dict)
+    body: bytes | None = None
+    path: str = PATH
+    key: str = KEY
+    patience: float | None = None
+
+
+STREAM = {"stream": True}
+COMMON = {
+    "whole": Kind(),
+    "stream": Kind(fields=STREAM),
+    "tool": Kind(text='call add {"a": 1, "b": 2}'),
+    "session": Kind(fields={"session_id": "of this client"}),
+}
+FAULTS = {
+    "stream that is left": Kind(text="talk", fields=STREAM, patience=5, ends="cancelled"),
+    "run that is left": Kind(text='call nap {"seconds": 20}', patience=0.05, ends="cancelled"),
+    "malformed": Kind(body=b'{"model": "agent", "messages": [{"role"', status=400, ends=""),
+    "oversize": Kind(text="x" * 40_000, status=413, ends=""),
+    "wrong key": Kind(key="sk-wrong-wrong-wrong", status=401, ends=""),
+    "wrong path": Kind(path="/v1/nowhere", status=404, ends=""),
+    "refused": Kind(fields={"n": 3}, status=400, ends=""),
+    "model error": Kind(text="time out", status=504, ends="error"),
+    "model error in mid-stream": Kind(text="talk, then time out", fields=STREAM, ends="error"),
+    "model defect": Kind(text="break", status=500, ends="error"),
+    "tool error": Kind(text="call broken"),
+    "streamed tool error": Kind(text="call broken", fields=STREAM),
+    "slow tool": Kind(text='call nap {"seconds": 0.02}'),
+}
+SLOW = {
+    "tool that hangs": Kind(text='call nap {"seconds": 600}', status=504, ends="cancelled"),
+    "model that hangs": Kind(text="hang", status=504, ends="cancelled"),
+    "stream that hangs": Kind(text="hang", status=504, ends="cancelled", fields=STREAM),
+}
+KINDS = COMMON | FAULTS | SLOW
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What a client read: the status, the episode's id, and whether the answer was a good one."""
+
+    kind: str
+    status: int = 0
+    episode_id: str | None = None
+    is_good: bool = False
+    code: str = ""
 
 
 class Client:
-    """Sends one request after the other and notes what came back."""
+    """Sends one request after the other and notes what came back, by the id of the request."""
 
-    def __init__(self, url, number, tally):
-        self.url, self.number, self.tally = url, number, tally
-        self.session = aiohttp.ClientSession(headers={"authorization": f"Bearer {KEY}"})
+    def __init__(self, url, number):
+        self.url, self.number, self.replies = url, number, {}
+        self.session = aiohttp.ClientSession()
 
-    async def send(self, fault):
-        """One request with this fault."""
-        if fault in {"stream that is left", "run that is left"}:
-            await self.leave(fault)
-            return
-        content, headers = self.body(fault), {"content-type": "application/json"}
-        if fault == "wrong key":
-            headers["authorization"] = "Bearer sk-wrong-wrong-wrong"
-        path = "/v1/nowhere" if fault == "wrong path" else PATH
-        async with self.session.post(self.url + path, data=content, headers=headers) as answer:
-            text = await answer.text()
-        self.note(fault, answer.status, text)
-
-    def body(self, fault):
-        """The bytes to send."""
-        if fault == "malformed":
-            return b'{"model": "agent", "messages": [{"role"'
-        words = {
-            "tool": 'call add {"a": 1, "b": 2}',
-            "tool error": "call broken",
-            "slow tool": 'call nap {"seconds": 0.02}',
-            "run that is left": 'call nap {"seconds": 20}',
-            "late": 'call nap {"seconds": 21}',
-            "model error": "time out",
-            "model defect": "break",
-            "stream that is left": "talk",
+    async def send(self, name):
+        """One request of this kind."""
+        kind, request_id = KINDS[name], f"{self.number}.{len(self.replies)}"
+        headers = {
+            "authorization": f"Bearer {kind.key}",
+            "content-type": "application/json",
+            "x-request-id": request_id,
+            **({"connection": "close"} if kind.patience else {}),
         }
-        text = (
-            "x" * 40_000 if fault == "oversize" else words.get(fault, f"Hello from {self.number}")
-        )
-        body = {"model": "agent", "messages": [{"role": "user", "content": text}]}
-        if fault.startswith("stream") or (fault == "tool error" and self.number % 2):
-            body["stream"] = True
-        if fault == "session":
-            body["session_id"] = f"s{self.number}"
-        if fault == "refused":
-            body["n"] = 3
-        return json.dumps(body).encode()
-
-    async def leave(self, fault):
-        """Go away before the answer, or in the middle of it."""
-        timeout = aiohttp.ClientTimeout(total=0.05 if fault == "run that is left" else 5)
-        headers = {"content-type": "application/json", "connection": "close"}
+        timeout = aiohttp.ClientTimeout(total=kind.patience or 60)
+        self.replies[request_id] = Reply(kind=name)  # until there is another
         try:
             async with self.session.post(
-                self.url + PATH, data=self.body(fault), headers=headers, timeout=timeout
+                self.url + kind.path, data=self.body(kind), headers=headers, timeout=timeout
             ) as answer:
-                await answer.content.readline()
-                answer.close()
+                if kind.patience:
+                    await answer.content.readline()
+                    answer.close()
+                    return
+                self.replies[request_id] = read(name, answer.status, await answer.text())
         except TimeoutError:
-            pass
-        self.tally.left += 1
+            assert kind.patience, f"no answer to {name}"
 
-    def note(self, fault, status, text):
-        """What an answer says about its run."""
-        self.tally.statuses[fault, status] += 1
-        if status == 200 and "data: [DONE]" in text:
-            first = json.loads(text.partition("data: ")[2].partition("\n")[0])
-            self.tally.answered.add(first["id"].removeprefix("chatcmpl-"))
-        elif status == 200 and "data: " not in text:
-            self.tally.answered.add(json.loads(text)["id"].removeprefix("chatcmpl-"))
-        elif "episode_id" in (error := json.loads(text.split("data: ")[-1])["error"]):
-            self.tally.failed.add(error["episode_id"])
+    def body(self, kind):
+        """The bytes to send."""
+        message = {"role": "user", "content": kind.text}
+        fields = {"model": "agent", "messages": [message], **kind.fields}
+        if "session_id" in fields:
+            fields["session_id"] = f"s{self.number}"
+        return json.dumps(fields).encode() if kind.body is None else kind.body
 
-
-def model(follow_orders, seen):
-    """Follows orders, and fails on some of them."""
-
-    class Model(FunctionModel):
-        """Talks without end when told so."""
-
-        async def stream(self, request):
-            from agentkit.models.base import TextDelta
-
-            while request.messages[-1].text == "talk":
-                yield TextDelta(text="and ")
-                await asyncio.sleep(0.002)
-            async for event in super().stream(request):
-                yield event
-
-    def answer(request):
-        seen["loop"] = asyncio.get_running_loop()
-        match request.messages[-1].text:
-            case "time out":
-                raise ModelTimeoutError("the model is slow")
-            case "break":
-                raise KeyError("a defect")
-            case _:
-                return follow_orders(request)
-
-    return Model(answer)
+    async def send_all(self, names):
+        """One after the other, as long as the server takes them."""
+        try:
+            for name in names:
+                await self.send(name)
+        except aiohttp.ClientError:  # it was told to stop
+            return
 
 
-@pytest.fixture
-def orders():
-    """The model's function and the tools of the other tests."""
-    import sys
-
-    conftest = sys.modules["tests.server.conftest"]
-    return conftest.follow_orders, conftest.TOOLS
-
-
-async def test_nothing_is_lost(served_alone, keys, tmp_path, orders):
-    """As many episodes as runs began; every id that a client read is one of them."""
-    follow_orders, tools = orders
-    seen, tally = {}, Tally()
-    store = open_store(tmp_path / "soak.db")
-    agent = Agent(model(follow_orders, seen), tools=tools, store=store)
-    limits = ServerLimits(max_body_bytes=20_000, request_seconds=2, max_concurrent=4 * CLIENTS)
-    app = create_app(agent, keys=keys, limits=limits, model_name="agent")
-    plan = [FAULTS[at % len(FAULTS)] for at in range(REQUESTS)]
-    random.Random(7).shuffle(plan)
-    plan = ["late"] * (CLIENTS // 2) + plan
-    with served_alone(app) as url:
-        clients = [Client(url, number, tally) for number in range(CLIENTS)]
-        await clients[0].send("whole")
-        tasks_before = len(asyncio.all_tasks(seen["loop"]))
-        await asyncio.gather(
-            *(send_all(client, plan[client.number :: CLIENTS]) for client in clients)
+def read(name, status, text):
+    """An answer, whole or streamed, good or not."""
+    told = [json.loads(part) for part in text.split("data: ") if part.startswith("{")]
+    if "error" in told[-1]:
+        error = told[-1]["error"]
+        return Reply(
+            kind=name, status=status, episode_id=error.get("episode_id"), code=error["code"]
         )
+    good = "data: [DONE]" in text or "data: " not in text
+    episode_id = told[0]["id"].removeprefix("chatcmpl-")
+    return Reply(kind=name, status=status, episode_id=episode_id, is_good=good)
+
+
+class Model(FunctionModel):
+    """Follows orders, and fails on some of them; tells its event loop."""
+
+    def __init__(self):
+        follow_orders = sys.modules["tests.server.conftest"].follow_orders
+
+        async def answer(request):
+            self.loop = asyncio.get_running_loop()
+            match request.messages[-1].text:
+                case "time out":
+                    raise ModelTimeoutError("the model is slow")
+                case "break":
+                    raise KeyError("a defect")
+                case "hang":
+                    await asyncio.Event().wait()
+            return follow_orders(request)
+
+        super().__init__(answer)
+
+    async def stream(self, request):
+        text = request.messages[-1].text
+        while text == "talk":
+            yield TextDelta(text="and ")
+            await asyncio.sleep(0.002)
+        if text == "talk, then time out":
+            yield TextDelta(text="and ")
+            raise ModelTimeoutError("the model is slow")
+        async for event in super().stream(request):
+            yield event
+
+
+class Disk(UnreliableStore):
+    """A store that takes no episode while its disk is full."""
+
+    is_full = False
+
+    def append(self, episode):
+        """Keep it, or say why not."""
+        if self.is_full:
+            raise StoreError("the disk is full")
+        super().append(episode)
+
+
+def planned(requests):
+    """So many requests in an order that is always the same, and for each client a slow one."""
+    names = [*(list(COMMON) * 4), *FAULTS]
+    plan = [names[at % len(names)] for at in range(requests)]
+    random.Random(7).shuffle(plan)
+    return [list(SLOW)[at % len(SLOW)] for at in range(CLIENTS)] + plan
+
+
+def agent_app(disk, keys, **limits):
+    """An agent with that disk, and its application."""
+    tools = sys.modules["tests.server.conftest"].TOOLS
+    model = Model()
+    limits = {"max_body_bytes": 20_000, "max_concurrent": 4 * CLIENTS, **limits}
+    agent = Agent(model, tools=tools, store=disk)
+    app = create_app(agent, keys=keys, limits=ServerLimits(**limits), model_name="agent")
+    return model, app
+
+
+async def test_nothing_is_lost(served_alone, keys, tmp_path):
+    """Each run that began is kept or was refused by a full disk; each answer is that of one run."""
+    store = open_store(tmp_path / "soak.db")
+    disk = Disk(store)
+    model, app = agent_app(disk, keys, request_seconds=2)
+    plan = planned(REQUESTS)
+    with served_alone(app) as url:
+        clients = [Client(url, number) for number in range(CLIENTS)]
+        await clients[0].send("whole")
+        tasks_before = len(asyncio.all_tasks(model.loop))
+        third = len(plan) // 3
+        for part in (plan[:third], plan[third : third + 200], plan[third + 200 :]):
+            disk.is_full = len(part) == 200
+            await asyncio.gather(*(one.send_all(part[one.number :: CLIENTS]) for one in clients))
+            while len(app.state.runs):
+                await asyncio.sleep(0.01)
         for client in clients:
             await client.session.close()
-        while len(app.state.runs) or connections(url):
+        while connections(url):
             await asyncio.sleep(0.01)
-        assert len(asyncio.all_tasks(seen["loop"])) <= tasks_before
+        assert len(asyncio.all_tasks(model.loop)) <= tasks_before
         metrics = await scraped(url)
-    kept = {episode.episode_id: episode.stop_reason for episode in store.select()}
+    kept = list(store.select())
     store.close()
-    expect_statuses(tally.statuses)
-    assert len(kept) == metrics["agentkit_runs_started_total"]
-    assert len(kept) == metrics["agentkit_episodes_kept_total"]
-    assert len(kept) == len(tally.answered) + len(tally.failed) + tally.left
-    assert tally.answered | tally.failed <= kept.keys()
-    assert all(kept[one] == "finished" for one in tally.answered)
-    assert all(kept[one] in {"error", "cancelled"} for one in tally.failed)
-    rest = kept.keys() - tally.answered - tally.failed
-    assert {kept[one] for one in rest} == {"cancelled"}
+    replies = {request: reply for one in clients for request, reply in one.replies.items()}
+    assert len(replies) == len(plan) + 1
+    expect_an_episode_for_each_run(kept, metrics)
+    expect_answers_of_episodes(replies, kept)
+    expect_statuses(replies.values())
 
 
-async def send_all(client, plan):
-    """One after the other."""
-    for fault in plan:
-        await client.send(fault)
+async def test_nothing_is_lost_when_the_server_stops_under_load(served_alone, keys, tmp_path):
+    """Runs that are cut are kept; no client has a good answer that the store has not."""
+    store = open_store(tmp_path / "soak.db")
+    _, app = agent_app(Disk(store), keys, drain_seconds=0.2)
+    plans = [[name] for name in SLOW] + [planned(REQUESTS)[CLIENTS:]] * CLIENTS
+    with ExitStack() as server:
+        url = server.enter_context(served_alone(app))
+        clients = [Client(url, number) for number in range(len(plans))]
+        sending = [
+            asyncio.create_task(
+                one.send_all(plan[one.number :] if one.number > len(SLOW) else plan)
+            )
+            for one, plan in zip(clients, plans, strict=True)
+        ]
+        while sum(len(one.replies) for one in clients) < 10 * CLIENTS:
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(server.close)
+    await asyncio.gather(*sending)
+    for client in clients:
+        await client.session.close()
+    kept = list(store.select())
+    store.close()
+    replies = {request: reply for one in clients for request, reply in one.replies.items()}
+    expect_answers_of_episodes(replies, kept)
+    cut = {
+        reply.kind for reply in replies.values() if reply.code == "stopping" and reply.episode_id
+    }
+    assert cut >= SLOW.keys()
 
 
 def connections(url):
@@ -208,20 +284,40 @@ async def scraped(url):
     return {name: float(value) for name, value in pairs}
 
 
-def expect_statuses(statuses):
-    """Each fault has its answer, every time."""
-    wanted = {
-        "malformed": 400,
-        "oversize": 413,
-        "wrong key": 401,
-        "wrong path": 404,
-        "refused": 400,
-        "model error": 504,
-        "model defect": 500,
-        "late": 504,
-    }
-    found = {}
-    for fault, status in statuses:
-        found.setdefault(fault, set()).add(status)
-    assert found == {fault: {wanted.get(fault, 200)} for fault in found}
-    assert len(found) == len({*FAULTS, "late"}) - 2
+def expect_an_episode_for_each_run(kept, metrics):
+    """What the server counted is what the store has; the full disk was met, and told."""
+    not_kept = metrics["agentkit_episodes_not_kept_total"]
+    assert len(kept) == metrics["agentkit_episodes_kept_total"]
+    assert len(kept) + not_kept == metrics["agentkit_runs_started_total"]
+    assert not_kept > 0
+
+
+def expect_answers_of_episodes(replies, kept):
+    """Each request has the episode that its client was told of, ended as it should, and no other."""
+    episodes = {episode.metadata["request_id"]: episode for episode in kept}
+    assert len(episodes) == len(kept), "a request ran twice"
+    assert episodes.keys() <= replies.keys()
+    for request, reply in replies.items():
+        expect_episode_of(reply, episodes.get(request))
+
+
+def expect_episode_of(reply, episode):
+    """The episode fits what the client read."""
+    ended = episode.stop_reason if episode else ""
+    if not reply.status:  # the client left, maybe before its run began
+        assert ended in {"", "cancelled"}, reply
+    elif reply.code == "stopping":
+        assert ended == ("cancelled" if reply.episode_id else ""), reply
+    elif reply.code != "store_unavailable":
+        assert ended == KINDS[reply.kind].ends, reply
+        assert reply.is_good == (ended == "finished"), reply
+        assert reply.episode_id == (episode.episode_id if episode else None), reply
+
+
+def expect_statuses(replies):
+    """Each kind has its answer, every time, but for the time of the full disk."""
+    found = Counter(
+        (reply.kind, reply.status) for reply in replies if not reply.code.startswith("store")
+    )
+    wanted = {(name, 0 if kind.patience else kind.status) for name, kind in KINDS.items()}
+    assert found.keys() == wanted
