@@ -144,7 +144,8 @@ def print_heading(record: ProposalRecord, stands: Standing) -> None:
 def print_differences(differences: Sequence[Difference]) -> None:
     """Field by field, word by word: coloured on a terminal, else marked as ``git diff`` marks it.
 
-    ``[-gone-]`` and ``{+new+}`` stand in files and pipes, as in ``git diff --word-diff``.
+    ``[-gone-]`` and ``{+new+}`` stand in files, in pipes and where ``NO_COLOR`` is set, as in
+    ``git diff --word-diff``.
     """
     console = stdout()
     field = ""
@@ -160,11 +161,12 @@ def _lines(one: Difference, console: Console) -> Iterator[Text]:
     from rich.text import Text
 
     text = Text()
+    coloured = console.is_terminal and not console.no_color
     for kind, words in one.words:
         seen = visible(words)
         text.append(
-            seen if console.is_terminal else _MARKS[kind].format(seen),
-            style=_STYLES[kind] if console.is_terminal else "",
+            seen if coloured else _MARKS[kind].format(seen),
+            style=_STYLES[kind] if coloured else "",
         )
         if kind == "removed" and one.words == (("removed", one.before), ("added", one.after)):
             text.append("\n")
