@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self, TypeVar
@@ -95,8 +96,8 @@ class Tracing:
         UsageError: It is no tracer.
 
     Attributes:
-        errors: How often it raised. The first time is logged with its traceback, then each time
-            that the count doubles.
+        errors: How often it raised. The first time is logged with the lines of code that led to
+            it, then each time that the count doubles; never with the message of the exception.
     """
 
     def __init__(self, tracer: Tracer) -> None:
@@ -151,9 +152,17 @@ class Tracing:
         if self.errors & (self.errors - 1):  # not a power of two: a broken tracer is no flood
             return
         logger.error(
-            "the tracer %s failed (%s), %d times so far; the run goes on without it",
+            "the tracer %s failed (%s), %d times so far; the run goes on without it%s",
             type(self._tracer).__name__,
             type(error).__name__,
             self.errors,
-            exc_info=error if self.errors == 1 else None,
+            f"\n{_where(error)}" if self.errors == 1 else "",
         )
+
+
+def _where(error: Exception) -> str:
+    """The lines of code that led to an error, without its message.
+
+    A redaction that fails, or a tracer of the application's own, may raise what was said.
+    """
+    return "".join(traceback.format_tb(error.__traceback__)).rstrip()

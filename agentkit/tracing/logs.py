@@ -137,11 +137,12 @@ class LoggedSpan:
         if not self._logger.isEnabledFor(level):
             return
         seconds = max((at_ns or time.time_ns()) - self._began_ns, 0) / 1e9
-        facts = facts_before(self._operation) | facts
-        content = {}
-        if self._content is not None:
-            content = content_of(self._operation, outcome, self._content)
-        self._log(level, "end", {"seconds": seconds, **facts, **content})
+        told = {"seconds": seconds, **facts_before(self._operation), **facts}
+        try:
+            if self._content is not None:
+                told |= content_of(self._operation, outcome, self._content)
+        finally:  # where redaction fails, the line is there without content
+            self._log(level, "end", told)
 
     def _level(self, *, failed: bool) -> int:
         if isinstance(self._operation, RunOperation):

@@ -84,6 +84,11 @@ def forget(note: str) -> str:
     return f"forgot {note}"
 
 
+def numbers_alone(text: str) -> str:
+    """A redaction that fails where there is anything else, and says at what."""
+    return str(int(text))
+
+
 def call(name: str, number: int, **arguments: object) -> ToolCall:
     return ToolCall(call_id=f"c{number}", name=name, arguments=arguments)
 
@@ -232,16 +237,27 @@ def test_redaction_sees_every_text_before_it_is_cut(telemetry) -> None:
 
 
 def test_a_redaction_that_fails_lets_nothing_out(telemetry, caplog) -> None:
-    """The span is there without content, the run is answered, and the error is counted."""
-
-    def broken(text: str) -> str:
-        raise RuntimeError("can not tell what is secret")
-
-    agent = chatty(telemetry.tracer(content=ContentPolicy(redact=broken)), [CALLS[0]], ANSWER)
+    """The span is there without content, the error is counted, and its message kept back."""
+    policy = ContentPolicy(redact=numbers_alone)
+    agent = chatty(telemetry.tracer(content=policy), [CALLS[0]], ANSWER)
     assert agent.run_sync(f"Keep {SECRET}.").output == f"Kept {SECRET}."
     assert agent.tracer_errors == len(telemetry.spans) == 5
     assert SECRET not in telemetry.everything()
-    assert "OpenTelemetryTracing failed (RuntimeError)" in caplog.text
+    assert "OpenTelemetryTracing failed (ValueError)" in caplog.text
+    assert "return str(int(text))" in caplog.text  # where it was
+    assert SECRET not in caplog.text
+
+
+def test_a_line_whose_redaction_fails_is_there_without_content(caplog) -> None:
+    """That a call failed is told all the same."""
+    tracer = LoggingTracing(content=ContentPolicy(redact=numbers_alone))
+    with caplog.at_level(logging.INFO, logger="agentkit.trace"):
+        agent = chatty(tracer, [CALLS[1]], ANSWER)
+        agent.run_sync(f"Keep {SECRET}.")
+    told = [record.agentkit for record in caplog.records if record.name == "agentkit.trace"]
+    assert [one.get("error.type") for one in told] == ["ValueError", None]
+    assert agent.tracer_errors > 0
+    assert SECRET not in caplog.text + str(told)
 
 
 def test_huge_arguments_are_bounded(telemetry) -> None:
