@@ -205,7 +205,7 @@ def test_far_schemas_are_cut(make):
     responses = make.answered({"$ref": "#/components/schemas/S0"})
     (tool,) = openapi_tools(make.operation(responses=responses, components={"schemas": schemas}))
     result = tool.definition.signature.result
-    assert 3 < len(result["$defs"]) < 10
+    assert 3 < len(result["$defs"]) < 20
     Draft202012Validator(result).validate({"next": {"next": {"p1": "x"}}})
 
 
@@ -284,3 +284,21 @@ def test_definitions_are_kept_in_a_store(make):
     )
     again = ToolDefinition.from_json(tool.definition.to_json())
     assert again.digest == tool.definition.digest
+
+
+def test_small_schemas_are_kept_before_large_ones(make):
+    """Where not all fits, small ones among equally near stay whole, and the others are told."""
+    schemas = {
+        "Large": {"type": "string", "enum": ["x" * 30_000], "not": {}},
+        "Small": {"type": "object", "properties": {"a": {"type": "string"}}},
+    }
+    properties = {name.lower(): {"$ref": f"#/components/schemas/{name}"} for name in schemas}
+    parameters = [make.parameter("q", "query", {"type": "object", "properties": properties})]
+    found = openapi_tools(make.operation(parameters=parameters, components={"schemas": schemas}))
+    (tool,) = found
+    assert tool.definition.parameters_schema["$defs"] == {
+        "Small": schemas["Small"],
+        "Large": {"title": "Large"},
+    }
+    (note,) = found.report.mapped[0].notes
+    assert (note.code, note.message) == ("parameters_cut", "far schemas that allow anything: Large")

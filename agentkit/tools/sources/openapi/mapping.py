@@ -24,8 +24,9 @@ from agentkit.tools.sources.openapi.security import secret_parameters
 MAX_SUMMARY = 1000
 """Longest text of a tool; some providers refuse more than 1,024 characters."""
 
-MAX_SIZE = 200
-"""Most schema objects of the parameters of one tool."""
+MAX_SIZE = 20_000
+"""Most characters of the schemas that the parameters of one tool refer to: some 5,000 tokens. A
+model is shown them whenever it is shown the tool; without a bound it would be up to 37,000."""
 
 LARGE = 20_000
 """From how many characters on a tool's schema is worth a note: some 5,000 tokens."""
@@ -128,7 +129,7 @@ def _contract(
     """The parameters schema, and the words that were in it."""
     closure = pool.closed(arguments.names, budget=MAX_SIZE, strict=True)
     if closure.cut:
-        message = f"{len(closure.cut)} far schemas allow anything: {', '.join(closure.cut[:3])}"
+        message = f"far schemas that allow anything: {closure.told}"
         arguments.note("parameters_cut", message, operation.pointer)
     bare, texts = detach_descriptions(arguments.schema(closure.definitions))
     size = len(json.dumps(bare)) + sum(map(len, texts.values()))

@@ -187,9 +187,7 @@ class _Reader:
         if not isinstance(properties, Mapping):
             return found
         described = {name: self._with_file(name, part) for name, part in properties.items()}
-        return Converted(
-            schema={**found.schema, "properties": described}, names=found.names, size=found.size
-        )
+        return Converted(schema={**found.schema, "properties": described}, names=found.names)
 
     def _with_file(self, name: str, schema: Any) -> dict[str, Any]:
         given: dict[str, Any] = schema if isinstance(schema, dict) else {}

@@ -14,9 +14,8 @@ from agentkit.tools.sources.openapi.report import OpenApiNote
 from agentkit.tools.sources.openapi.request_bodies import kind_of
 from agentkit.tools.sources.openapi.schemas import SchemaPool
 
-MAX_SIZE = 60
-"""Most schema objects of a result. Public APIs link nearly every record to every other, so that
-without a bound each of their tools would carry the whole document."""
+MAX_SIZE = 5_000
+"""Most characters of the schemas that a result refers to; public APIs link all records."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,8 +95,7 @@ def _schema(raw: Located, pool: SchemaPool, notes: list[OpenApiNote]) -> dict[st
         return None
     closure = pool.closed(found.names, budget=MAX_SIZE, strict=False)
     if closure.cut:
-        some = ", ".join(closure.cut[:3])
-        message = f"{len(closure.cut)} far or unusable schemas allow anything: {some}"
+        message = f"far or unusable schemas that allow anything: {closure.told}"
         notes.append(OpenApiNote(pointer=raw.pointer, code="result_cut", message=message))
     if not found.schema:
         return None

@@ -8,10 +8,11 @@ out, and what is still no valid schema is repaired by ``normalise_schema``.
 
 from __future__ import annotations
 
+import json
 import re
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from agentkit.tools.sources.dialects import normalise_schema
@@ -39,7 +40,7 @@ _STILL_HERE = frozenset({"allOf", "anyOf", "else", "if", "not", "oneOf", "then"}
 """Keywords whose schemas look at the same value: a circle of these alone never ends."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Converted:
     """A schema in 2020-12.
 
@@ -47,13 +48,16 @@ class Converted:
         schema: The schema; its references are ``#/$defs/NAME``.
         names: The definitions that it refers to itself.
         here: Those of them that look at the same value.
-        size: How many schema objects it is made of.
     """
 
     schema: dict[str, Any]
     names: tuple[str, ...] = ()
     here: tuple[str, ...] = ()
-    size: int = 1
+
+    @cached_property
+    def size(self) -> int:
+        """How many characters of JSON the schema takes."""
+        return len(json.dumps(self.schema, ensure_ascii=False))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +71,12 @@ class Closure:
 
     definitions: dict[str, Any]
     cut: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """The first of those that were cut, and how many more there are."""
+        more = len(self.cut) - 3
+        return ", ".join(self.cut[:3]) + (f" and {more:,} more" if more > 0 else "")
 
 
 class SchemaPool:
@@ -109,7 +119,6 @@ class SchemaPool:
             schema=normalised.schema,
             names=tuple(dict.fromkeys(walk.names)),
             here=tuple(dict.fromkeys(walk.here)),
-            size=walk.size,
         )
         return made
 
@@ -148,11 +157,11 @@ class SchemaPool:
         return known
 
     def closed(self, names: Iterable[str], *, budget: int, strict: bool) -> Closure:
-        """The definitions that names reach, the nearest first.
+        """The definitions that names reach: the nearest first, of equally near ones the smallest.
 
         Args:
             names: What the schema refers to itself.
-            budget: Most schema objects in all; definitions beyond it allow anything.
+            budget: Most characters in all; definitions beyond it allow anything.
             strict: Whether a definition that can not be converted is an error; otherwise it
                 allows anything.
 
@@ -161,20 +170,28 @@ class SchemaPool:
         """
         definitions: dict[str, Any] = {}
         cut: list[str] = []
-        waiting = deque(names)
-        while waiting:
-            name = waiting.popleft()
-            if name in definitions:
-                continue
-            found = self._usable(name, strict=strict) if budget > 0 else None
-            if found is None or found.size > budget:
-                cut.append(name)
-                definitions[name] = {"title": name}
-                continue
-            budget -= found.size
-            definitions[name] = found.schema
-            waiting.extend(found.names)
+        level = list(dict.fromkeys(names))
+        while level:
+            below: list[str] = []
+            for name, found in self._by_size(level, budget, strict=strict):
+                if found is None or found.size > budget:
+                    cut.append(name)
+                    definitions[name] = {"title": name}
+                    continue
+                budget -= found.size
+                definitions[name] = found.schema
+                below += found.names
+            level = [name for name in dict.fromkeys(below) if name not in definitions]
         return Closure(definitions=definitions, cut=tuple(cut))
+
+    def _by_size(
+        self, names: Iterable[str], budget: int, *, strict: bool
+    ) -> list[tuple[str, Converted | None]]:
+        """Definitions by name, the smallest first; None for those that can not be had."""
+        if budget <= 0:
+            return [(name, None) for name in names]
+        found = [(name, self._usable(name, strict=strict)) for name in names]
+        return sorted(found, key=lambda one: 0 if one[1] is None else one[1].size)
 
     def _usable(self, name: str, *, strict: bool) -> Converted | None:
         try:
@@ -210,12 +227,10 @@ class _Walk:
     document: str
     names: list[str] = field(default_factory=list)
     here: list[str] = field(default_factory=list)
-    size: int = 0
 
     def schema(self, raw: object, pointer: str, depth: int, *, here: bool) -> Any:
         if not isinstance(raw, dict):
             return raw  # a boolean, or something that the repairs deal with
-        self.size += 1
         if depth > _MAX_DEPTH:
             note = f"nested deeper than {_MAX_DEPTH} levels, cut"
             self.pool.notes.append(OpenApiNote(pointer=pointer, code="cut", message=note))
