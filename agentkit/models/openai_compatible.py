@@ -18,6 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 from agentkit._version import __version__
 from agentkit.errors import ModelConnectionError, ModelTimeoutError, UsageError
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
+from agentkit.models.patience import Patience
 from agentkit.models.prices import Prices, priced
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy, stream_with_retries, with_retries
 from agentkit.models.status import Endpoint, embedded_error, status_error
@@ -133,9 +134,7 @@ class OpenAICompatibleModel:
         """
         body, names = self._encoder.encode(request, stream=False)
         seconds = self._seconds(request)
-        return await with_retries(
-            self._retry, lambda: self._within(seconds, self._complete_once(body, names))
-        )
+        return await with_retries(self._retry, lambda: self._complete_once(body, names, seconds))
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Yield text as it arrives, then the whole response exactly once.
@@ -153,8 +152,10 @@ class OpenAICompatibleModel:
             async for event in events:
                 yield event
 
-    async def _complete_once(self, body: bytes, names: WireNames) -> ModelResponse:
-        response = await self._transport.post(self._url, self._headers, body)
+    async def _complete_once(self, body: bytes, names: WireNames, seconds: float) -> ModelResponse:
+        with Patience(seconds) as patience:
+            posting = self._transport.post(self._url, self._headers, body)
+            response = await self._within(patience, posting)
         if response.status != 200:
             raise status_error(
                 self._endpoint,
@@ -175,28 +176,27 @@ class OpenAICompatibleModel:
         self, body: bytes, names: WireNames, seconds: float
     ) -> AsyncGenerator[ModelEvent, None]:
         async with AsyncExitStack() as stack:
-            answer = await self._within(
-                seconds,
-                stack.enter_async_context(self._transport.stream(self._url, self._headers, body)),
-            )
+            patience = stack.enter_context(Patience(seconds))
+            opening = self._transport.stream(self._url, self._headers, body)
+            answer = await self._within(patience, stack.enter_async_context(opening))
             if answer.status != 200 or _is_json(answer.headers):  # an error, or it does not stream
-                response = await self._whole(answer, names, seconds)
+                response = await self._whole(answer, names, patience)
                 if response.message.text:
                     yield TextDelta(text=response.message.text)
             else:
                 assembler = CompletionAssembler(names)
-                async with aclosing(self._texts(answer, assembler, seconds)) as texts:
+                async with aclosing(self._texts(answer, assembler, patience)) as texts:
                     async for text in texts:
                         yield TextDelta(text=text)
                 response = self._priced(assembler.finish())
             yield response
 
     async def _texts(
-        self, answer: HttpStream, assembler: CompletionAssembler, seconds: float
+        self, answer: HttpStream, assembler: CompletionAssembler, patience: Patience
     ) -> AsyncGenerator[str, None]:
         """The text of a stream, piece by piece; its end is checked."""
         parser = EventParser()
-        while chunk := await self._within(seconds, answer.read()):
+        while chunk := await self._within(patience, answer.read()):
             for event in parser.feed(chunk):
                 if event.data == "[DONE]":
                     await self._drain(answer)
@@ -225,9 +225,11 @@ class OpenAICompatibleModel:
                 while await answer.read():
                     pass
 
-    async def _whole(self, answer: HttpStream, names: WireNames, seconds: float) -> ModelResponse:
+    async def _whole(
+        self, answer: HttpStream, names: WireNames, patience: Patience
+    ) -> ModelResponse:
         parts = []
-        while chunk := await self._within(seconds, answer.read()):
+        while chunk := await self._within(patience, answer.read()):
             parts.append(chunk)
         body = b"".join(parts)
         if answer.status != 200:
@@ -239,13 +241,12 @@ class OpenAICompatibleModel:
     def _seconds(self, request: ModelRequest) -> float:
         return request.settings.timeout_seconds or self._timeout
 
-    async def _within(self, seconds: float, waiting: Awaitable[Value]) -> Value:
+    async def _within(self, patience: Patience, waiting: Awaitable[Value]) -> Value:
         try:
-            async with asyncio.timeout(seconds):
-                return await waiting
+            return await patience.wait(waiting)
         except TimeoutError as error:
             raise ModelTimeoutError(
-                f"{self._endpoint.place} sent nothing usable for {seconds:g} s (model "
+                f"{self._endpoint.place} sent nothing usable for {patience.seconds:g} s (model "
                 f"{self._model!r}). Allow more with timeout_seconds, or look into the server's load"
             ) from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import pytest
 
@@ -25,6 +26,22 @@ def transport(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     pytest.importorskip(name, reason=f"{name} is not installed")
     return name
+
+
+@pytest.fixture
+def need() -> Callable[[str], None]:
+    """Skips where what an adapter needs is not installed.
+
+    It imports nothing: litellm would fetch prices, unless our adapter is the one that imports it.
+    """
+
+    def check(adapter: str) -> None:
+        package = adapter.partition("-")[0]
+        for one in (package, "mcp") if package == "litellm" else (package,):
+            if find_spec(one) is None:
+                pytest.skip(f"the extra {package!r} is not installed: {one} is missing")
+
+    return check
 
 
 @pytest.fixture

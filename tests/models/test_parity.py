@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -13,6 +14,7 @@ from agentkit.errors import (
     ModelError,
     ModelResponseError,
     ModelStatusError,
+    ModelTimeoutError,
     RunError,
     UsageError,
 )
@@ -30,7 +32,15 @@ from agentkit.models.hosted.anthropic import anthropic_model
 from agentkit.models.hosted.litellm import litellm_model
 from agentkit.models.hosted.openai import openai_model
 from agentkit.models.hosted.openai_responses import openai_responses_model
-from agentkit.testing import ErrorStatus, HalfStream, ProviderServer, RawReply, Reply, Reset
+from agentkit.testing import (
+    ErrorStatus,
+    HalfStream,
+    ProviderServer,
+    RawReply,
+    Reply,
+    Reset,
+    Stall,
+)
 from agentkit.tools import ToolDefinition
 
 SQUARE = ToolDefinition.from_schema(
@@ -82,7 +92,9 @@ def point_at(monkeypatch: pytest.MonkeyPatch, server: ProviderServer, key: str |
 
 
 @pytest.fixture
-def open_adapter(monkeypatch: pytest.MonkeyPatch, waits: list[float]) -> Iterator[Opener]:
+def open_adapter(
+    monkeypatch: pytest.MonkeyPatch, waits: list[float], need: Callable[[str], None]
+) -> Opener:
     """Opens an adapter at a server; skips where its package is not installed."""
 
     async def note(seconds: float) -> None:
@@ -96,8 +108,7 @@ def open_adapter(monkeypatch: pytest.MonkeyPatch, waits: list[float]) -> Iterato
         attempts: int = 3,
         key: str | None = KEY,
     ):
-        package = name.partition("-")[0]
-        pytest.importorskip(package, reason=f"{package} is not installed")
+        need(name)
         point_at(monkeypatch, server, key)
         retry = RetryPolicy(attempts=attempts, jitter=0, sleep=note)
         match name:
@@ -109,7 +120,6 @@ def open_adapter(monkeypatch: pytest.MonkeyPatch, waits: list[float]) -> Iterato
                 return openai_responses_model(model, retry=retry)
             case "anthropic":
                 return anthropic_model(model, retry=retry)
-        pytest.importorskip("mcp", reason="the extra 'litellm' is not installed")
         provider = "anthropic" if name == "litellm-anthropic" else "openai"
         return litellm_model(f"{provider}/{model}", retry=retry)
 
@@ -312,6 +322,38 @@ async def test_reset_is_tried_again(open_adapter, waits, name) -> None:
         assert waits == [0.5, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("streamed", "after_bytes"), [(False, 0), (False, 60), (True, 0), (True, 60), (True, 600)]
+)
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_silence_is_a_timeout(open_adapter, name, streamed, after_bytes) -> None:
+    """A server that says nothing (more) for too long is given up, before or within its answer."""
+    request = replace(ASKED, settings=ModelSettings(timeout_seconds=0.3))
+    with ProviderServer([Stall(after_bytes=after_bytes)]) as server:
+        async with open_adapter(name, server, attempts=1) as model:
+            with pytest.raises(ModelTimeoutError, match=r"nothing usable for 0\.3 s"):
+                await answer(model, request, streamed=streamed)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_cancelling_is_immediate(open_adapter, waits, name, streamed) -> None:
+    """A cancel ends a request under way, which is not tried again, and frees its connection."""
+    with ProviderServer([Stall(after_bytes=60)]) as server:
+        async with open_adapter(name, server) as model:
+            asking = asyncio.create_task(answer(model, ASKED, streamed=streamed))
+            while not server.requests:
+                await asyncio.sleep(0.001)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            async with asyncio.timeout(5):
+                while server.open_connections:
+                    await asyncio.sleep(0.001)
+        assert len(server.requests) == 1
+    assert waits == []
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("name", ADAPTERS)
 async def test_unknown_finish_reason(open_adapter, name, streamed) -> None:
@@ -342,12 +384,20 @@ async def test_refusal_is_text(open_adapter, name) -> None:
     assert response.finish_reason == "content_filter"
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"choices": 3, "output": 3, "content": 3}, r"\$\.(choices|output|content) should be"),
+        ("<html>welcome</html>", "is not JSON"),
+    ],
+    ids=["shape", "html"],
+)
 @pytest.mark.parametrize("name", OWN)
-async def test_answer_of_another_shape(open_adapter, name) -> None:
-    """An answer off the protocol names the place and is not asked for again."""
-    with ProviderServer([RawReply(body={"choices": 3, "output": 3, "content": 3})]) as server:
+async def test_answer_of_another_shape(open_adapter, name, body, told) -> None:
+    """An answer off the protocol says how, and is not asked for again."""
+    with ProviderServer([RawReply(body=body)]) as server:
         async with open_adapter(name, server) as model:
-            with pytest.raises(ModelResponseError, match=r"\$\.(choices|output|content) should be"):
+            with pytest.raises(ModelResponseError, match=told):
                 await model.complete(ASKED)
         assert len(server.requests) == 1
 
@@ -380,19 +430,24 @@ async def test_same_call_id_twice(open_adapter, name) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault",
-    [ErrorStatus(status=401), ErrorStatus(status=404), RawReply(body="<html>"), Reset()],
+    ("fault", "kind"),
+    [
+        (ErrorStatus(status=401), ModelStatusError),
+        (ErrorStatus(status=404), ModelStatusError),
+        (RawReply(body="<html>"), ModelError),  # litellm makes a status of it
+        (Reset(), ModelConnectionError),
+    ],
     ids=["key", "model", "html", "reset"],
 )
 @pytest.mark.parametrize("name", ADAPTERS)
-async def test_episode_of_a_failed_run_is_kept(open_adapter, name, fault) -> None:
+async def test_episode_of_a_failed_run_is_kept(open_adapter, name, fault, kind) -> None:
     """When the model fails for good, what happened before it is in the error's episode."""
     call = ToolCall(call_id="c", name="square", arguments={"n": 4})
     with ProviderServer([Reply(tool_calls=[call]), fault]) as server:
         async with open_adapter(name, server, attempts=1) as model:
             with pytest.raises(RunError) as caught:
                 await Agent(model, tools=[square]).run("4 squared?")
-    assert isinstance(caught.value.__cause__, ModelError)
+    assert isinstance(caught.value.__cause__, kind)
     episode = caught.value.episode
     assert episode.stop_reason == "error"
     assert [made.value for made in episode.results] == [16]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from contextlib import aclosing
 from typing import Protocol, Self, TypeVar
 
 from agentkit.errors import ModelError, ModelTimeoutError
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse
+from agentkit.models.patience import Patience
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy, stream_with_retries, with_retries
 
 Value = TypeVar("Value")
@@ -99,41 +99,36 @@ class HostedModel:
         Raises:
             ModelError: The model could not answer; a subclass says why.
         """
-        seconds = self._seconds(request)
-        return await with_retries(
-            self._retry, lambda: self._within(seconds, self._provider.answer(request))
-        )
+        return await with_retries(self._retry, lambda: self._answer(request))
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """Yield text as it arrives, then the whole response exactly once.
 
         Raises:
             ModelError: As ``complete``; half a stream is a ``ModelConnectionError``.
         """
-        attempts = stream_with_retries(self._retry, lambda: self._events(request))
-        async with aclosing(attempts) as events:
-            async for event in events:
-                yield event
+        return stream_with_retries(self._retry, lambda: self._events(request))
+
+    async def _answer(self, request: ModelRequest) -> ModelResponse:
+        with Patience(self._seconds(request)) as patience:
+            return await self._within(patience, self._provider.answer(request))
 
     async def _events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        seconds = self._seconds(request)
-        async with aclosing(self._provider.events(request)) as events:
-            while True:
-                event = await self._within(seconds, anext(events, None))
-                if event is None:
-                    return
-                yield event
+        with Patience(self._seconds(request)) as patience:
+            async with aclosing(self._provider.events(request)) as events:
+                while (event := await self._within(patience, anext(events, None))) is not None:
+                    yield event
 
     def _seconds(self, request: ModelRequest) -> float:
         return request.settings.timeout_seconds or self._timeout
 
-    async def _within(self, seconds: float, waiting: Awaitable[Value]) -> Value:
+    async def _within(self, patience: Patience, waiting: Awaitable[Value]) -> Value:
         try:
-            async with asyncio.timeout(seconds):
-                return await waiting
+            return await patience.wait(waiting)
         except TimeoutError as error:
             raise ModelTimeoutError(
-                f"{self!r} sent nothing usable for {seconds:g} s. Allow more with timeout_seconds"
+                f"{self!r} sent nothing usable for {patience.seconds:g} s. Allow more with "
+                "timeout_seconds"
             ) from error
         except ModelError:
             raise
