@@ -129,7 +129,8 @@ def _item_events(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
         kind = "response.function_call_arguments"
         for half in halves(item["arguments"]):
             yield {"type": f"{kind}.delta", "item_id": item["id"], "delta": half}
-        yield {"type": f"{kind}.done", "item_id": item["id"], "arguments": item["arguments"]}
+        told = {key: item[key] for key in ("name", "arguments")}
+        yield {"type": f"{kind}.done", "item_id": item["id"], **told}
     yield {"type": "response.output_item.done", "item": item}
 
 
@@ -137,10 +138,11 @@ def _part_events(item_id: str, part: dict[str, Any]) -> Iterator[dict[str, Any]]
     key = "refusal" if part["type"] == "refusal" else "text"
     kind = "response.refusal" if key == "refusal" else "response.output_text"
     at = {"item_id": item_id, "content_index": 0}
+    scored = at if key == "refusal" else {**at, "logprobs": []}
     yield {"type": "response.content_part.added", **at, "part": {**part, key: ""}}
     for word in words(part[key]):
-        yield {"type": f"{kind}.delta", **at, "delta": word}
-    yield {"type": f"{kind}.done", **at, key: part[key]}
+        yield {"type": f"{kind}.delta", **scored, "delta": word}
+    yield {"type": f"{kind}.done", **scored, key: part[key]}
     yield {"type": "response.content_part.done", **at, "part": part}
 
 

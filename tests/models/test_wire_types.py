@@ -1,0 +1,150 @@
+"""What we send, and what the scripted server answers, has the types of the official SDKs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
+from agentkit.models import ModelRequest, ModelSettings, OpenAICompatibleModel
+from agentkit.models.hosted.anthropic import anthropic_model
+from agentkit.models.hosted.openai import openai_model
+from agentkit.models.hosted.openai_responses import openai_responses_model
+from agentkit.testing import ProviderServer, Reply
+from agentkit.tools import ToolDefinition
+
+openai = pytest.importorskip("openai", reason="the extra 'openai' is not installed")
+anthropic = pytest.importorskip("anthropic", reason="the extra 'anthropic' is not installed")
+chat = pytest.importorskip("openai.types.chat")
+responses = pytest.importorskip("openai.types.responses")
+
+SENT = {
+    "/chat/completions": chat.completion_create_params.CompletionCreateParamsNonStreaming,
+    "/responses": responses.response_create_params.ResponseCreateParamsNonStreaming,
+    "/messages": anthropic.types.message_create_params.MessageCreateParamsNonStreaming,
+}
+WHOLE = {
+    "/chat/completions": chat.ChatCompletion,
+    "/responses": responses.Response,
+    "/messages": anthropic.types.Message,
+}
+EVENT = {
+    "/chat/completions": chat.ChatCompletionChunk,
+    "/responses": responses.ResponseStreamEvent,
+    "/messages": anthropic.types.RawMessageStreamEvent,
+}
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+TOOLS = tuple(ToolDefinition.from_schema(name, "Does it.", SCHEMA) for name in ("a.b", "c", "d"))
+CALLS = (
+    ToolCall(call_id="c1", name="a.b", arguments={"n": 4}),
+    ToolCall(call_id="c2", name="c", malformed="n = 5"),
+)
+REQUEST = ModelRequest(
+    messages=(
+        SystemMessage(text="Be brief."),
+        UserMessage(text="4 and 5 squared?"),
+        AssistantMessage(text="Well.", tool_calls=CALLS),
+        ToolMessage(call_id="c1", name="a.b", text="16"),
+        ToolMessage(call_id="c2", name="c", text="not JSON"),
+    ),
+    tools=TOOLS[:2],
+    deferred=TOOLS[2:],
+    tool_choice="required",
+    output_schema={**SCHEMA, "additionalProperties": False},
+    settings=ModelSettings(temperature=0.5, top_p=0.9, max_tokens=9, seed=1),
+)
+REPLIES = {
+    "calls": Reply(text="one two", tool_calls=CALLS[:1] * 2, reasoning="hm", found=["a_b"]),
+    "refusal": Reply(refusal="I would rather not."),
+    "cut": Reply(text="one", finish_reason="length"),
+    "structured": Reply(output={"n": 1}),
+}
+OFFERED: Mapping[str, list[dict[str, Any]]] = {
+    "/chat/completions": [],
+    "/responses": [{"type": "function", "name": "a_b", "parameters": SCHEMA, "strict": False}],
+    "/messages": [
+        {"name": "a_b", "input_schema": SCHEMA},
+        {"name": "tool_search_tool_bm25", "type": "tool_search_tool_bm25_20251119"},
+    ],
+}
+
+
+@cache
+def adapter_of(kind: Any) -> TypeAdapter[Any]:
+    """Building one takes a good part of a second."""
+    return TypeAdapter(kind)
+
+
+def check(kind: Any, value: object) -> None:
+    """Raise where a value has not the type; parts that pydantic checks only when read are read."""
+    read(adapter_of(kind).validate_python(value))
+
+
+def read(value: object) -> None:
+    """Go through all of it."""
+    if isinstance(value, Mapping):
+        read(value.values())
+    elif isinstance(value, Iterable) and not isinstance(value, str):
+        for part in value:
+            read(part)
+
+
+ADAPTERS = {
+    "own transport": lambda: OpenAICompatibleModel("m"),
+    "openai": lambda: openai_model("m"),
+    "openai-responses": lambda: openai_responses_model("m", tool_search=True),
+    "anthropic": lambda: anthropic_model("claude-sonnet-5-5", tool_search="bm25"),
+    "anthropic, answer tool": lambda: anthropic_model("claude", prompt_cache="1h"),
+}
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+async def test_requests_have_the_types_of_the_sdk(monkeypatch, name) -> None:
+    """A request with everything in it is one that the provider's own types describe."""
+    with ProviderServer([Reply(output={"n": 1})]) as server:
+        for provider, url in (("OPENAI", server.base_url), ("ANTHROPIC", server.root_url)):
+            monkeypatch.setenv(f"{provider}_BASE_URL", url)
+            monkeypatch.setenv(f"{provider}_API_KEY", "k")
+        async with ADAPTERS[name]() as model:
+            await model.complete(REQUEST)
+        (request,) = server.requests
+    check(SENT[request.path.removeprefix("/v1")], request.body)
+
+
+@pytest.mark.parametrize("reply", REPLIES)
+@pytest.mark.parametrize("path", WHOLE)
+def test_answers_have_the_types_of_the_sdk(path, reply) -> None:
+    """Whole answers and each event of a stream are checked, which the SDKs themselves do not."""
+    asked = {"model": "m", "messages": [], "tools": OFFERED[path]}
+    with ProviderServer([REPLIES[reply]] * 2) as server:
+        whole, stream = (
+            httpx.post(f"{server.base_url}{path}", json=body, trust_env=False)
+            for body in (asked, {**asked, "stream": True})
+        )
+    check(WHOLE[path], whole.json())
+    lines = [line.removeprefix("data: ") for line in stream.text.splitlines() if "data: " in line]
+    events = [json.loads(line) for line in lines if line != "[DONE]"]
+    assert len(events) > 2
+    for event in events:
+        if event.get("type") != "ping":  # Anthropic sends it and its types leave it out
+            check(EVENT[path], event)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/chat/completions", {"model": "m", "messages": [{"role": "tool", "content": "x"}]}),
+        ("/responses", {"model": "m", "tools": [{"type": "function", "name": 3}]}),
+        ("/messages", {"model": "m", "max_tokens": 9, "messages": [{"role": "user"}]}),
+    ],
+)
+def test_these_types_refuse_what_is_off_the_protocol(path, body) -> None:
+    """The checks above can fail, down to the members of a list."""
+    with pytest.raises(ValidationError):
+        check(SENT[path], body)
