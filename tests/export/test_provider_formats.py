@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from agentkit import Library, ToolDefinition
 from agentkit.errors import UsageError
+from agentkit.evaluation.doctor.parts import parts
 from agentkit.evaluation.doctor.provider_rules import PROVIDER_RULES
 from agentkit.export.renderers import (
     FORMATS,
@@ -76,6 +77,30 @@ def test_strict_schemas_are_what_openai_makes_of_them() -> None:
         assert is_strict_enough(schema)
         made = copy.deepcopy(schema)
         assert module._ensure_strict_json_schema(made, path=(), root=made) == schema
+
+
+@SEVERAL
+@given(data=st.data())
+def test_any_strict_schema_is_one_of_the_sdks(
+    definitions: st.SearchStrategy[ToolDefinition], data: st.DataObject
+) -> None:
+    """OpenAI's own pass changes nothing, and Anthropic's tells nothing more in words."""
+    openai = pytest.importorskip("openai.lib._pydantic")
+    anthropic = pytest.importorskip("anthropic.lib._parse._transform")
+    definition = data.draw(definitions)
+    function = render_openai_chat([definition], strict=True).value[0]["function"]
+    tool = render_anthropic([definition], strict=True).value[0]
+
+    if function.get("strict"):
+        made = copy.deepcopy(function["parameters"])
+        assert openai._ensure_strict_json_schema(made, path=(), root=made) == function["parameters"]
+    schema = tool["input_schema"]
+    # The service takes lists of types, and formats beside values; its helper does not.
+    is_plain = not any(
+        isinstance(part.schema.get("type"), list) or "enum" in part.schema for part in parts(schema)
+    )
+    if tool.get("strict") and is_plain:
+        assert said(anthropic.transform_schema(copy.deepcopy(schema))) == said(schema)
 
 
 def is_strict_enough(schema: Any) -> bool:
@@ -216,12 +241,14 @@ def changed_places(kept: Any, wanted: Any, place: str) -> Iterator[str]:
 
 
 def plain(schema: Any) -> Any:
-    """A schema without unions of one branch, which say what the branch says."""
+    """A schema without what says nothing: unions of one branch, an empty list of properties."""
     if isinstance(schema, list):
         return [plain(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {word: plain(part) for word, part in schema.items()}
+    found = {
+        word: plain(part) for word, part in schema.items() if (word, part) != ("properties", {})
+    }
     branches = found.get("anyOf", ())
     rest = {word: part for word, part in found.items() if word != "anyOf"}
     if len(branches) == 1 and not rest.keys() & branches[0].keys():
@@ -386,7 +413,30 @@ def test_too_large_schemas_are_sent_without_strict() -> None:
     (loss,) = render_anthropic(
         [one({"type": "object", "properties": optional})], strict=True
     ).losses
-    assert "25 optional parameters, where 24 are taken" in loss.detail
+    assert "25 optional parameters in one request, where 24 are taken" in loss.detail
+
+
+@pytest.mark.parametrize(
+    ("parameters", "strict", "words"),
+    [
+        ({}, 20, "21 strict tools in one request, where 20 are taken"),
+        ({"a": {"type": "string"}, "b": {"type": "string"}}, 12, "26 optional parameters"),
+        ({"a": {"type": ["string", "null"]}}, 16, "17 parameters of several types"),
+        ({"a": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}, 16, "17 parameters of"),
+    ],
+)
+def test_bounds_of_a_request_count_all_tools(
+    parameters: dict[str, Any], strict: int, words: str
+) -> None:
+    """Anthropic's bounds are for all tools together: the first are strict, the others are told."""
+    schema = {"type": "object", "properties": parameters}
+    tools = [one(schema, name=f"f{at}") for at in range(21)]
+    rendering = render_anthropic(tools, strict=True)
+
+    assert ["strict" in tool for tool in rendering.value] == [at < strict for at in range(21)]
+    losses = [loss for loss in rendering.losses if loss.keyword == "strict"]
+    assert [loss.tool for loss in losses] == [f"f{at}" for at in range(strict, 21)]
+    assert words in losses[0].detail
 
 
 def test_references_are_replaced_and_bombs_are_stopped() -> None:

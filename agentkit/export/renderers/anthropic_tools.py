@@ -21,7 +21,8 @@ def render_anthropic(
     Args:
         tools: What to render.
         strict: Ask for ``strict`` where a tool's schema can be said in it. Optional parameters may
-            stay optional; bounds of numbers and lengths are told in words.
+            stay optional; bounds of numbers and lengths are told in words. Of one request 20 tools
+            are strict at most, the first.
 
     Example:
         >>> from agentkit.testing import sample_library

@@ -41,7 +41,9 @@ class StrictMode:
         formats: Formats of strings that it knows.
         requires_all: Whether every property must be required.
         least_items: The values of ``minItems`` that it takes; None for any.
-        most_optional: Optional parameters that it takes; None where there can be none.
+        most_tools: Strict tools that it takes in one request; None for no stated bound.
+        most_optional: Optional parameters of these in all; None where there can be none.
+        most_unions: Parameters of these with several types, in all; None for no stated bound.
         depth: Levels of objects and arrays; None for no stated bound.
         properties: Properties in all; None for no stated bound.
         values: Allowed values in all; None for no stated bound.
@@ -51,7 +53,9 @@ class StrictMode:
     formats: frozenset[str]
     requires_all: bool
     least_items: frozenset[int] | None = None
+    most_tools: int | None = None
     most_optional: int | None = None
+    most_unions: int | None = None
     depth: int | None = None
     properties: int | None = None
     values: int | None = None
@@ -76,7 +80,9 @@ ANTHROPIC = StrictMode(
     formats=_FORMATS | {"uri"},
     requires_all=False,
     least_items=frozenset({0, 1}),
+    most_tools=20,
     most_optional=24,
+    most_unions=16,
 )
 
 
@@ -120,15 +126,10 @@ def _check_top(schema: JsonObject) -> None:
 
 def _check_size(schema: JsonObject, mode: StrictMode) -> None:
     every = list(parts(schema))
-    optional = sum(
-        len(part.schema.get("properties", ())) - len(part.schema.get("required", ()))
-        for part in every
-    )
     for what, number, most in (
         ("levels", max(part.depth for part in every), mode.depth),
         ("properties", sum(part.role == "property" for part in every), mode.properties),
         ("allowed values", sum(len(part.schema.get("enum", ())) for part in every), mode.values),
-        ("optional parameters", optional, mode.most_optional),
     ):
         if most is not None and number > most:
             raise Unsayable("size", "/", f"{number:,} {what}, where {most:,} are taken")
