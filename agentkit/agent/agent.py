@@ -27,13 +27,12 @@ from agentkit.agent.executing import Executing
 from agentkit.agent.executor import ExecutionPolicy
 from agentkit.agent.limits import Limits
 from agentkit.agent.observing import Observer, Observers
-from agentkit.agent.offer import Offer
 from agentkit.agent.offering import OfferPolicy
 from agentkit.agent.output import OutputFormat
 from agentkit.agent.recording import Start, new_episode_id
 from agentkit.agent.refine import RefineSettings
 from agentkit.agent.result import RunResult
-from agentkit.agent.resuming import answered_turn
+from agentkit.agent.resuming import Answers
 from agentkit.agent.routing import Router
 from agentkit.agent.running import Running
 from agentkit.agent.snapshots import Snapshots
@@ -331,7 +330,11 @@ class Agent:
             UsageError: A waiting call got neither a decision nor a value, or an id is unknown.
             RunError: As for ``run``.
         """
-        episode = waiting.episode if isinstance(waiting, RunResult) else waiting
+        answers = Answers(
+            episode=waiting.episode if isinstance(waiting, RunResult) else waiting,
+            approvals=approvals or {},
+            values=values or {},
+        )
         start = Start(
             request="",
             library=self.library,
@@ -340,15 +343,7 @@ class Agent:
         )
         start = await self._beginnings.of_answers(start, waiting, history)
 
-        async def answered(start: Start) -> Start:
-            whole = Offer.whole(start.library)
-            executor = self._running.executing.executor(start, whole)
-            turn = await answered_turn(
-                episode, approvals=approvals or {}, values=values or {}, executor=executor
-            )
-            return replace(start, answered=turn)
-
-        return await self._running.run(start, answered)
+        return await self._running.run(start, answers)
 
     async def close(self) -> None:
         """Close the model's connections, and the store if the agent opened it."""

@@ -13,13 +13,17 @@ def conversation(episodes: Iterable[Episode]) -> tuple[Message, ...]:
     """The messages of a conversation from its episodes, oldest first.
 
     An episode that resumes another repeats the turn that was waiting, now with its results; the
-    waiting copy is dropped, so that each call appears once. A run that was cancelled or failed in
-    mid-turn contributes its complete turns only.
+    waiting copy is dropped, so that each call appears once. Of several that resume the same one the
+    last counts. A run that was cancelled or failed in mid-turn contributes its complete turns only.
     """
     kept: list[Episode] = []
     for episode in episodes:
         if episode.resumes is not None:
-            kept = [_without_last_turn(e, episode.resumes) for e in kept]
+            kept = [
+                _without_last_turn(earlier, episode.resumes)
+                for earlier in kept
+                if earlier.resumes != episode.resumes
+            ]
         kept.append(episode)
     return tuple(message for episode in kept for message in _complete(episode).messages())
 

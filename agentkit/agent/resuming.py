@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 from agentkit.agent.approval import Approval, Decision
 from agentkit.agent.executor import Executor
@@ -15,44 +16,71 @@ from agentkit.tools.encoding import encode_result
 from agentkit.tools.tool import Tool
 
 
-async def answered_turn(
-    episode: Episode,
-    *,
-    approvals: Mapping[str, Decision],
-    values: Mapping[str, object],
-    executor: Executor,
-) -> Turn:
-    """The waiting turn of ``episode`` with the results that are known now.
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What is known now of the calls that a run waited for.
 
-    Args:
-        episode: A run that stopped as ``deferred``.
-        approvals: Decisions by call id; approved calls are run by ``executor``.
+    Attributes:
+        episode: The run; it stopped as ``deferred``.
+        approvals: Decisions by call id; an approved call is still to be run.
         values: Results by call id.
-        executor: Runs approved calls; its ``approve`` is replaced by ``approvals``.
 
     Raises:
         UsageError: Nothing waits, a waiting call got no answer, or an id is unknown.
     """
-    waiting = deferred_calls(episode)
-    _check_answers(episode, waiting, approvals.keys() | values.keys())
 
-    def decide(call: ToolCall, tool: Tool) -> Decision:  # noqa: ARG001 - an Approver gets both
-        return approvals.get(call.call_id, Approval(approved=False))
+    episode: Episode
+    approvals: Mapping[str, Decision]
+    values: Mapping[str, object]
 
-    executor.approve = decide
-    last = episode.turns[-1]
-    given = [_answered(call, values[call.call_id]) for call in waiting if call.call_id in values]
-    executor.remember([*last.results, *given])
-    decided = [call for call in waiting if call.call_id not in values]
-    known = [*given, *await executor.execute(decided)]
-    results = {result.call_id: result for result in known}
-    return replace(
-        last,
-        results=tuple(results.get(result.call_id, result) for result in last.results),
-        usage=Usage(),  # the waiting run has paid for it
-        seconds=0.0,
-        model_seconds=0.0,
-    )
+    def __post_init__(self) -> None:
+        given = self.approvals.keys() | self.values.keys()
+        _check_answers(self.episode, deferred_calls(self.episode), given)
+
+    async def turn(self, executor: Executor) -> Turn:
+        """The waiting turn with its results.
+
+        Args:
+            executor: Runs approved calls; its ``approve`` is replaced by the decisions.
+        """
+
+        def decide(call: ToolCall, tool: Tool) -> Decision:  # noqa: ARG001 - an Approver gets both
+            return self.approvals.get(call.call_id, Approval(approved=False))
+
+        executor.approve = decide
+        waiting = deferred_calls(self.episode)
+        executor.remember([*self._before, *self._given])
+        await executor.execute([call for call in waiting if call.call_id not in self.values])
+        return self.so_far(executor)
+
+    def so_far(self, executor: Executor) -> Turn:
+        """The turn with those results that there are, also where running a call was broken off."""
+        known = [*self._before, *self._given, *executor.finished]
+        results = {result.call_id: result for result in known}
+        turn = self.episode.turns[-1]
+        calls = [call.call_id for call in turn.message.tool_calls]
+        return replace(
+            turn,
+            results=tuple(results[call_id] for call_id in calls if call_id in results),
+            usage=Usage(),  # the waiting run has paid for it
+            seconds=0.0,
+            model_seconds=0.0,
+        )
+
+    @property
+    def _before(self) -> Sequence[ToolResult]:
+        results = self.episode.turns[-1].results
+        return [result for result in results if result.status != "deferred"]
+
+    @cached_property
+    def _given(self) -> Sequence[ToolResult]:
+        """Results that were found outside this process."""
+        waiting = deferred_calls(self.episode)
+        return [
+            _answered(call, self.values[call.call_id])
+            for call in waiting
+            if call.call_id in self.values
+        ]
 
 
 def _check_answers(episode: Episode, waiting: tuple[ToolCall, ...], given: set[str]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from agentkit.agent.choosing import Choosing
 from agentkit.agent.events import RunFinished
@@ -19,7 +19,8 @@ from agentkit.agent.output import OutputFormat
 from agentkit.agent.recording import Recorder, Start
 from agentkit.agent.refine import RefineSettings
 from agentkit.agent.result import RunResult
-from agentkit.episodes import Episode, StopReason
+from agentkit.agent.resuming import Answers
+from agentkit.episodes import Episode, StopReason, Turn
 from agentkit.errors import ModelError, RunError
 from agentkit.library.store import EpisodeStore
 from agentkit.messages import Message, SystemMessage, UserMessage
@@ -33,8 +34,6 @@ from agentkit.models.base import (
 from agentkit.tracing.guarded import Tracing
 from agentkit.tracing.models import traced_model
 from agentkit.tracing.operations import RunOperation
-
-Prepare: TypeAlias = Callable[[Start], Awaitable[Start]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,22 +68,22 @@ class Running:
     observers: Observers
     tracing: Tracing | None
 
-    async def run(self, start: Start, prepare: Prepare | None = None) -> RunResult:
+    async def run(self, start: Start, answers: Answers | None = None) -> RunResult:
         """Do the work of one run, inside its span if somebody traces.
 
         Args:
             start: Where it begins.
-            prepare: What is still to be done before the model is asked.
+            answers: For a resumed run: what its waiting calls are answered with.
 
         Raises:
             RunError: The model failed for good; carries the episode.
         """
         if self.tracing is None:
-            return await self._answer(start if prepare is None else await prepare(start))
+            return await self._answer(start, answers)
         with self.tracing.span(self._operation(start), at_ns=start.began_ns) as span:
             start = replace(start, metadata={**start.metadata, **span.ids})
             try:
-                result = await self._answer(start if prepare is None else await prepare(start))
+                result = await self._answer(start, answers)
             except RunError as error:
                 span.value = cast("Episode", error.episode)
                 raise
@@ -105,8 +104,10 @@ class Running:
             wants_json=self.output_format is not None,
         )
 
-    async def _answer(self, start: Start) -> RunResult:
+    async def _answer(self, start: Start, answers: Answers | None) -> RunResult:
         recorder = Recorder(start=start, model=self.model.name, store=self.store)
+        if answers is not None:
+            start = replace(start, answered=await self._answered(start, answers, recorder))
         loop = self._loop(start, await self._offering(start, recorder))
         asked = loop.first_request() if self.observers and start.answered is None else None
         outcome = await self._outcome(loop, recorder, start)
@@ -150,16 +151,33 @@ class Running:
             ends_loop=start.ends_loop,
         )
 
+    async def _answered(self, start: Start, answers: Answers, recorder: Recorder) -> Turn:
+        """The turn that waited; where its calls are broken off, what they gave is kept."""
+        executor = self.executing.executor(start, Offer.whole(start.library))
+        try:
+            return await answers.turn(executor)
+        except BaseException as error:
+            self._keep_broken(start, recorder, error, turns=[answers.so_far(executor)])
+            raise
+
     async def _offering(self, start: Start, recorder: Recorder) -> Offering:
         """The tools for this run."""
         defers = isinstance(self.model, DeferringChatModel) and self.model.defers_tools
         try:
             return await self.choosing.offering(start, defers=defers)
         except BaseException as error:  # a retriever's; the run has begun, and is kept as one
-            loop = self._loop(start, Offering(offer=Offer(library=start.library)))
-            reason: StopReason = "error" if isinstance(error, Exception) else "cancelled"
-            recorder.keep_now(recorder.episode(loop, Outcome(stop_reason=reason), error=error))
+            turns = [] if start.answered is None else [start.answered]
+            self._keep_broken(start, recorder, error, turns=turns)
             raise
+
+    def _keep_broken(
+        self, start: Start, recorder: Recorder, error: BaseException, *, turns: Sequence[Turn]
+    ) -> None:
+        """Keep a run that ends before the model is asked."""
+        loop = self._loop(start, Offering(offer=Offer(library=start.library)))
+        loop.turns.extend(turns)
+        reason: StopReason = "error" if isinstance(error, Exception) else "cancelled"
+        recorder.keep_now(recorder.episode(loop, Outcome(stop_reason=reason), error=error))
 
     def _loop(self, start: Start, offering: Offering) -> Loop:
         model, refiner = self._asked(start)

@@ -6,12 +6,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from agentkit import Agent, open_store
+from agentkit import Agent, open_store, tool
+from agentkit.agent.approval import Approval
 from agentkit.agent.recording import new_episode_id
+from agentkit.errors import UsageError
 from agentkit.messages import ToolCall
 from agentkit.testing import FunctionModel, ScriptedModel
 from agentkit.tools import ToolDefinition
 from agentkit.tools.tool import Tool
+
+DESK = Tool(definition=ToolDefinition(name="desk"))
+"""Nobody in this process answers it."""
 
 
 async def test_an_answer_that_waits_for_a_thread_is_kept_when_its_caller_leaves():
@@ -83,9 +88,8 @@ async def test_a_run_cancelled_while_its_tools_are_chosen_leaves_an_episode():
 async def test_a_caller_can_name_the_episode_before_it_ends():
     """run, stream and resume take the id that the episode will have."""
     store = open_store("memory:")
-    desk = Tool(definition=ToolDefinition(name="desk"))
     call = ToolCall(call_id="c", name="desk")
-    agent = Agent(ScriptedModel([[call], "Done.", "Hello."]), store=store, tools=[desk])
+    agent = Agent(ScriptedModel([[call], "Done.", "Hello."]), store=store, tools=[DESK])
     ids = [new_episode_id() for _ in range(3)]
     waiting = await agent.run("Ask the desk", episode_id=ids[0])
     result = await agent.resume(waiting, values={"c": "yes"}, episode_id=ids[1])
@@ -105,10 +109,67 @@ async def test_a_session_that_waits_twice_repeats_no_call():
             return [ToolCall(call_id=f"c{len(seen)}", name="desk")]
         return "Done."
 
-    desk = Tool(definition=ToolDefinition(name="desk"))
-    agent = Agent(FunctionModel(ask_twice), tools=[desk], store=open_store("memory:"))
+    agent = Agent(FunctionModel(ask_twice), tools=[DESK], store=open_store("memory:"))
     first = await agent.run("Ask", session_id="s")
     second = await agent.resume(first.episode, values={"c1": "one"})
     await agent.resume(second.episode, values={"c2": "two"})
     asked = [("user", "Ask"), ("assistant", "")]
     assert seen[-1] == [*asked, ("tool", "one"), ("assistant", ""), ("tool", "two")]
+
+
+async def test_answers_that_are_broken_off_leave_an_episode():
+    """What had a result by then is kept with it: the calls that were run, and the values given."""
+    began = asyncio.Event()
+
+    @tool(effects=("destructive",))
+    async def slow():
+        """Take for ever."""
+        began.set()
+        await asyncio.Event().wait()
+
+    @tool(effects=("destructive",))
+    async def quick():
+        """Send something."""
+        return "sent"
+
+    store = open_store("memory:")
+    calls = [ToolCall(call_id=name, name=name) for name in ("desk", "quick", "slow")]
+    agent = Agent(ScriptedModel([calls]), store=store, tools=[DESK, quick, slow])
+    waiting = await agent.run("Do it", session_id="s")
+    yes = {"quick": Approval(approved=True), "slow": Approval(approved=True)}
+    run = asyncio.create_task(agent.resume(waiting, approvals=yes, values={"desk": "yes"}))
+    await began.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    broken = next(iter(store.select()))
+    assert (broken.stop_reason, broken.resumes) == ("cancelled", waiting.episode.episode_id)
+    results = {result.call_id: result.value for result in broken.turns[-1].results}
+    assert results == {"desk": "yes", "quick": "sent"}
+
+
+async def test_a_wrong_answer_leaves_no_episode():
+    """Nothing has begun when the answers are refused."""
+    store = open_store("memory:")
+    agent = Agent(ScriptedModel([[ToolCall(call_id="c", name="desk")]]), store=store, tools=[DESK])
+    waiting = await agent.run("Ask")
+    with pytest.raises(UsageError, match="no call waits under"):
+        await agent.resume(waiting, values={"c": "yes", "d": "no"})
+    assert len(list(store.select())) == 1
+
+
+async def test_a_run_that_is_resumed_again_counts_as_resumed_last():
+    """A conversation shows each call once, though two runs went on from it."""
+    seen = []
+
+    def talk(request):
+        seen.append([(message.role, message.text) for message in request.messages])
+        return [ToolCall(call_id="c", name="desk")] if len(seen) == 1 else f"Answer {len(seen)}."
+
+    agent = Agent(FunctionModel(talk), tools=[DESK], store=open_store("memory:"))
+    waiting = await agent.run("Ask", session_id="s")
+    await agent.resume(waiting.episode, values={"c": "one"})
+    await agent.resume(waiting.episode, values={"c": "two"})
+    await agent.run("And now?", session_id="s")
+    asked = [("user", "Ask"), ("assistant", ""), ("tool", "two"), ("assistant", "Answer 3.")]
+    assert seen[-1] == [*asked, ("user", "And now?")]
