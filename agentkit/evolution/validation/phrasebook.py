@@ -55,6 +55,7 @@ class Phrasebook:
                 self._by_beginning.setdefault(_key(begin), []).append(at)
         self._beginnings = frozenset(self._by_beginning)
         self._begun_by = lru_cache(maxsize=_MOST_WORDS)(self._beginning_with)
+        self._patterns_at = lru_cache(maxsize=_MOST_WORDS)(self._compiled_for)
 
     @classmethod
     def shipped(cls, name: str) -> Phrasebook:
@@ -100,6 +101,16 @@ class Phrasebook:
         """The first of ``matches``; None when there is none."""
         return next(self.matches(text), None)
 
+    def holds(self, text: str) -> bool:
+        """Whether ``matches`` gives anything; in a long text sooner than ``search`` says it."""
+        if not text.isascii():
+            return self.search(text) is not None
+        return any(self._pattern(at).search(text) for at in self._always) or any(
+            pattern.match(text, word.start())
+            for word in _WORD.finditer(text)
+            for pattern in self._patterns_at(word.group())
+        )
+
     def _tried(self, text: str) -> list[int]:
         begun = self._beginnings & _keys(text)
         if not begun:
@@ -110,6 +121,9 @@ class Phrasebook:
         """The patterns that may match where a word of ASCII letters stands."""
         begun = self._beginnings & _prefixes(word)
         return tuple({at for key in begun for at in self._by_beginning[key]})
+
+    def _compiled_for(self, word: str) -> tuple[re.Pattern[str], ...]:
+        return tuple(map(self._pattern, self._begun_by(word)))
 
     def _pattern(self, at: int) -> re.Pattern[str]:
         pattern = self._compiled.get(at)

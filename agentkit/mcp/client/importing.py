@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from agentkit.errors import DefinitionError
 from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS
@@ -21,11 +21,7 @@ from agentkit.mcp.client.listing import (
 )
 from agentkit.mcp.client.mending import malformed_entry
 from agentkit.mcp.client.naming import prefixed
-from agentkit.mcp.client.screening import (
-    overlong,
-    remote_references,
-    suspicions,
-)
+from agentkit.mcp.client.screening import overlong, remote_references, suspicions
 from agentkit.mcp.client.translation import fingerprint, listed_tool
 
 
@@ -84,26 +80,54 @@ def import_listing(raw: RawListing, policy: ImportPolicy, memory: Memory) -> Lis
         policy: How its tools become ours.
         memory: What is known of the server; ``passed`` and ``read`` grow.
     """
-    tools: list[ListedTool] = []
-    held: list[HeldTool] = []
-    repeated = _repeated(raw.records)
+    entries = list(_entries(raw.records, policy, memory))
+    reasons = _look_through(entries, policy, memory)
+    outcomes = [_vetted(one, policy, memory, reasons) for one in entries]
+    tools = tuple(one for one in outcomes if isinstance(one, ListedTool))
+    held = tuple(one for one in outcomes if isinstance(one, HeldTool))
+    notes = (*_notes(raw, tools, policy), *_renamed(raw.records, memory.known, tools))
+    return Listing(tools=tools, held=held, notes=notes)
+
+
+class _Entry(NamedTuple):
+    """An entry that could be read as a tool."""
+
+    tool: ListedTool
+    record: dict[str, Any]
+
+
+def _entries(
+    records: Sequence[dict[str, Any]], policy: ImportPolicy, memory: Memory
+) -> Iterator[_Entry | HeldTool]:
+    """Each entry as a tool, or why there is none; one that is only repeated is left out."""
+    repeated = _repeated(records)
     seen: set[str] = set()
-    for record in raw.records:
+    for record in records:
         name = record["name"] if isinstance(record.get("name"), str) else ""
         if malformed := malformed_entry(record):
-            held.append(_malformed(name, *malformed))
-            continue
-        if name in repeated:
-            if name in seen and repeated[name] == 1:
-                continue  # the same entry again
-            if repeated[name] > 1:
-                held.append(_duplicate(record, repeated[name]))
-                continue
-        seen.add(name)
-        outcome = _sorted(record, policy, memory)
-        (tools if isinstance(outcome, ListedTool) else held).append(outcome)  # type: ignore[arg-type]  # by its type
-    notes = (*_notes(raw, tools, policy), *_renamed(raw.records, memory.known, tools))
-    return Listing(tools=tuple(tools), held=tuple(held), notes=notes)
+            yield _malformed(name, *malformed)
+        elif repeated.get(name, 1) > 1:
+            yield _duplicate(record, repeated[name])
+        elif name not in repeated or name not in seen:
+            seen.add(name)
+            yield _sorted(record, policy, memory)
+
+
+def _look_through(
+    entries: Iterable[_Entry | HeldTool], policy: ImportPolicy, memory: Memory
+) -> Mapping[str, tuple[str, ...]]:
+    """Why a person should look at tools first, by fingerprint, for those whose texts are new."""
+    new = {
+        one.tool.fingerprint: one.tool
+        for one in entries
+        if isinstance(one, _Entry)
+        and one.tool.fingerprint not in memory.passed
+        and one.tool.fingerprint != memory.known.get(one.tool.name)
+    }
+    reasons = suspicions([tool.definition for tool in new.values()], checks=policy.checks)
+    found = dict(zip(new, reasons, strict=True))
+    memory.passed.update(print_of for print_of, why in found.items() if not why)
+    return found
 
 
 def _malformed(name: str, why: str, entry: Any) -> HeldTool:
@@ -131,7 +155,7 @@ def _duplicate(record: dict[str, Any], count: int) -> HeldTool:
     return _held(record, "duplicate", reason)
 
 
-def _sorted(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> ListedTool | HeldTool:
+def _sorted(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> _Entry | HeldTool:
     name = str(record.get("name", ""))[:200]
     try:
         text = json.dumps(record, ensure_ascii=False, allow_nan=False)
@@ -145,7 +169,7 @@ def _sorted(record: dict[str, Any], policy: ImportPolicy, memory: Memory) -> Lis
         if isinstance(read, HeldTool):
             return read
         tool = memory.read[key] = read
-    return _vetted(tool, record, policy, memory)
+    return _Entry(tool, record)
 
 
 def _read(
@@ -189,35 +213,31 @@ def _held(record: dict[str, Any], code: HoldCode, reason: str) -> HeldTool:
 
 
 def _vetted(
-    tool: ListedTool,
-    record: dict[str, Any],
+    entry: _Entry | HeldTool,
     policy: ImportPolicy,
     memory: Memory,
+    found: Mapping[str, tuple[str, ...]],
 ) -> ListedTool | HeldTool:
-    """The tool, or why a person should look at it first."""
-    accepted, passed = memory.known.get(tool.name), memory.passed
+    """The tool, or why it is held."""
+    if isinstance(entry, HeldTool):
+        return entry
+    tool, record = entry
+    accepted = memory.known.get(tool.name)
     if accepted == tool.fingerprint:
         return tool
-    reasons = (
-        () if tool.fingerprint in passed else suspicions(tool.definition, checks=policy.checks)
-    )
+    reasons = found.get(tool.fingerprint, ())
+    code: HoldCode = "suspicious_text"
     if accepted is not None:
         changed = (
             f"it is not what was accepted: its fingerprint was {accepted[:12]} and is "
             f"{tool.fingerprint[:12]}."
         )
-        return HeldTool(
-            name=tool.name, code="changed", reasons=(changed, *reasons), tool=tool, record=record
-        )
-    if reasons:
-        return HeldTool(
-            name=tool.name, code="suspicious_text", reasons=reasons, tool=tool, record=record
-        )
-    passed.add(tool.fingerprint)
-    if policy.new_tools == "hold":
-        new = "nobody has approved it yet."
-        return HeldTool(name=tool.name, code="unapproved", reasons=(new,), tool=tool, record=record)
-    return tool
+        code, reasons = "changed", (changed, *reasons)
+    elif not reasons and policy.new_tools == "hold":
+        code, reasons = "unapproved", ("nobody has approved it yet.",)
+    if not reasons:
+        return tool
+    return HeldTool(name=tool.name, code=code, reasons=reasons, tool=tool, record=record)
 
 
 def _notes(raw: RawListing, tools: Iterable[ListedTool], policy: ImportPolicy) -> Iterator[str]:

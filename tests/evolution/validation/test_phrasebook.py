@@ -41,6 +41,7 @@ def test_nothing_is_missed_on_the_corpora(name, attacks, rewrites):
         text = folded(str(case.value))
         found = [match.span() for match in book.matches(text)]
         assert found == [match.span() for pattern in plain for match in pattern.finditer(text)]
+        assert book.holds(text) == bool(found)
 
 
 MADE_UP = [

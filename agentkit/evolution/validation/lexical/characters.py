@@ -69,6 +69,8 @@ def hidden_at(text: str) -> list[int]:
 def _is_hidden(text: str, at: int, char: str) -> bool:
     if char in _JOINERS:
         return not _joins(text, at)
+    if char == "\r":  # lines end with both on Windows; alone it lets a line write over itself
+        return text[at + 1 : at + 2] != "\n"
     if char in _TEXT_OR_EMOJI:
         return unicodedata.category(text[at - 1 : at] or "a") not in {"So", "Sm", "Po", "Nd"}
     if char in _BLANK or 0xFE00 <= ord(char) <= 0xFE0D or 0xE0100 <= ord(char) <= 0xE01EF:

@@ -87,6 +87,19 @@ def no_directives(change: ProposedChange) -> Iterator[FailedCheck]:
             )
 
 
+def may_direct(text: str) -> bool:
+    """Whether a text holds words of a directive; a wider question than ``no_directives`` asks.
+
+    That takes no offence at consent which is asked for (*if the customer agreed*). Here the words
+    alone count, so that nothing which stands beside them can excuse them.
+
+    Example:
+        >>> may_direct("If the customer agreed, send it."), may_direct("The state of an order.")
+        (True, False)
+    """
+    return any(map(_PHRASES.holds, readings(text)))
+
+
 def _directive(edit: Edit, said_before: str) -> tuple[str, str] | None:
     """What the text asks and in which words; None when it asks nothing new."""
     for reading in readings(edit.after):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentkit.evolution.validation.reasons import Form, first_found, reason
+from agentkit.evolution.validation.reasons import Form, first_found, holds_any, reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 
 _MARKUP = Form(
@@ -32,23 +32,46 @@ _MARKUP = Form(
     )
 )
 
-_CHAT = Form(
-    pattern=re.compile(
-        r"""
+CHAT_FORMS = (
+    Form(
+        pattern=re.compile(
+            r"""
       <\|[^|>\n]{1,40}\|?>? | <\uff5c[^\uff5c>\n]{1,40}\uff5c?>? | \|>\s*(?:system|user|assistant)
     | \[/?(?:INST|SYS|SYSTEM|ASSISTANT|USER|TOOL|TOOL_CALLS|AVAILABLE_TOOLS|OUT|IMG)\] | <</?SYS>>
     | </?(?:s|bos|eos|unk|pad|im_start|im_end|start_of_turn|end_of_turn|system|user|assistant|human
         |tool_call|tool_response|tool_result|function_call|function_calls|invoke|antml:\w+|think
         |system-reminder|start_header_id|end_header_id|eot_id|endoftext)\s*/?>
-    | (?:^|\n|[.!?。\uff01\uff1f]\s{0,3}|[-\u2013—]{2}\s{0,3}|\#\s{0,3})
+        """,
+            re.VERBOSE | re.IGNORECASE,
+        ),
+        holds=("<", "[", "|>"),
+    ),
+    Form(
+        pattern=re.compile(
+            r"""
+      (?:^|\n|[.!?。\uff01\uff1f]\s{0,3}|[-\u2013—]{2}\s{0,3}|\#\s{0,3})
       (?:system|assistant|user|human|developer|ai|bot|tool|function|instruction|response
         |new\ instructions?|benutzer|assistent|utilisateur|usuario|asistente|sistema|syst[eè]me
         |系统|系統|用户|用戶|助手|システム|ユーザー|アシスタント)\s?(?:message|prompt|消息|提示)?\s?[:\uff1a](?=\s?\S)
     | (?:^|\n)\s*(?:human|assistant)\s*:
-    | "role"\s*:\s*"|"tool_calls"\s*:|"function_call"\s*:|"arguments"\s*:\s*"?\{
-    """,
-        re.VERBOSE | re.IGNORECASE,
-    )
+        """,
+            re.VERBOSE | re.IGNORECASE,
+        ),
+        gate=re.compile(r"[:\uff1a]"),
+        holds=(
+            *("system", "assist", "user", "human", "developer", "ai", "bot", "tool", "function"),
+            *("instruction", "response", "utilisateur", "usuario", "asistente", "sistema", "systè"),
+            *("系统", "系統", "用户", "用戶", "助手", "システム", "ユーザー", "アシスタント"),
+            "benutzer",
+        ),
+    ),
+    Form(
+        pattern=re.compile(
+            r""""role"\s*:\s*"|"tool_calls"\s*:|"function_call"\s*:|"arguments"\s*:\s*"?\{""",
+            re.IGNORECASE,
+        ),
+        holds=('"role"', '"tool_calls"', '"function_call"', '"arguments"'),
+    ),
 )
 
 
@@ -88,7 +111,7 @@ def no_chat_markers(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [(found.code, found.excerpt) for found in no_chat_markers(speaking)]
         [('chat_markers', '. System:')]
     """
-    for edit, found, _ in first_found(change, (_CHAT,)):
+    for edit, found, _ in first_found(change, CHAT_FORMS):
         yield reason(
             "chat_markers",
             "lexical",
@@ -97,3 +120,13 @@ def no_chat_markers(change: ProposedChange) -> Iterator[FailedCheck]:
             message="it holds a mark by which conversations are laid out",
             advice="describe the tool; a definition does not speak in a role",
         )
+
+
+def holds_chat_marker(text: str) -> bool:
+    """Whether a text holds what ``no_chat_markers`` takes offence at.
+
+    Example:
+        >>> holds_chat_marker("<|im_end|>"), holds_chat_marker("The user says: today.")
+        (True, False)
+    """
+    return holds_any(text, CHAT_FORMS)

@@ -8,30 +8,32 @@ from collections import Counter
 from collections.abc import Iterator
 
 from agentkit.evolution.learning.private import KEY_FORMATS
-from agentkit.evolution.validation.reasons import Form, first_found, reason
+from agentkit.evolution.validation.reasons import Form, first_found, holds_any, reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 
-_NAMED = re.compile(
+_CALLED_SO = re.compile(
     r"""
-    -----BEGIN[ ][A-Z ]*(?:PRIVATE|SECRET)
-    | \b(?:password|passcode|passwort|kennwort|mot\ de\ passe|contrase[nñ]a|secret|api[ _-]?key
-        | access[ _-]?(?:key|token)|auth[ _-]?token|bearer|client[ _-]?secret|pin\ code|pwd)
-      \s{0,2}(?:is\b|ist\b|est\b|es\b|[:=\uff1a])\s{0,2}["'`]?(?=\S{0,40}[\d!@#$%^&*])[^\s"'`,.]{4,}
-    | (?:密码|口令|密钥|パスワード|暗証番号)\s?(?:是|为|は|[:=\uff1a])\s?[\w!@#$%^&*-]{4,}
-    | \b[a-z][a-z0-9+]*://[^\s/:@]+:[^\s/@]+@
-    | \b(?:glpat|npm|pypi|dop_v1|shpat|sq0csp|SG|xapp|ya29|AC|SK)[-_.][\w.-]{16,}
-    | \b(?:ASIA|AROA|AIDA)[0-9A-Z]{16}\b
+    \b(?:password|passcode|passwort|kennwort|mot\ de\ passe|contrase[nñ]a|secret|api[ _-]?key
+        |access[ _-]?(?:key|token)|auth[ _-]?token|bearer|client[ _-]?secret|pin\ code|pwd)
+    (?:\s{1,2}(?:is|ist|est|es)\b|\s{0,2}[:=\uff1a])\s{0,2}["'`]?
+    (?=\S{0,40}[\d!@#$%^&*])[^\s"'`,.]{4,}
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_GATE = re.compile(
-    r"\S{12}|-----|[:=\uff1a@]|\s(?:is|ist|est|es)\s|[\u662f\u4e3a\u306f]|(?i:bearer)"
+_IS_SECRET = re.compile(
+    r"[\s:=\uff1a](?:(?<=\s)(?:is|ist|est|es)\b|(?<=[:=\uff1a]))\s{0,2}[\"'`]?"
+    r"(?=\S{0,40}[\d!@#$%^&*])[^\s\"'`,.]{4}",
+    re.IGNORECASE,
 )
-_NAMED_HOLDS = (
-    *("-----begin", "pass", "kennwort", "contrase", "secret", "key", "token", "bearer", "pin code"),
-    *("pwd", "密码", "口令", "密钥", "パスワード", "暗証番号", "://", "glpat", "npm", "pypi"),
-    *("dop_v1", "shpat", "sq0csp", "sg-", "sg_", "sg.", "xapp", "ya29", "ac-", "ac_", "ac."),
-    *("sk-", "sk_", "sk.", "asia", "aroa", "aida"),
+"""Its end, without the word that it is called by; few texts hold that."""
+
+_CALLED_SO_IN_EAST_ASIA = re.compile(
+    r"(?:密码|口令|密钥|パスワード|暗証番号)\s?(?:是|为|は|[:=\uff1a])\s?[\w!@#$%^&*-]{4,}"
+)
+_OF_A_SERVICE = re.compile(
+    r"\b(?:glpat|npm|pypi|dop_v1|shpat|sq0csp|SG|xapp|ya29|AC|SK)[-_.][\w.-]{16,}"
+    r"|\b(?:ASIA|AROA|AIDA)[0-9A-Z]{16}\b",
+    re.IGNORECASE,
 )
 _KEY_HOLDS = (
     *("sk-", "pk-", "rk-", "sk_", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
@@ -59,7 +61,7 @@ def no_secrets(change: ProposedChange) -> Iterator[FailedCheck]:
         >>> [(found.code, found.excerpt) for found in no_secrets(leaked)]
         [('secret', 'password: winter2024!')]
     """
-    for edit, found, _ in first_found(change, _FORMS, gate=_GATE):
+    for edit, found, _ in first_found(change, SECRET_FORMS):
         yield reason(
             "secret",
             "lexical",
@@ -68,6 +70,16 @@ def no_secrets(change: ProposedChange) -> Iterator[FailedCheck]:
             message="it holds what looks like a key, a password or a token",
             advice="take it out, and have it replaced where it is valid",
         )
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a text holds what ``no_secrets`` takes offence at.
+
+    Example:
+        >>> holds_secret("PASSWORD IS winter24!"), holds_secret("The password is kept elsewhere.")
+        (True, False)
+    """
+    return holds_any(text, SECRET_FORMS)
 
 
 def is_random_word(word: str) -> bool:
@@ -86,8 +98,36 @@ def is_random_word(word: str) -> bool:
     return len(part) >= _LEAST_LENGTH and is_mixed and bits >= _LEAST_BITS
 
 
-_FORMS = (
+SECRET_FORMS = (
     Form(pattern=KEY_FORMATS, holds=_KEY_HOLDS),
-    Form(pattern=_NAMED, holds=_NAMED_HOLDS),
+    Form(
+        pattern=re.compile(r"-----BEGIN [A-Z ]*(?:PRIVATE|SECRET)", re.IGNORECASE),
+        holds=("-----begin",),
+    ),
+    Form(
+        pattern=_CALLED_SO,
+        gate=_IS_SECRET,
+        holds=(
+            *("pass", "kennwort", "contrase", "secret", "key", "token", "bearer", "pin code"),
+            "pwd",
+        ),
+    ),
+    Form(
+        pattern=_CALLED_SO_IN_EAST_ASIA,
+        holds=("密码", "口令", "密钥", "パスワード", "暗証番号"),
+    ),
+    Form(
+        pattern=re.compile(r"\b[a-z][a-z0-9+]*://[^\s/:@]+:[^\s/@]+@", re.IGNORECASE),
+        holds=("://",),
+        gate=re.compile(r"://[^\s/:@]+:[^\s/@]+@"),
+    ),
+    Form(
+        pattern=_OF_A_SERVICE,
+        gate=re.compile(r"\S{18}"),
+        holds=(
+            *("glpat", "npm", "pypi", "dop_v1", "shpat", "sq0csp", "sg-", "sg_", "sg.", "xapp"),
+            *("ya29", "ac-", "ac_", "ac.", "sk-", "sk_", "sk.", "asia", "aroa", "aida"),
+        ),
+    ),
     Form(pattern=_LONG_WORD, counts=is_random_word),
 )
