@@ -31,6 +31,7 @@ class FakeServer:
         answers: What ``tools/call`` answers, by tool; a callable gets the arguments.
         calls: What was called.
         page: Tools on one page; None for all.
+        listings: How often it was asked for its tools.
     """
 
     def __init__(self, *records: dict[str, Any], page: int | None = None) -> None:
@@ -38,6 +39,7 @@ class FakeServer:
         self.answers: dict[str, Any] = {}
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.page = page
+        self.listings = 0
         self._bus = InMemorySubscriptionBus()
         self._session: Any = None
         self.server: Server[Any] = Server(
@@ -49,6 +51,7 @@ class FakeServer:
 
     async def _list(self, context: Any, params: Any) -> ListToolsResult:
         self._session = context.session
+        self.listings += 1
         start = int(params.cursor) if params and params.cursor else 0
         end = len(self.records) if self.page is None else start + self.page
         following = str(end) if end < len(self.records) else None
@@ -57,7 +60,9 @@ class FakeServer:
 
     async def _call(self, context: Any, params: Any) -> CallToolResult:
         self.calls.append((params.name, params.arguments or {}))
-        if params.name == "announce":
+        for _ in range(
+            (params.arguments or {}).get("times", 1) if params.name == "announce" else 0
+        ):
             await self._bus.publish(ToolsListChanged())
             await context.session.send_tool_list_changed()
         answer = self.answers.get(params.name, {"content": [{"type": "text", "text": "done"}]})

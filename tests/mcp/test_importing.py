@@ -54,6 +54,13 @@ def test_poisoned_texts_are_held(entry, parts):
     assert listing.held[0].is_approvable
 
 
+def test_a_name_that_writes_over_the_screen_is_shown_harmless(entry):
+    """Signs that steer a terminal stand in no message about a held tool."""
+    (held,) = imported(entry("\x1b[2Jall_is_well")).held
+    assert held.code == "suspicious_text"
+    assert "\x1b" not in str(held)
+
+
 def test_usual_texts_pass(entry):
     """Links, markup, other tools' names and long help texts are no reproach."""
     usual = (

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agentkit.evolution.validation.reasons import shown
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 
@@ -60,7 +61,7 @@ class HeldTool:
         return self.tool is not None and self.code in APPROVABLE
 
     def __str__(self) -> str:
-        return f"{self.name} is held [{self.code}]: {' '.join(self.reasons)}"
+        return f"{shown(self.name)} is held [{self.code}]: {' '.join(self.reasons)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
