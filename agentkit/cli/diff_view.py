@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from agentkit.cli.output import one_line, stdout
+from agentkit.cli.output import one_line, plural, stdout
 from agentkit.cli.proposal_view import print_differences
 from agentkit.cli.signatures import signature_line
 from agentkit.evaluation.results.texts import shown
@@ -48,7 +48,7 @@ def _heading(diff: LibraryDiff, before: str, after: str) -> Iterator[Text]:
         line = Text()
         line.append(f"{sign}  ", style="dim")
         line.append(shown(name), style="bold")
-        line.append(f"  version {library.version}, {len(library):,} tools, ", style="dim")
+        line.append(f"  version {library.version}, {plural(len(library), 'tool')}, ", style="dim")
         line.append(library.digest[:12], style="dim")
         yield line
     style = "bold red" if diff.is_breaking else "bold green" if diff.is_empty else "bold"

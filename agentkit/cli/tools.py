@@ -26,11 +26,14 @@ from agentkit.cli.output import (
 )
 from agentkit.cli.signatures import render_definition, signature_line
 from agentkit.cli.stores import author, commit, new_proposal_id, opened, opened_to_read, person
-from agentkit.errors import ToolNotFoundError
+from agentkit.errors import ToolNotFoundError, UsageError
 from agentkit.library import Library, LibraryChange, Store, ToolRevision
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources import openapi
 from agentkit.tools.sources.json_schema import RejectedEntry, definitions_from_json
+
+_ARTIFACT = b'"agentkit_artifact"'
+"""The key with which an artifact begins."""
 
 SHOWN_ON_TERMINAL = 100
 """Rows of ``tools list`` on a terminal when no limit is given; a pipe gets all of them."""
@@ -234,6 +237,8 @@ def import_(
     imported in one new library version, and the exit status is 1.
     """
     data = read_content(file)
+    if _ARTIFACT in data[:200]:
+        raise UsageError(f"{file} is an artifact, and 'agentkit import' takes these in")
     why = reason or f"import {file}"
     if given_as == "openapi" or (given_as == "auto" and apis.recognised(data)):
         reference = "" if file == "-" else file

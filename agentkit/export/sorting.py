@@ -14,6 +14,7 @@ from agentkit.evolution.lifecycle.arriving import (
     settled,
     text_faults,
 )
+from agentkit.evolution.lifecycle.drafts import told
 from agentkit.evolution.lifecycle.ledger import Ledger
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.export.requests import ImportedTool, ImportReport, ImportRequest, Outcome
@@ -175,9 +176,8 @@ class Sorting:
     ) -> None:
         """Let a definition become a proposal."""
         checks = tuple(failed)
-        told = why or "; ".join(map(str, checks))
         self._now.proposing[name] = definition
-        self.note(ImportedTool(name=name, outcome=outcome, why=told, failed=checks))
+        self.note(ImportedTool(name=name, outcome=outcome, why=why or told(checks), failed=checks))
 
     def _with_trial(self, came: ImportedTool) -> ImportedTool:
         tried = self._tried.get(came.name)

@@ -177,6 +177,7 @@ def test_an_artifact_is_read_like_a_store(invoke, library):
         (("import", "absent.json"), 1, "can not be read"),
         (("import", "tools.json"), 1, "no artifact of agentkit"),
         (("import", "newer.json"), 1, "has format 2"),
+        (("tools", "import", "new.json"), 2, "'agentkit import' takes these in"),
         (("import", "changed.json"), 1, "was changed after it was written: library.definitions[0]"),
         (("import", "cut.json"), 1, "cut off"),
         (("import", "new.json", "--expect", "0" * 64), 1, "digests.content"),

@@ -48,6 +48,16 @@ city = weather_now(city="Oslo", unit="celsius")
 """
 
 
+def test_words_of_keywords_follow_those_of_the_tool() -> None:
+    """A description without a full stop gets one, and examples are told as such."""
+    city = {"type": "string", "description": "The city", "examples": ["Oslo"], "minLength": 2}
+    tool = ToolDefinition.from_schema("f", "Do it.", {"properties": {"city": city}})
+    words = 'The city. Must be at least 2 characters long. For example "Oslo".'
+
+    assert words in render_python_stubs([tool]).value
+    assert words in render_markdown([tool]).value
+
+
 def test_stubs_check_calls_under_mypy(tmp_path: Path) -> None:
     """Right calls pass a strict type checker, and each wrong one is found."""
     (tmp_path / "tools.pyi").write_text(render_python_stubs(sample_library()).value)

@@ -96,8 +96,14 @@ def screening_facts(screened: Screened, base: str) -> dict[str, Any]:
 
 
 def told(failed: Iterable[FailedCheck]) -> str:
-    """Failed checks as one sentence."""
-    return "; ".join(map(str, failed))
+    """Failed checks as one sentence; what is said of several fields is said once."""
+    fields: dict[tuple[str, str], list[str]] = {}
+    for check in failed:
+        fields.setdefault((check.code, check.message), []).append(check.field)
+    return "; ".join(
+        f"[{code}]{' in ' if any(places) else ''}{', '.join(places)}: {message}"
+        for (code, message), places in fields.items()
+    )
 
 
 def cut(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentkit.evaluation.doctor.parts import parts
 from agentkit.export.renderers.rendering import Loss, Rendering, definitions_of
-from agentkit.export.renderers.saying import in_words
+from agentkit.export.renderers.saying import in_words, joined
 from agentkit.library.library import Library
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.rules import rule_sentence
@@ -115,9 +115,8 @@ def _table(definition: ToolDefinition) -> Iterator[str]:
         schema = part.schema
         needed = "yes" if part.path in required else ""
         own = {key: value for key, value in part.own.items() if key not in _TOLD}
-        words = [escaped(str(schema.get("description", "")))]
-        words.append(escaped(in_words(own)) if own else "")
-        text = " ".join(one for one in words if one)
+        said = str(schema.get("description", ""))
+        text = escaped(joined(said, in_words(own) if own else ""))
         yield f"| {cell(code(part.path))} | {cell(_type(schema))} | {needed} | {cell(text)} |"
 
 

@@ -15,7 +15,7 @@ from agentkit.export.renderers.parts import lost_parts
 from agentkit.export.renderers.python_names import is_python_name, python_names
 from agentkit.export.renderers.references import RecursiveReference, followed, resolved
 from agentkit.export.renderers.rendering import Loss, Rendering, definitions_of
-from agentkit.export.renderers.saying import SILENT, Notes, in_words
+from agentkit.export.renderers.saying import SILENT, Notes, in_words, joined
 from agentkit.library.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
@@ -225,10 +225,8 @@ def _argument(python_name: str, name: str, part: Any) -> list[str]:
     """The line of a docstring about one parameter."""
     if not isinstance(part, Mapping):
         return []
-    words = str(part.get("description", "")).strip()
     rest = {key: value for key, value in part.items() if key not in _IN_TYPES | SILENT}
-    more = in_words(rest) if rest else ""
-    told = " ".join(one for one in (words, more) if one)
+    told = joined(str(part.get("description", "")), in_words(rest) if rest else "")
     also = f" (sent as {name!r})" if name != python_name else ""
     return [f"    {python_name}{also}: {' '.join(told.split())}"] if told or also else []
 

@@ -68,8 +68,7 @@ class Notes:
         if not told:
             return schema
         words = in_words(told)
-        before = str(schema.get("description", "")).strip()
-        return {**schema, "description": f"{before} {words}".strip()}
+        return {**schema, "description": joined(str(schema.get("description", "")), words)}
 
 
 def in_words(keywords: Mapping[str, Any]) -> str:
@@ -85,14 +84,28 @@ def in_words(keywords: Mapping[str, Any]) -> str:
         sentences.append("No item may come twice.")
     if "default" in keywords:
         sentences.append(f"Default: {_json(keywords['default'])}.")
+    if examples := keywords.get("examples"):
+        sentences.append(f"For example {_shown(examples)}.")
     others = {
         key: value
         for key, value in keywords.items()
-        if key not in _PHRASES and key not in {"default", "uniqueItems"}
+        if key not in _PHRASES and key not in {"default", "uniqueItems", "examples"}
     }
     if others:
         sentences.append(f"Must fit the JSON Schema {_json(others)}.")
     return " ".join(sentences)
+
+
+def joined(text: str, more: str) -> str:
+    """A description and sentences after it.
+
+    Example:
+        >>> joined("The city", "Must be at least 2 characters long.")
+        'The city. Must be at least 2 characters long.'
+    """
+    before = text.strip()
+    stop = "." if before and more and before[-1].isalnum() else ""
+    return f"{before}{stop} {more}".strip()
 
 
 def _phrase(key: str, value: Any) -> str:
