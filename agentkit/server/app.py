@@ -253,7 +253,8 @@ async def _as_problem(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 500)
     words = {404: ("no such path", "not_found"), 405: ("no such method here", "bad_method")}
     message, code = words.get(status, ("the request can not be answered", "http_error"))
-    problem = Problem(status=status, message=f"{message}: {request.method}", code=code)
+    asked = f"{request.method} {request.url.path[:200]}"
+    problem = Problem(status=status, message=f"{message}: {asked}", code=code)
     headers = getattr(error, "headers", None)
     return Response(
         problem.encoded(), status_code=status, headers=headers, media_type="application/json"

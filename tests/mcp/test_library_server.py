@@ -74,6 +74,15 @@ async def test_tools_are_listed_and_called(mode):
         assert "Similar: add" in absent.content[0].text
 
 
+async def test_a_tool_without_code_is_not_offered_in_the_place_of_itself():
+    """Whoever calls a tool that is not served is told of others, by the names that they have here."""
+    named = ToolDefinition.from_schema("ads", "List ads.", {"type": "object", "properties": {}})
+    served = LibraryServer(library(named), prefix="shop_").sdk_server()
+    async with Client(served) as client:
+        answer = await client.call_tool("shop_ads", {})
+    assert answer.content[0].text == "There is no tool 'shop_ads'. Similar: shop_add."
+
+
 @pytest.mark.parametrize("mode", ERAS)
 async def test_approval_is_denied_where_nobody_can_be_asked(mode):
     """A destructive tool is not listed to a client without elicitation, and not run for it."""

@@ -163,6 +163,7 @@ async def test_other_paths_and_methods(make_app, talk, method, path, status):
         answer = await client.request(method, path, headers={"content-type": "application/json"})
     assert answer.status_code == status
     assert answer.json()["error"]["code"] in {"not_found", "bad_method"}
+    assert answer.json()["error"]["message"].endswith(f": {method} {path}")
     assert answer.headers["x-request-id"]
 
 

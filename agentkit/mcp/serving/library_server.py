@@ -241,7 +241,7 @@ class LibraryServer:
         exposure = self._exposure
         tool = exposure.runnable.get(name)
         if tool is None:
-            near = ", ".join(exposure.library.nearest(name.removeprefix(self._prefix)))
+            near = ", ".join(self._callable_near(name))
             return error_record(f"There is no tool {name!r}." + f" Similar: {near}." * bool(near))
         approve = self._approve
         if tool.needs_approval and approve is None:
@@ -257,6 +257,11 @@ class LibraryServer:
             client=_client(context),
         )
         return call_record(result, tool.definition)
+
+    def _callable_near(self, name: str) -> list[str]:
+        """Names like this one that a client can call; the library has others, without code."""
+        near = self._exposure.library.nearest(name.removeprefix(self._prefix))
+        return [shown for one in near if (shown := self._prefix + one) in self._exposure.runnable]
 
     async def _asked(
         self,
