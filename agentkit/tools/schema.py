@@ -47,7 +47,10 @@ def _detach(schema: JsonObject, path: str, texts: dict[str, str]) -> dict[str, A
 
 def copied(value: Any) -> Any:
     """JSON data anew, down to the last list: who made it can no longer change this copy."""
-    if isinstance(value, Mapping):
+    kind = value.__class__
+    if kind is str or kind is bool or kind is int:  # most parts; asking Mapping takes its time
+        return value
+    if kind is dict or isinstance(value, Mapping):
         return {name: copied(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [copied(part) for part in value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -188,3 +189,7 @@ async def test_a_flood_of_tools_is_cut_and_told(fake, entry):
     async with McpServer.in_process(server.server, limits=McpLimits(max_pages=2)) as flood:
         assert len(flood.tools) == 20
         assert "more than 2 pages" in flood.listing.notes[0]
+    limits = McpLimits(max_listing_chars=len(json.dumps(entry("tool_0"))) * 12)
+    async with McpServer.in_process(server.server, limits=limits) as flood:
+        assert 0 < len(flood.tools) < 25
+        assert "characters; the others are left" in flood.listing.notes[0]

@@ -14,6 +14,7 @@ class McpLimits:
     Attributes:
         max_tools: Tools that are read of a listing; after them reading stops.
         max_pages: Pages of a listing that are asked for.
+        max_listing_chars: Characters of a listing in all; after them reading stops.
         max_text_chars: Characters of one description. Longer texts are not looked through, so a
             tool that has one is held.
         max_definition_chars: Characters of one tool's listing in all, as JSON.
@@ -28,6 +29,7 @@ class McpLimits:
 
     max_tools: int = 5_000
     max_pages: int = 1_000
+    max_listing_chars: int = 10_000_000
     max_text_chars: int = 8_000
     max_definition_chars: int = 30_000
     max_result_chars: int = 1_000_000

@@ -27,18 +27,27 @@ async def read_listing(client: Client, limits: McpLimits) -> RawListing:
     capabilities = client.server_capabilities
     if capabilities.tools is None and client.server_info is not None:
         return RawListing(cut="the server says that it has no tools")
+    left = limits.max_listing_chars
     async with asyncio.timeout(limits.list_seconds):
         for _ in range(limits.max_pages):
             page = await client.list_tools(cursor=cursor)
-            records.extend(map(record_of, page.tools))
+            for record in map(record_of, page.tools):
+                left -= _length(record, left)
+                if left < 0 or len(records) == limits.max_tools:
+                    return RawListing(records=tuple(records), cut=_cut(limits, is_long=left < 0))
+                records.append(record)
             cursor = page.next_cursor
-            if len(records) > limits.max_tools:
-                cut = f"the server lists more than {limits.max_tools:,} tools; the others are left"
-                return RawListing(records=tuple(records[: limits.max_tools]), cut=cut)
             if cursor is None:
                 return RawListing(records=tuple(records))
     cut = f"the server's listing has more than {limits.max_pages:,} pages; the others are left"
     return RawListing(records=tuple(records), cut=cut)
+
+
+def _cut(limits: McpLimits, *, is_long: bool) -> str:
+    if is_long:
+        most = f"{limits.max_listing_chars:,}"
+        return f"the server's listing has more than {most} characters; the others are left"
+    return f"the server lists more than {limits.max_tools:,} tools; the others are left"
 
 
 async def call_tool(
