@@ -1,7 +1,8 @@
 """Our tools in an agent of openai-agents: retrieval, execution and records by agentkit.
 
 Needs openai-agents and a server that speaks chat completions (OPENAI_API_KEY, and OPENAI_BASE_URL
-for one that is not OpenAI's). Run it: python examples/frameworks/openai_agents_agent.py
+for one that is not OpenAI's). The framework sends its own traces to OpenAI, unless
+OPENAI_AGENTS_DISABLE_TRACING=1. Run it: python examples/frameworks/openai_agents_agent.py
 """
 
 import asyncio
