@@ -138,15 +138,7 @@ class Sorting:
             why = "a person must agree to it: it may do harm, or reach outside"
             self._let_propose(name, definition, "held", why)
             return
-        here = held.with_tools(self._now.accepted.values())
-        moved = moved_pins(definition, settled(definition, here))
-        if moved:
-            agrees = self._request.agrees_to(name)
-            self._let_propose(name, definition, "added" if agrees else "held", moved)
-            return
-        unfit = self._unfit(name, definition, here)
-        if unfit:
-            self._let_propose(name, definition, "held", failed=unfit)
+        if definition.is_composite and not self._fits(name, definition, held):
             return
         self._now.accepted[definition.name] = definition
         if failed:
@@ -157,13 +149,18 @@ class Sorting:
         else:
             self.note(ImportedTool(name=name, outcome="renamed", why=definition.name))
 
-    def _unfit(
-        self, name: str, definition: ToolDefinition, here: Library
-    ) -> tuple[FailedCheck, ...]:
-        """Why a composite does not fit the library, or does not do there what it says."""
-        if not definition.is_composite:
-            return ()
-        return place_faults(definition, here) or broken_calls(name, self._tried[name])
+    def _fits(self, name: str, definition: ToolDefinition, held: Library) -> bool:
+        """Whether a composite is made of what is here, and does what it says; else it waits."""
+        here = held.with_tools(self._now.accepted.values())
+        moved = moved_pins(definition, settled(definition, here))
+        if moved:
+            agrees = self._request.agrees_to(name)
+            self._let_propose(name, definition, "added" if agrees else "held", moved)
+            return False
+        unfit = place_faults(definition, here) or broken_calls(name, self._tried[name])
+        if unfit:
+            self._let_propose(name, definition, "held", failed=unfit)
+        return not unfit
 
     def _let_propose(
         self,

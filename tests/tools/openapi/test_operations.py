@@ -471,3 +471,14 @@ def test_the_report_is_json(make):
     assert entry["status"] == "unusable"
     assert entry["reason"] == "TRACE operations are not mapped: they are not for tools"
     assert entry["pointer"] == "/paths/~1x/trace"
+
+
+def test_what_stands_beside_a_schema_goes_into_it(make):
+    """Examples and the mark ``deprecated`` of a parameter are told in the schema of its argument."""
+    beside = {"example": "Oslo", "deprecated": True}
+    (tool,) = openapi_tools(make.operation(parameters=[make.parameter("q", "query", **beside)]))
+    assert tool.definition.signature.properties["q"] == {
+        "type": "string",
+        "examples": ["Oslo"],
+        "deprecated": True,
+    }

@@ -24,8 +24,8 @@ from agentkit.tools.sources.openapi.security import secret_parameters
 MAX_SUMMARY = 1000
 """Longest text of a tool; some providers refuse more than 1,024 characters."""
 
-MAX_SIZE = 20_000
-"""Most characters of the schemas that the parameters of one tool refer to: some 5,000 tokens. A
+MAX_SIZE = 12_000
+"""Most characters of the schemas that the parameters of one tool refer to: some 3,000 tokens. A
 model is shown them whenever it is shown the tool; without a bound it would be up to 37,000."""
 
 LARGE = 20_000

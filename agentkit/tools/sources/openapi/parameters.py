@@ -129,7 +129,7 @@ def _read(
     if raw.value.get("deprecated") is True:
         beside["deprecated"] = True
     if beside:  # the conversion is shared, so it is not changed
-        schema = Converted(schema=schema.schema | beside, names=schema.names, size=schema.size)
+        schema = Converted(schema=schema.schema | beside, names=schema.names)
     words = raw.value.get("description")
     argument = arguments.add(
         name,

@@ -123,7 +123,7 @@ class OpenApiReport:
         counts = Counter(entry.status for entry in self.operations)
         mapped = counts.pop("mapped", 0)
         rest = "".join(f", {count:,} {status}" for status, count in counts.items())
-        head = f"{self.title} {self.version}".strip()
+        head = f"{self.title} {self.version}".strip() or "without a title"
         total = len(self.operations)
         return f"{head} (OpenAPI {self.openapi}): {mapped:,} of {total:,} operations mapped{rest}"
 

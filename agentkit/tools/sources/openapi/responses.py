@@ -14,7 +14,7 @@ from agentkit.tools.sources.openapi.report import OpenApiNote
 from agentkit.tools.sources.openapi.request_bodies import kind_of
 from agentkit.tools.sources.openapi.schemas import SchemaPool
 
-MAX_SIZE = 5_000
+MAX_SIZE = 4_000
 """Most characters of the schemas that a result refers to; public APIs link all records."""
 
 
