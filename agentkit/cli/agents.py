@@ -171,17 +171,21 @@ async def show(agent: Agent, request: str, *, session_id: str | None = None) -> 
         RunError: The model failed; the episode is kept.
     """
     writing = False
-    async for event in agent.stream(request, session_id=session_id):
-        if isinstance(event, TextDelta):
-            click.echo(event.text, nl=False)
-            writing = writing or bool(event.text)
-            continue
-        if writing:
+    try:
+        async for event in agent.stream(request, session_id=session_id):
+            if isinstance(event, TextDelta):
+                click.echo(event.text, nl=False)
+                writing = writing or bool(event.text)
+                continue
+            if writing:
+                click.echo()
+                writing = False
+            if isinstance(event, RunFinished):
+                return event.result
+            _tell(event)
+    finally:
+        if writing:  # what went wrong is told on a line of its own
             click.echo()
-            writing = False
-        if isinstance(event, RunFinished):
-            return event.result
-        _tell(event)
     raise AssertionError("unreachable: a stream ends with RunFinished or raises")
 
 

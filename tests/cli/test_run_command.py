@@ -5,6 +5,7 @@ import json
 import pytest
 
 from agentkit.library.opening import open_store
+from agentkit.testing import FaultyServer, HalfStream
 
 
 def test_tools_run_and_the_answer_is_on_stdout(invoke, tools_file, script):
@@ -94,6 +95,15 @@ def test_a_model_that_fails_is_told_and_the_episode_is_kept(invoke, as_json, scr
     (kept,) = as_json("episodes", "list")
     assert kept["stop_reason"] == "error"
     assert f"[error, episode {kept['episode_id']}]" in result.stderr
+
+
+def test_half_an_answer_is_a_line_of_its_own(invoke):
+    """The text that came before a stream broke ends its line, so that the error begins one."""
+    with FaultyServer(lambda request: HalfStream(text="The end is near.", events=3)) as server:
+        result = invoke("run", "Hi", "--model", f"openai-compatible:q@{server.base_url}")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("The ")
+    assert result.stdout.endswith("\n")
 
 
 @pytest.mark.parametrize(
