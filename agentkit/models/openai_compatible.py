@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
-from contextlib import AsyncExitStack, aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, aclosing, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit, urlunsplit
 
 from agentkit._version import __version__
@@ -39,8 +39,6 @@ OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_HOST = "api.openai.com"
 """Where OpenAI itself is; some rules hold for it alone."""
 _DRAIN_SECONDS = 0.2
-
-Value = TypeVar("Value")
 
 
 class OpenAICompatibleModel:
@@ -153,9 +151,8 @@ class OpenAICompatibleModel:
                 yield event
 
     async def _complete_once(self, body: bytes, names: WireNames, seconds: float) -> ModelResponse:
-        with Patience(seconds) as patience:
-            posting = self._transport.post(self._url, self._headers, body)
-            response = await self._within(patience, posting)
+        with self._patience(seconds) as patience:
+            response = await patience.wait(self._transport.post(self._url, self._headers, body))
         if response.status != 200:
             raise status_error(
                 self._endpoint,
@@ -176,9 +173,9 @@ class OpenAICompatibleModel:
         self, body: bytes, names: WireNames, seconds: float
     ) -> AsyncGenerator[ModelEvent, None]:
         async with AsyncExitStack() as stack:
-            patience = stack.enter_context(Patience(seconds))
+            patience = stack.enter_context(self._patience(seconds))
             opening = self._transport.stream(self._url, self._headers, body)
-            answer = await self._within(patience, stack.enter_async_context(opening))
+            answer = await patience.wait(stack.enter_async_context(opening))
             if answer.status != 200 or _is_json(answer.headers):  # an error, or it does not stream
                 response = await self._whole(answer, names, patience)
                 if response.message.text:
@@ -196,7 +193,7 @@ class OpenAICompatibleModel:
     ) -> AsyncGenerator[str, None]:
         """The text of a stream, piece by piece; its end is checked."""
         parser = EventParser()
-        while chunk := await self._within(patience, answer.read()):
+        while chunk := await patience.wait(answer.read()):
             for event in parser.feed(chunk):
                 if event.data == "[DONE]":
                     await self._drain(answer)
@@ -229,7 +226,7 @@ class OpenAICompatibleModel:
         self, answer: HttpStream, names: WireNames, patience: Patience
     ) -> ModelResponse:
         parts = []
-        while chunk := await self._within(patience, answer.read()):
+        while chunk := await patience.wait(answer.read()):
             parts.append(chunk)
         body = b"".join(parts)
         if answer.status != 200:
@@ -241,12 +238,15 @@ class OpenAICompatibleModel:
     def _seconds(self, request: ModelRequest) -> float:
         return request.settings.timeout_seconds or self._timeout
 
-    async def _within(self, patience: Patience, waiting: Awaitable[Value]) -> Value:
+    @contextmanager
+    def _patience(self, seconds: float) -> Iterator[Patience]:
+        """Patience for one attempt, whose end is raised in our words."""
         try:
-            return await patience.wait(waiting)
+            with Patience(seconds) as patience:
+                yield patience
         except TimeoutError as error:
             raise ModelTimeoutError(
-                f"{self._endpoint.place} sent nothing usable for {patience.seconds:g} s (model "
+                f"{self._endpoint.place} sent nothing usable for {seconds:g} s (model "
                 f"{self._model!r}). Allow more with timeout_seconds, or look into the server's load"
             ) from error
 

@@ -20,9 +20,6 @@ class Patience:
     Args:
         seconds: Longest wait.
 
-    Attributes:
-        seconds: The same.
-
     Example:
         >>> async def hear():
         ...     with Patience(0.05) as patience:
@@ -32,7 +29,7 @@ class Patience:
     """
 
     def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+        self._seconds = seconds
         self._timer: asyncio.TimerHandle | None = None
         self._waiting: asyncio.Task[object] | None = None
         self._due = 0.0
@@ -51,7 +48,11 @@ class Patience:
         Raises:
             TimeoutError: It took too long and was cancelled.
         """
-        task = self._begin()
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None  # as wherever asyncio awaits
+        self._waiting, self._due = task, loop.time() + self._seconds
+        if self._timer is None:
+            self._timer = loop.call_at(self._due, self._look)
         cancels = task.cancelling()
         try:
             return await awaited
@@ -64,14 +65,6 @@ class Patience:
             if self._is_over:
                 self._is_over = False
                 task.uncancel()
-
-    def _begin(self) -> asyncio.Task[object]:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None  # as wherever asyncio awaits
-        self._waiting, self._due = task, loop.time() + self.seconds
-        if self._timer is None:
-            self._timer = loop.call_at(self._due, self._look)
-        return task
 
     def _look(self) -> None:
         """Give the wait up if it has lasted too long, or else look again when it will have."""

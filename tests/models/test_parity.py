@@ -509,3 +509,14 @@ async def test_litellm_prices_cached_tokens(open_adapter, streamed) -> None:
     per_token = {"prompt": 0.15e-6, "cached": 0.075e-6, "completion": 0.6e-6}
     cached = 40 * per_token["prompt"] + 60 * per_token["cached"] + 7 * per_token["completion"]
     assert prices == pytest.approx([cached, 12 * per_token["prompt"] + 5 * per_token["completion"]])
+
+
+@quiet
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("name", ["litellm", "litellm-anthropic"])
+async def test_litellm_has_no_price_for_unknown_models(open_adapter, name, streamed) -> None:
+    """What is not in its list has no cost, which is not the same as being free."""
+    with ProviderServer(["well"]) as server:
+        async with open_adapter(name, server, "model-of-tomorrow") as model:
+            response, _ = await answer(model, ASKED, streamed=streamed)
+    assert response.usage.cost_usd is None

@@ -78,9 +78,8 @@ class LiteLLM:
 
         fields, names = self._fields(request)
         answer: Any = await litellm.acompletion(**fields)
-        response = decode_completion(answer.model_dump(), names)
-        cost = getattr(answer, "_hidden_params", {}).get("response_cost")
-        return replace(response, usage=replace(response.usage, cost_usd=cost))
+        stated = getattr(answer, "_hidden_params", {}).get("response_cost")
+        return self._priced(decode_completion(answer.model_dump(), names), stated)
 
     async def events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See ``Provider.events``."""
@@ -90,16 +89,17 @@ class LiteLLM:
         fields |= {"stream": True, "stream_options": {"include_usage": True}}
         assembler = CompletionAssembler(names)
         chunks: Any = await litellm.acompletion(**fields)
+        stated = None
         async for chunk in chunks:
-            text = assembler.add(_chunk_object(chunk))
+            found = _chunk_object(chunk)
+            stated = found["usage"].get("cost") if found["usage"] else stated
+            text = assembler.add(found)
             if text:
                 yield TextDelta(text=text)
         heard = getattr(chunks, "received_finish_reason", True)  # it makes one up when None came
         if heard is None or not assembler.is_finished:
             raise cut_short(f"litellm for {self._model!r}")
-        response = assembler.finish()
-        cost = self._cost(response.usage)
-        yield replace(response, usage=replace(response.usage, cost_usd=cost))
+        yield self._priced(assembler.finish(), stated)
 
     def translated(self, error: Exception) -> ModelError | None:
         """See ``Provider.translated``."""
@@ -123,8 +123,18 @@ class LiteLLM:
         fields |= {"num_retries": 0, "max_retries": 0}
         return fields | dict(checked_extra(request.settings)), names
 
-    def _cost(self, usage: Usage) -> float | None:
-        """The price of a streamed answer, which litellm does not state; None when not listed."""
+    def _priced(self, response: ModelResponse, stated: object) -> ModelResponse:
+        """The response with the price that litellm states, or else by its list.
+
+        For a model that is not in its list it states nothing, or 0, which is no price.
+        """
+        cost: float | None = stated if isinstance(stated, float) and stated > 0 else None
+        if cost is None:
+            cost = self._listed_cost(response.usage)
+        return replace(response, usage=replace(response.usage, cost_usd=cost))
+
+    def _listed_cost(self, usage: Usage) -> float | None:
+        """The price by litellm's list; None when the model is not in it."""
         import litellm
 
         provider, _, bare = self._model.partition("/")
@@ -148,25 +158,26 @@ def _keys_set() -> tuple[str, ...]:
 
 def _chunk_object(chunk: Any) -> dict[str, Any]:
     """A chunk as on the wire; dumping all of the object would cost much more."""
-    held = _held(chunk)
-    usage = held.get("usage")
-    choices: list[dict[str, Any]] = []
-    for choice in map(_held, held["choices"][:1]):
-        said = _held(choice["delta"])
-        calls = [call.model_dump() for call in said.get("tool_calls") or ()]
-        delta = {"content": said.get("content"), "tool_calls": calls}
-        choices.append({"delta": delta, "finish_reason": choice.get("finish_reason")})
+    usage = _held(chunk, "usage")
     return {
-        "model": held.get("model"),
-        "choices": choices,
+        "model": _held(chunk, "model"),
+        "choices": [_choice_object(choice) for choice in _held(chunk, "choices")[:1]],
         "usage": None if usage is None else usage.model_dump(),
     }
 
 
-def _held(model: Any) -> dict[str, Any]:
-    """What a pydantic object holds, declared or not.
+def _choice_object(choice: Any) -> dict[str, Any]:
+    said = _held(choice, "delta")
+    calls = [call.model_dump() for call in _held(said, "tool_calls") or ()]
+    delta = {"content": _held(said, "content"), "tool_calls": calls}
+    return {"delta": delta, "finish_reason": _held(choice, "finish_reason")}
 
-    Undeclared attributes cost 5 to 8 microseconds each to read by name, and litellm's chunks have
-    most of theirs there: that was two thirds of what a streamed event cost.
+
+def _held(model: Any, name: str) -> Any:
+    """What a pydantic object holds under a name, declared or not; None when it holds nothing.
+
+    Undeclared attributes cost 5 to 8 microseconds each to read from outside, and litellm's chunks
+    have most of theirs there: that was two thirds of what a streamed event cost.
     """
-    return {**vars(model), **(model.__pydantic_extra__ or {})}
+    declared = vars(model)
+    return declared[name] if name in declared else (model.__pydantic_extra__ or {}).get(name)

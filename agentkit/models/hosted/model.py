@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
-from contextlib import aclosing
-from typing import Protocol, Self, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
+from typing import Protocol, Self
 
 from agentkit.errors import ModelError, ModelTimeoutError
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse
 from agentkit.models.patience import Patience
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy, stream_with_retries, with_retries
-
-Value = TypeVar("Value")
 
 
 class Provider(Protocol):
@@ -110,25 +108,25 @@ class HostedModel:
         return stream_with_retries(self._retry, lambda: self._events(request))
 
     async def _answer(self, request: ModelRequest) -> ModelResponse:
-        with Patience(self._seconds(request)) as patience:
-            return await self._within(patience, self._provider.answer(request))
+        with self._asking(request) as patience:
+            return await patience.wait(self._provider.answer(request))
 
     async def _events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        with Patience(self._seconds(request)) as patience:
+        with self._asking(request) as patience:
             async with aclosing(self._provider.events(request)) as events:
-                while (event := await self._within(patience, anext(events, None))) is not None:
+                while (event := await patience.wait(anext(events, None))) is not None:
                     yield event
 
-    def _seconds(self, request: ModelRequest) -> float:
-        return request.settings.timeout_seconds or self._timeout
-
-    async def _within(self, patience: Patience, waiting: Awaitable[Value]) -> Value:
+    @contextmanager
+    def _asking(self, request: ModelRequest) -> Iterator[Patience]:
+        """Patience for one attempt; what goes wrong in it is raised in our words."""
+        seconds = request.settings.timeout_seconds or self._timeout
         try:
-            return await patience.wait(waiting)
+            with Patience(seconds) as patience:
+                yield patience
         except TimeoutError as error:
             raise ModelTimeoutError(
-                f"{self!r} sent nothing usable for {patience.seconds:g} s. Allow more with "
-                "timeout_seconds"
+                f"{self!r} sent nothing usable for {seconds:g} s. Allow more with timeout_seconds"
             ) from error
         except ModelError:
             raise
