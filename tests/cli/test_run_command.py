@@ -99,7 +99,7 @@ def test_a_model_that_fails_is_told_and_the_episode_is_kept(invoke, as_json, scr
 
 def test_half_an_answer_is_a_line_of_its_own(invoke):
     """The text that came before a stream broke ends its line, so that the error begins one."""
-    with FaultyServer(lambda request: HalfStream(text="The end is near.", events=3)) as server:
+    with FaultyServer(lambda _: HalfStream(text="The end is near.", events=3)) as server:
         result = invoke("run", "Hi", "--model", f"openai-compatible:q@{server.base_url}")
     assert result.exit_code == 1
     assert result.stdout.startswith("The ")
