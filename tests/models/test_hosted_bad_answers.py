@@ -13,7 +13,7 @@ from agentkit.models import ModelRequest, ModelSettings, RetryPolicy, StreamingC
 from agentkit.models.hosted.anthropic import anthropic_model
 from agentkit.models.hosted.openai import openai_model
 from agentkit.models.hosted.openai_responses import openai_responses_model
-from agentkit.testing import ProviderServer, RawReply, RawStream, Reply
+from agentkit.testing import ErrorStatus, ProviderServer, RawReply, RawStream, Reply
 
 MAKERS = {
     "anthropic": anthropic_model,
@@ -156,13 +156,35 @@ async def test_arguments_that_are_not_json(open_sdk, name) -> None:
                 await model.complete(request)
 
 
-async def test_extra_may_not_replace_the_conversation(open_sdk, question) -> None:
-    """``input`` belongs to the adapter."""
-    request = ModelRequest(messages=question.messages, settings=ModelSettings(extra={"input": "x"}))
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("openai-responses", "input"), ("anthropic", "system"), ("openai", "messages")],
+)
+async def test_extra_may_not_replace_the_conversation(open_sdk, question, name, field) -> None:
+    """What says what is asked belongs to the adapter; instructions, too."""
+    request = ModelRequest(messages=question.messages, settings=ModelSettings(extra={field: "x"}))
     with ProviderServer(["well"]) as server:
-        async with open_sdk("openai-responses", server) as model:
-            with pytest.raises(UsageError, match="may not set 'input'"):
+        async with open_sdk(name, server) as model:
+            with pytest.raises(UsageError, match=f"may not set '{field}'"):
                 await model.complete(request)
+        assert server.requests == []
+
+
+@pytest.mark.parametrize("name", ["openai", "openai-responses"])
+async def test_a_key_that_is_fetched_stays_secret(name, question) -> None:
+    """A client that asks for its key before each request, as teams with short-lived ones do."""
+    openai = pytest.importorskip("openai", reason="the extra 'openai' is not installed")
+
+    async def fetch() -> str:
+        return "sk-fetched-secret"
+
+    refusal = ErrorStatus(status=401, message="incorrect key sk-fetched-secret")
+    with ProviderServer([refusal]) as server:
+        async with openai.AsyncOpenAI(base_url=server.base_url, api_key=fetch) as client:
+            with pytest.raises(ModelStatusError, match=r"incorrect key \*\*\*") as caught:
+                await MAKERS[name]("m", client=client).complete(question)
+        assert server.requests[0].headers["authorization"] == "Bearer sk-fetched-secret"
+    assert "fetched-secret" not in f"{caught.value} {caught.value.body}"
 
 
 async def test_reasoning_that_led_to_nothing_stays_here(open_sdk) -> None:

@@ -38,6 +38,12 @@ ANSWER_TOOL = "answer"
 
 _DEFAULT_MAX_TOKENS = 4096
 _WRAPPED = "value"
+_COUNTS = (
+    "input_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "output_tokens",
+)
 _FINISH_REASONS: Mapping[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -284,19 +290,20 @@ def _is_object_schema(schema: JsonObject | None) -> bool:
     return schema is not None and schema.get("type") == "object"
 
 
+def read_counts(usage: Any) -> dict[str, int]:
+    """How many tokens of each kind an answer cost; a kind that is not told counts 0.
+
+    Raises:
+        ModelResponseError: A count is not a whole number.
+    """
+    expect(usage, dict, "$.usage")
+    return {name: expect(usage.get(name) or 0, int, f"$.usage.{name}") for name in _COUNTS}
+
+
 def _decode_usage(usage: Any) -> Usage:
     if usage is None:
         return Usage(requests=1)
-    expect(usage, dict, "$.usage")
-    counts = {
-        name: expect(usage.get(name) or 0, int, f"$.usage.{name}")
-        for name in (
-            "input_tokens",
-            "cache_read_input_tokens",
-            "cache_creation_input_tokens",
-            "output_tokens",
-        )
-    }
+    counts = read_counts(usage)
     cached = counts["cache_read_input_tokens"]
     return Usage(
         requests=1,

@@ -11,17 +11,11 @@ from typing import Any
 
 from agentkit.errors import ModelResponseError
 from agentkit.messages import JsonObject
+from agentkit.models.hosted.anthropic_messages import read_counts
 from agentkit.models.wire.reading import MISSING, expect, member, parse_object
 
 MOST_PAUSES = 10
 """A turn that pauses more often is given up."""
-
-_COUNTS = (
-    "input_tokens",
-    "cache_read_input_tokens",
-    "cache_creation_input_tokens",
-    "output_tokens",
-)
 
 
 class Turn:
@@ -81,11 +75,8 @@ def _is_call(block: object) -> bool:
 
 
 def _total(messages: Sequence[JsonObject]) -> dict[str, int]:
-    usages = [expect(message.get("usage") or {}, dict, "$.usage") for message in messages]
-    return {
-        name: sum(expect(usage.get(name) or 0, int, f"$.usage.{name}") for usage in usages)
-        for name in _COUNTS
-    }
+    counts = [read_counts(message.get("usage") or {}) for message in messages]
+    return {name: sum(one[name] for one in counts) for name in counts[0]}
 
 
 class MessageAssembler:

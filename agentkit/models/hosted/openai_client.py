@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -27,8 +28,7 @@ class OpenAIClient:
         client: The caller's client, or None.
 
     Attributes:
-        endpoint: Who is asked.
-        is_openai: Whether that is OpenAI itself.
+        is_openai: Whether OpenAI itself is asked.
 
     Raises:
         MissingExtraError: The package openai is not installed.
@@ -48,7 +48,7 @@ class OpenAIClient:
         base_url = os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
         url = base_url if client is None else str(client.base_url)
         self.is_openai = urlsplit(url).hostname == OPENAI_HOST
-        self.endpoint = Endpoint(
+        self._endpoint = Endpoint(
             place=place(url),
             model=name.partition(":")[2],
             key_source=_KEY_SOURCE,
@@ -60,6 +60,12 @@ class OpenAIClient:
             closed=lambda own: own.close(),
             is_closed=lambda own: own.is_closed(),
         )
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Who is asked, with the key of now: a client of the caller may fetch it anew."""
+        key = "" if self._client is None else self._client.api_key
+        return replace(self._endpoint, api_key=key) if key else self._endpoint
 
     async def get(self) -> openai.AsyncOpenAI:
         """The client for the running event loop."""

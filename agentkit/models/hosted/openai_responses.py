@@ -136,7 +136,7 @@ class OpenAIResponses:
 
     def _fields(self, request: ModelRequest, codec: ResponsesCodec) -> dict[str, Any]:
         fields = self._fixed | codec.encode()
-        extra = checked_extra(request.settings, reserved=("input",))
+        extra = checked_extra(request.settings)
         if extra:
             fields["extra_body"] = extra
         return fields

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, assert_never
@@ -34,7 +34,9 @@ MaxTokensField = Literal["max_tokens", "max_completion_tokens"]
 MALFORMED_KEY = "malformed_arguments"
 """Under this key a malformed call's text goes back: servers refuse a history that is not JSON."""
 
-_RESERVED = frozenset({"model", "messages", "tools", "stream"})
+_RESERVED = frozenset({"model", "messages", "input", "system", "tools", "stream"})
+"""Fields that adapters write themselves, in any of the protocols."""
+
 _KEPT_TOOL_BLOCKS = 16
 _STRICT_KEYWORDS = frozenset(
     {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf"}
@@ -134,17 +136,13 @@ def not_json(error: Exception) -> UsageError:
     )
 
 
-def checked_extra(settings: ModelSettings, *, reserved: Iterable[str] = ()) -> JsonObject:
+def checked_extra(settings: ModelSettings) -> JsonObject:
     """The provider's own fields.
-
-    Args:
-        settings: Holds them.
-        reserved: Fields that the adapter owns besides the usual ones.
 
     Raises:
         UsageError: One of them is a field that the adapter owns.
     """
-    taken = sorted((_RESERVED | {*reserved}) & settings.extra.keys())
+    taken = sorted(_RESERVED & settings.extra.keys())
     if taken:
         raise UsageError(
             f"ModelSettings.extra may not set {', '.join(map(repr, taken))}: the adapter writes "
