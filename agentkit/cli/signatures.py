@@ -10,6 +10,7 @@ import click
 
 from agentkit.cli.output import Column, print_table
 from agentkit.evaluation.results.texts import visible
+from agentkit.export.renderers.saying import PHRASES, in_words, joined
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.rules import rule_sentence
@@ -68,10 +69,23 @@ def _parameters(definition: ToolDefinition) -> Iterator[tuple[str, ...]]:
     for name, schema in definition.signature.properties.items():
         default = _default(schema)
         needed = "yes" if name in required else "no"
-        yield name, type_words(schema), needed, default, texts.get(name, "")
+        yield (
+            name,
+            type_words(schema),
+            needed,
+            default,
+            joined(texts.get(name, ""), _bounds(schema)),
+        )
         for path, text in texts.items():
             if path.startswith((f"{name}.", f"{name}[")):
                 yield f"  {path}", "", "", "", text
+
+
+def _bounds(schema: Any) -> str:
+    """What a value must be, beyond its type."""
+    if not isinstance(schema, Mapping):
+        return ""
+    return in_words({key: schema[key] for key in schema if key in PHRASES and key != "enum"})
 
 
 def _default(schema: Any) -> str:

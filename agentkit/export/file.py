@@ -95,7 +95,11 @@ def read_artifact(
             written, or not signed with that key.
         OSError: The file can not be read.
     """
-    return parse_artifact(Path(path).read_bytes(), verifier=verifier, expected=expected)
+    data = Path(path).read_bytes()
+    try:
+        return parse_artifact(data, verifier=verifier, expected=expected)
+    except ArtifactError as error:
+        raise ArtifactError(f"{os.fspath(path)}: {error}", place=error.place) from error
 
 
 def parse_artifact(

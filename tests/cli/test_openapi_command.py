@@ -100,6 +100,18 @@ def test_other_catalogues_are_still_read(invoke, tmp_path):
     assert "this is no OpenAPI document: it is a list" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("cut.yaml", "openapi: 3.1.0\ninfo: {title: [x\n"), ("odd.yaml", "openapi: 4.0.0\n")],
+)
+def test_a_broken_description_is_named(invoke, tmp_path, name, content):
+    """Whoever imports many files reads which one it is."""
+    (tmp_path / name).write_text(content)
+    result = invoke("tools", "import", name)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"Error: {name}: ")
+
+
 def test_swagger_is_refused_with_what_to_do(invoke, tmp_path):
     """Swagger 2.0 is recognised, so that the message is about it."""
     (tmp_path / "old.json").write_text('{"swagger": "2.0", "paths": {}}')

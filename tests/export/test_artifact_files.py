@@ -190,6 +190,18 @@ def test_what_is_no_artifact_is_told_so(data: bytes, words: str) -> None:
         parse_artifact(data)
 
 
+def test_a_file_that_is_no_artifact_is_named(store: Store, tmp_path: Path) -> None:
+    """The message tells the file, and the error the place in it."""
+    record = json.loads(artifact_text(artifact_of(store)))
+    record["library"]["version"] = 99
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(ArtifactError) as caught:
+        read_artifact(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert caught.value.place
+
+
 def test_a_signature_shows_who_wrote_it(store: Store, tmp_path: Path) -> None:
     """With the key a signed artifact is read; unsigned and foreign ones are refused."""
     path = tmp_path / "signed.json"

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentkit.export.renderers.rendering import Loss, Went
 
-_PHRASES: Mapping[str, str] = {
+PHRASES: Mapping[str, str] = {
     "minimum": "at least {}",
     "maximum": "at most {}",
     "exclusiveMinimum": "more than {}",
@@ -26,6 +26,7 @@ _PHRASES: Mapping[str, str] = {
     "enum": "one of {}",
     "const": "exactly {}",
 }
+"""What keywords say of a value, behind *must be*."""
 
 _COUNTED = frozenset({"minLength", "maxLength", "minItems", "maxItems"})
 
@@ -78,7 +79,7 @@ def in_words(keywords: Mapping[str, Any]) -> str:
         >>> in_words({"minLength": 3, "format": "date", "default": "2026-01-01"})
         'Must be at least 3 characters long, in the format date. Default: "2026-01-01".'
     """
-    parts = [_phrase(key, value) for key, value in keywords.items() if key in _PHRASES]
+    parts = [_phrase(key, value) for key, value in keywords.items() if key in PHRASES]
     sentences = [f"Must be {', '.join(parts)}."] if parts else []
     if keywords.get("uniqueItems"):
         sentences.append("No item may come twice.")
@@ -89,7 +90,7 @@ def in_words(keywords: Mapping[str, Any]) -> str:
     others = {
         key: value
         for key, value in keywords.items()
-        if key not in _PHRASES and key not in {"default", "uniqueItems", "examples"}
+        if key not in PHRASES and key not in {"default", "uniqueItems", "examples"}
     }
     if others:
         sentences.append(f"Must fit the JSON Schema {_json(others)}.")
@@ -109,7 +110,7 @@ def joined(text: str, more: str) -> str:
 
 
 def _phrase(key: str, value: Any) -> str:
-    phrase = _PHRASES[key].format(_shown(value))
+    phrase = PHRASES[key].format(_shown(value))
     if value == 1 and key in _COUNTED:  # one character, one item
         return phrase.replace("characters", "character").replace("items", "item")
     return phrase

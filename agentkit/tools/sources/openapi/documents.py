@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
 
 from agentkit.errors import DefinitionError, UsageError
 from agentkit.tools.sources.openapi.json_data import is_shallow, plain_json
@@ -49,14 +49,19 @@ def read_document(document: Document, *, reference: str = "") -> OpenedDocument:
         UsageError: The file can not be read, or a URL was given.
     """
     if isinstance(document, Path) or (isinstance(document, str) and _is_path(document)):
-        text = _file(Path(document))
-        opened = OpenedDocument(decode(text), reference or str(document))
-    elif isinstance(document, str | bytes):
-        opened = OpenedDocument(decode(document), reference)
-    else:
-        opened = OpenedDocument(plain_json(document), reference)
-    _check(opened.root)
-    return opened
+        path = Path(document)
+        return OpenedDocument(_checked(_file(path), str(path)), reference or str(path))
+    return OpenedDocument(_checked(document, reference), reference)
+
+
+def _checked(given: str | bytes | Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A description in plain JSON data; errors name where it came from."""
+    try:
+        root = decode(given) if isinstance(given, str | bytes) else plain_json(given)
+        _check(root)
+    except DefinitionError as error:
+        raise DefinitionError(f"{name}: {error}" if name else str(error)) from error
+    return cast("Mapping[str, Any]", root)
 
 
 def is_openapi(data: object) -> bool:
