@@ -15,6 +15,7 @@ from agentkit.errors import ModelResponseError
 from agentkit.library.store import EpisodeFilter
 from agentkit.messages import AssistantMessage, ProviderItem, TokenIds, ToolCall
 from agentkit.models import ModelRequest, ModelSettings, OpenAICompatibleModel, TextDelta
+from agentkit.models.hosted.openai import openai_model
 from agentkit.testing import ProviderServer, RawReply, ReplayModel, Reply
 
 FIRST = TokenIds(prompt=(1, 2, 3), completion=(40, 41, 42), logprobs=(-0.5, -0.25, -2.0))
@@ -42,6 +43,20 @@ async def test_response_carries_them(
                 if events
                 else await model.complete(question)
             )
+    assert response.tokens == FIRST
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_the_sdk_of_openai_keeps_them(question: ModelRequest, streamed) -> None:
+    """A server with token ids behind OpenAI's SDK loses none of them, though the SDK knows none."""
+    openai = pytest.importorskip("openai", reason="the extra 'openai' is not installed")
+    with ProviderServer([Reply(text="four squared is it", tokens=FIRST)]) as server:
+        async with openai.AsyncOpenAI(base_url=server.base_url, api_key="k") as client:
+            model = openai_model("m", client=client)
+            if streamed:
+                *_, response = [event async for event in model.stream(question)]
+            else:
+                response = await model.complete(question)
     assert response.tokens == FIRST
 
 
