@@ -86,12 +86,18 @@ needs-pydantic-ai   := "pydantic-ai-slim[openai]==2.68.*"
 needs-openai-agents := "openai-agents==0.24.*"
 needs-langgraph     := "langgraph==1.2.*" "langchain-core>=1.7,<1.9" "langchain>=1.4,<2" "langchain-openai>=1.7,<2"
 
-test-interop: $(INTEROP:%=$(VENV)/interop/%/.ready)  ## our tools in other frameworks, each in its own environment
+# litellm pins what other extras need newer, so that its part of the tests of models has one, too.
+needs-litellm := "litellm==1.106.*" "mcp>=1.20" "openai>=2,<4" "anthropic>=2,<3" "aiohttp>=3.10"
+
+test-interop: $(INTEROP:%=$(VENV)/interop/%/.ready) $(VENV)/interop/litellm/.ready  ## our tools in other frameworks, and litellm, each in its own environment
 	@for name in $(INTEROP); do \
 		printf '\n==> Running the tests of interop with %s\n' $$name; \
 		$(VENV)/interop/$$name/bin/python -m pytest tests/interop \
 			-o cache_dir=$(VENV)/interop/$$name/.pytest_cache $(ARGS) || exit 1; \
 	done
+	$(SAY) "Running the tests of models with litellm"
+	$(VENV)/interop/litellm/bin/python -m pytest tests/models \
+		-o cache_dir=$(VENV)/interop/litellm/.pytest_cache $(ARGS)
 
 test-extras: $(VENV)/.dev  ## install each extra alone, in an environment of its own, and make one tool call
 	$(SAY) "Making a tool call through each extra alone"
