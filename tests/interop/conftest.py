@@ -140,26 +140,62 @@ class OpenAIAgentsHost:
         )
 
 
+def chat_model(server: FaultyServer, **options: Any) -> Any:
+    """LangChain's chat model over a server, with connections of its own.
+
+    Those that it would open are shared by all models of one URL in the process: once closed they
+    stay so, and a later server may get the port of an earlier one.
+    """
+    import httpx
+    from langchain_openai import ChatOpenAI
+
+    return ChatOpenAI(
+        model="stub",
+        base_url=server.base_url,
+        api_key="none",
+        max_retries=0,
+        http_client=httpx.Client(),
+        http_async_client=httpx.AsyncClient(),
+        **options,
+    )
+
+
+async def closed(model: Any) -> None:
+    """Close a chat model's connections."""
+    await model.root_async_client.close()
+    model.root_client.close()
+
+
+@pytest.fixture
+async def langchain_model() -> AsyncIterator[Callable[[FaultyServer], Any]]:
+    """Makes the framework's chat model over a server, and closes it afterwards."""
+    models = []
+
+    def made(server: FaultyServer) -> Any:
+        models.append(chat_model(server))
+        return models[-1]
+
+    yield made
+    for model in models:
+        await closed(model)
+
+
 class LangChainHost:
     """An agent of LangChain, which is a graph of LangGraph."""
 
     is_sync = False
 
     def __init__(self, toolset: Toolset, server: FaultyServer) -> None:
-        from langchain_openai import ChatOpenAI
         from langgraph.checkpoint.memory import InMemorySaver
 
         from agentkit.interop import library_agent
 
-        self.model = ChatOpenAI(
-            model="stub", base_url=server.base_url, api_key="none", max_retries=0, stream_usage=True
-        )
+        self.model = chat_model(server, stream_usage=True)
         self.agent = library_agent(toolset, self.model, checkpointer=InMemorySaver())
         self.config = {"configurable": {"thread_id": "one"}}
 
     async def close(self) -> None:
-        await self.model.root_async_client.close()
-        self.model.root_client.close()
+        await closed(self.model)
 
     async def run(self, request: Any, *, stream: bool = False) -> Ended:
         from langgraph.types import Command

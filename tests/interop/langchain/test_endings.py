@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import aclosing, closing, suppress
 from functools import partial
 from typing import Any
@@ -31,24 +31,6 @@ def double(x: int) -> int:
     return 2 * x
 
 
-@pytest.fixture
-async def model() -> AsyncIterator[Callable[[FaultyServer], Any]]:
-    """Makes the framework's chat model over a server."""
-    from langchain_openai import ChatOpenAI
-
-    models = []
-
-    def made(server: FaultyServer) -> Any:
-        options = {"base_url": server.base_url, "api_key": "none", "max_retries": 0}
-        models.append(ChatOpenAI(model="stub", **options))
-        return models[-1]
-
-    yield made
-    for one in models:
-        await one.root_async_client.close()
-        one.root_client.close()
-
-
 @pytest.fixture(params=["agent", "middleware"])
 def made(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Makes an agent by either door."""
@@ -63,14 +45,14 @@ def made(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("is_sync", [False, True])
 async def test_the_limit_of_steps(
-    made: Any, model: Any, library: Library, store: Store, call: Write, *, is_sync: bool
+    made: Any, langchain_model: Any, library: Library, store: Store, call: Write, *, is_sync: bool
 ) -> None:
     """A graph that reaches its limit of steps is kept with the limit as its reason."""
     from langgraph.errors import GraphRecursionError
 
     script = [Reply(tool_calls=[call(str(at), "double", x=at)]) for at in range(8)]
     with FaultyServer(script) as server:
-        agent = made(Toolset(library, store=store), model(server))
+        agent = made(Toolset(library, store=store), langchain_model(server))
         given, config = {"messages": "Go"}, {"recursion_limit": 6}
         invoke = partial(asyncio.to_thread, agent.invoke) if is_sync else agent.ainvoke
         with pytest.raises(GraphRecursionError):
@@ -82,7 +64,7 @@ async def test_the_limit_of_steps(
 
 
 async def test_an_agent_inside_of_a_graph(
-    made: Any, model: Any, library: Library, store: Store, call: Write
+    made: Any, langchain_model: Any, library: Library, store: Store, call: Write
 ) -> None:
     """An agent that another graph calls ends by itself, though the other goes on."""
     from langgraph.errors import GraphRecursionError
@@ -90,7 +72,7 @@ async def test_an_agent_inside_of_a_graph(
 
     script = [Reply(tool_calls=[call(str(at), "double", x=at)]) for at in range(8)]
     with FaultyServer(script) as server:
-        agent = made(Toolset(library, store=store), model(server))
+        agent = made(Toolset(library, store=store), langchain_model(server))
 
         async def inner(state: Any) -> dict[str, Any]:
             try:
@@ -108,7 +90,7 @@ async def test_an_agent_inside_of_a_graph(
 
 
 async def test_another_middleware_that_raises(
-    made: Any, model: Any, library: Library, store: Store, call: Write
+    made: Any, langchain_model: Any, library: Library, store: Store, call: Write
 ) -> None:
     """An error between our steps, of which no hook of ours is told, is the episode's error."""
     from langchain.agents.middleware import ModelCallLimitMiddleware
@@ -116,7 +98,7 @@ async def test_another_middleware_that_raises(
     script = [Reply(tool_calls=[call(str(at), "double", x=at)]) for at in range(8)]
     limit = ModelCallLimitMiddleware(run_limit=2, exit_behavior="error")
     with FaultyServer(script) as server:
-        agent = made(Toolset(library, store=store), model(server), middleware=[limit])
+        agent = made(Toolset(library, store=store), langchain_model(server), middleware=[limit])
         with pytest.raises(Exception, match="call limits exceeded"):
             await agent.ainvoke({"messages": "Go"})
     (episode,) = store.select()
@@ -125,7 +107,7 @@ async def test_another_middleware_that_raises(
 
 
 async def test_a_model_that_is_asked_again(
-    model: Any, library: Library, store: Store, call: Write
+    langchain_model: Any, library: Library, store: Store, call: Write
 ) -> None:
     """Where a middleware asks the model again after an error, that is one run."""
     from langchain.agents import create_agent
@@ -135,19 +117,19 @@ async def test_a_model_that_is_asked_again(
     again = ModelRetryMiddleware(max_retries=1, initial_delay=0.0)
     with FaultyServer(script) as server:
         ours = library_middleware(Toolset(library, store=store))
-        agent = create_agent(model(server), middleware=[again, ours])
+        agent = create_agent(langchain_model(server), middleware=[again, ours])
         await agent.ainvoke({"messages": "Twice 4?"})
     (episode,) = store.select()
     assert (episode.stop_reason, len(episode.turns)) == ("finished", 2)
 
 
 async def test_leaving_a_stream_early(
-    made: Any, model: Any, library: Library, store: Store, call: Write
+    made: Any, langchain_model: Any, library: Library, store: Store, call: Write
 ) -> None:
     """Who leaves a stream between two steps ends the run; what happened so far is kept."""
     script = [Reply(tool_calls=[call("1", "double", x=4)]), "It is 8."]
     with FaultyServer(script) as server:
-        agent = made(Toolset(library, store=store), model(server))
+        agent = made(Toolset(library, store=store), langchain_model(server))
         async with aclosing(agent.astream({"messages": "Twice 4?"})) as parts:
             async for part in parts:
                 if "tools" in part:
@@ -158,7 +140,7 @@ async def test_leaving_a_stream_early(
 
 
 async def test_leaving_a_stream_of_a_thread(
-    made: Any, model: Any, library: Library, store: Store, call: Write
+    made: Any, langchain_model: Any, library: Library, store: Store, call: Write
 ) -> None:
     """So does who leaves a synchronous one."""
 
@@ -168,13 +150,13 @@ async def test_leaving_a_stream_of_a_thread(
 
     script = [Reply(tool_calls=[call("1", "double", x=4)]), "It is 8."]
     with FaultyServer(script) as server:
-        await asyncio.to_thread(read, made(Toolset(library, store=store), model(server)))
+        await asyncio.to_thread(read, made(Toolset(library, store=store), langchain_model(server)))
     (episode,) = store.select()
     assert episode.stop_reason == "cancelled"
     assert [result.value for result in episode.results] == [8]
 
 
-async def test_many_libraries_in_threads(made: Any, model: Any, call: Write) -> None:
+async def test_many_libraries_in_threads(made: Any, langchain_model: Any, call: Write) -> None:
     """Agents of several libraries end side by side, each run in its own store by its own reason."""
     from langgraph.errors import GraphRecursionError
 
@@ -191,7 +173,7 @@ async def test_many_libraries_in_threads(made: Any, model: Any, call: Write) -> 
     stores = [open_store("memory:") for _ in range(6)]
     with FaultyServer(answer) as server:
         toolsets = [Toolset(Library([double]), store=one) for one in stores]
-        agents = [made(toolset, model(server)) for toolset in toolsets]
+        agents = [made(toolset, langchain_model(server)) for toolset in toolsets]
         runs = [(agent, word) for agent in agents for word in ("Stop", "Go")]
         await asyncio.gather(*(asyncio.to_thread(run, *one) for one in runs))
     for store in stores:
@@ -199,7 +181,9 @@ async def test_many_libraries_in_threads(made: Any, model: Any, call: Write) -> 
         assert reasons == {"Stop": "finished", "Go": "step_limit"}
 
 
-async def test_chains_of_others(made: Any, model: Any, library: Library, store: Store) -> None:
+async def test_chains_of_others(
+    made: Any, langchain_model: Any, library: Library, store: Store
+) -> None:
     """Chains that are not ours work as ever, and nothing is kept of them, ended or forgotten."""
     from langchain_core.runnables import RunnableGenerator, RunnableLambda
 
@@ -207,7 +191,7 @@ async def test_chains_of_others(made: Any, model: Any, library: Library, store: 
         yield from range(3)
 
     with FaultyServer(["Hello."]) as server:
-        agent = made(Toolset(library, store=store), model(server))
+        agent = made(Toolset(library, store=store), langchain_model(server))
         gc.collect()
         before = len(chains())
         assert (RunnableLambda(lambda x: x + 1) | RunnableLambda(lambda x: 2 * x)).invoke(1) == 4
@@ -235,7 +219,7 @@ def test_a_chain_whose_end_is_never_told() -> None:
 
 
 async def test_a_graph_that_stops_before_its_tools(
-    made: Any, model: Any, library: Library, store: Store, call: Write
+    made: Any, langchain_model: Any, library: Library, store: Store, call: Write
 ) -> None:
     """A graph that was told to stop at a node waits for somebody, and goes on as another run."""
     from langgraph.checkpoint.memory import InMemorySaver
@@ -243,7 +227,7 @@ async def test_a_graph_that_stops_before_its_tools(
     config = {"configurable": {"thread_id": "t1"}}
     with FaultyServer([Reply(tool_calls=[call("1", "double", x=4)]), "It is 8."]) as server:
         options = {"checkpointer": InMemorySaver(), "interrupt_before": ["tools"]}
-        agent = made(Toolset(library, store=store), model(server), **options)
+        agent = made(Toolset(library, store=store), langchain_model(server), **options)
         await agent.ainvoke({"messages": "Twice 4?"}, config)
         await agent.ainvoke(None, config)
     later, earlier = store.select()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,25 +22,7 @@ lc_tool = pytest.importorskip("langchain_core.tools", reason=reason).tool
 Write = Callable[..., ToolCall]
 
 
-@pytest.fixture
-async def model() -> AsyncIterator[Callable[[FaultyServer], Any]]:
-    """Makes the framework's chat model over a server."""
-    from langchain_openai import ChatOpenAI
-
-    models = []
-
-    def made(server: FaultyServer) -> Any:
-        options = {"base_url": server.base_url, "api_key": "none", "max_retries": 0}
-        models.append(ChatOpenAI(model="stub", **options))
-        return models[-1]
-
-    yield made
-    for one in models:
-        await one.root_async_client.close()
-        one.root_client.close()
-
-
-async def test_tool_objects(model: Any, library: Library, call: Write) -> None:
+async def test_tool_objects(langchain_model: Any, library: Library, call: Write) -> None:
     """The objects alone load and run, in an agent or by hand; a failure is told as an error."""
     from langchain.agents import create_agent
 
@@ -49,7 +31,7 @@ async def test_tool_objects(model: Any, library: Library, call: Write) -> None:
     assert tools[0].invoke({"x": 4}) == "8"
     calls = [call("1", "double", x=4), call("2", "double", x="four"), call("3", "wipe", path="/")]
     with FaultyServer([Reply(tool_calls=calls), "Done."]) as server:
-        agent = create_agent(model(server), tools=tools)
+        agent = create_agent(langchain_model(server), tools=tools)
         state = await agent.ainvoke({"messages": "Go"})
         sent = [one["function"] for one in server.requests[0].body["tools"]]
     answers = {one.tool_call_id: one for one in state["messages"] if one.type == "tool"}
@@ -87,7 +69,7 @@ def test_a_name_that_the_objects_can_not_pass(call: Write) -> None:
 
 
 async def test_two_tools_of_one_name(
-    model: Any, library: Library, store: Store, call: Write
+    langchain_model: Any, library: Library, store: Store, call: Write
 ) -> None:
     """A tool of the agent stands in the place of ours of the same name, and is offered once."""
 
@@ -97,7 +79,9 @@ async def test_two_tools_of_one_name(
         return "theirs"
 
     with FaultyServer([Reply(tool_calls=[call("1", "double", x=4)]), "Done."]) as server:
-        agent = library_agent(Toolset(library, store=store), model(server), tools=[double])
+        agent = library_agent(
+            Toolset(library, store=store), langchain_model(server), tools=[double]
+        )
         await agent.ainvoke({"messages": "Go"})
         names = [one["function"]["name"] for one in server.requests[0].body["tools"]]
     assert names == ["double", "wipe"]
@@ -106,7 +90,7 @@ async def test_two_tools_of_one_name(
 
 
 async def test_a_middleware_beside_others(
-    model: Any, library: Library, store: Store, call: Write
+    langchain_model: Any, library: Library, store: Store, call: Write
 ) -> None:
     """Our middleware works with an agent's own tools and with another middleware."""
     from langchain.agents import create_agent
@@ -121,7 +105,7 @@ async def test_a_middleware_beside_others(
     with FaultyServer([Reply(tool_calls=calls), "Done."]) as server:
         ours = library_middleware(Toolset(library, store=store))
         middleware = [ModelRetryMiddleware(max_retries=0), ours]
-        agent = create_agent(model(server), tools=[theirs], middleware=middleware)
+        agent = create_agent(langchain_model(server), tools=[theirs], middleware=middleware)
         state = await agent.ainvoke({"messages": "Go"})
     assert state["messages"][-1].content == "Done."
     assert "agentkit_run" not in state
@@ -135,7 +119,9 @@ class Total(BaseModel):
     total: int
 
 
-async def test_a_structured_answer(model: Any, library: Library, store: Store, call: Write) -> None:
+async def test_a_structured_answer(
+    langchain_model: Any, library: Library, store: Store, call: Write
+) -> None:
     """The call by which the framework takes a structured answer is no call of a tool."""
     from langchain.agents.structured_output import ToolStrategy
 
@@ -145,7 +131,7 @@ async def test_a_structured_answer(model: Any, library: Library, store: Store, c
     ]
     with FaultyServer(script) as server:
         toolset = Toolset(library, store=store)
-        agent = library_agent(toolset, model(server), response_format=ToolStrategy(Total))
+        agent = library_agent(toolset, langchain_model(server), response_format=ToolStrategy(Total))
         state = await agent.ainvoke({"messages": "Twice 4?"})
     assert state["structured_response"] == Total(total=8)
     (episode,) = store.select()
@@ -154,7 +140,7 @@ async def test_a_structured_answer(model: Any, library: Library, store: Store, c
 
 
 async def test_a_tool_of_the_caller_that_raises(
-    model: Any, library: Library, store: Store, call: Write
+    langchain_model: Any, library: Library, store: Store, call: Write
 ) -> None:
     """An error of the agent's own tool ends the graph, and the episode is kept with it."""
 
@@ -164,21 +150,23 @@ async def test_a_tool_of_the_caller_that_raises(
         raise OSError("disk full")
 
     with FaultyServer([Reply(tool_calls=[call("1", "theirs", a=1)])]) as server:
-        agent = library_agent(Toolset(library, store=store), model(server), tools=[theirs])
+        agent = library_agent(
+            Toolset(library, store=store), langchain_model(server), tools=[theirs]
+        )
         with pytest.raises(OSError, match="disk full"):
             await agent.ainvoke({"messages": "Go"})
     (episode,) = store.select()
     assert (episode.stop_reason, episode.error) == ("error", "OSError: disk full")
 
 
-async def test_a_conversation(model: Any, library: Library, store: Store) -> None:
+async def test_a_conversation(langchain_model: Any, library: Library, store: Store) -> None:
     """Calls of one thread are one session, and each tells how much was said before it."""
     from langgraph.checkpoint.memory import InMemorySaver
 
     config = {"configurable": {"thread_id": "t1"}}
     with FaultyServer(["Hi.", "Hi again."]) as server:
         toolset = Toolset(library, store=store)
-        agent = library_agent(toolset, model(server), checkpointer=InMemorySaver())
+        agent = library_agent(toolset, langchain_model(server), checkpointer=InMemorySaver())
         await agent.ainvoke({"messages": "Hello"}, config)
         await agent.ainvoke({"messages": "And now?"}, config)
     later, earlier = store.select()
@@ -187,7 +175,7 @@ async def test_a_conversation(model: Any, library: Library, store: Store) -> Non
 
 
 async def test_an_approval_in_another_process(
-    model: Any, library: Library, store: Store, call: Write
+    langchain_model: Any, library: Library, store: Store, call: Write
 ) -> None:
     """An agent that is made anew over the same checkpoints goes on with a call that waits."""
     from langgraph.checkpoint.memory import InMemorySaver
@@ -197,7 +185,7 @@ async def test_an_approval_in_another_process(
     with FaultyServer([Reply(tool_calls=[call("1", "wipe", path="/tmp")]), "Done."]) as server:
         for given in ({"messages": "Clean up"}, Command(resume=True)):
             toolset = Toolset(library, store=store)
-            agent = library_agent(toolset, model(server), checkpointer=saver)
+            agent = library_agent(toolset, langchain_model(server), checkpointer=saver)
             state = await agent.ainvoke(given, config)
     assert state["messages"][-1].content == "Done."
     later, earlier = store.select()
