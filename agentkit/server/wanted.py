@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from agentkit.messages import JsonObject
 from agentkit.models.base import ModelSettings
@@ -21,7 +21,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-_FIELDS: Mapping[str, tuple[str, Callable[[Any], bool], str]] = {
+_Field: TypeAlias = tuple[str, Callable[[Any], bool], str]
+
+_LENGTH: _Field = ("max_tokens", lambda value: _is_whole(value) and value >= 1, "at least 1")
+
+_FIELDS: Mapping[str, _Field] = {
     "temperature": (
         "temperature",
         lambda value: _is_number(value) and 0 <= value <= _HOTTEST,
@@ -32,12 +36,8 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any], bool], str]] = {
         lambda value: _is_number(value) and 0 < value <= 1,
         "a number above 0, up to 1",
     ),
-    "max_tokens": ("max_tokens", lambda value: _is_whole(value) and value >= 1, "at least 1"),
-    "max_completion_tokens": (
-        "max_tokens",
-        lambda value: _is_whole(value) and value >= 1,
-        "at least 1",
-    ),
+    "max_tokens": _LENGTH,
+    "max_completion_tokens": _LENGTH,
     "seed": (
         "seed",
         lambda value: _is_whole(value) and -_LARGEST_SEED <= value < _LARGEST_SEED,

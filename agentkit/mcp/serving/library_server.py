@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from agentkit import retrieval
 from agentkit._version import __version__
 from agentkit.agent.approval import Approval, Approver
+from agentkit.agent.contracts import ContractChecker
+from agentkit.agent.executing import Executing
 from agentkit.agent.executor import ExecutionPolicy
+from agentkit.agent.limits import Limits
 from agentkit.agent.snapshots import Snapshots
 from agentkit.errors import AgentKitError
 from agentkit.library.library import Library
@@ -92,8 +95,14 @@ class LibraryServer:
         self._poll_seconds = poll_seconds
         self._retriever = retriever
         self._snapshots = Snapshots(store=store, library=library, tools=tuple(tools))
-        policy = ExecutionPolicy(timeout_seconds=timeout_seconds)
-        self._runner = CallRunner(store=store, policy=policy)
+        executing = Executing(
+            policy=ExecutionPolicy(timeout_seconds=timeout_seconds),
+            limits=Limits(),
+            approve=None,
+            contracts=ContractChecker(),
+            tracing=None,
+        )
+        self._runner = CallRunner(store=store, executing=executing)
         self._exposure = self._exposed(self._snapshots.current)
         self._announcer = Announcer()
         self._watches = store is not None

@@ -11,16 +11,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentkit.agent.approval import Approver
-from agentkit.agent.events import ignore
-from agentkit.agent.executor import ExecutionPolicy, Executor
-from agentkit.agent.limits import Limits
+from agentkit.agent.executing import Executing
 from agentkit.agent.offer import Offer
-from agentkit.agent.recording import new_episode_id
+from agentkit.agent.recording import Start, new_episode_id
 from agentkit.episodes import Episode, Turn
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeStore
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
-from agentkit.tools.validation import ArgumentValidator
 
 
 @dataclass(kw_only=True)
@@ -29,15 +26,11 @@ class CallRunner:
 
     Attributes:
         store: Where episodes are kept; None keeps none.
-        policy: Timeouts and retries.
-        limits: The bound on a result's text.
+        executing: How calls are run; who is asked for approval is said with each call.
     """
 
     store: EpisodeStore | None
-    policy: ExecutionPolicy
-    limits: Limits = field(default_factory=Limits)
-    _validators: dict[str, ArgumentValidator] = field(init=False, default_factory=dict)
-    _snapshot: Library | None = field(init=False, default=None)
+    executing: Executing
     _running: int = field(init=False, default=0)
     _quiet: asyncio.Event | None = field(init=False, default=None)
 
@@ -68,7 +61,10 @@ class CallRunner:
         """
         call = ToolCall(call_id=new_episode_id(), name=name, arguments=dict(arguments))
         begun = _Begun(call=call, client=client, version=library.version)
-        executor = self._executor(library, approve)
+        executor = self.executing.executor(
+            Start(request="", library=library, episode_id=call.call_id), Offer.whole(library)
+        )
+        executor.approve = approve
         self._running += 1
         try:
             (result,) = await executor.execute((call,))
@@ -83,19 +79,6 @@ class CallRunner:
         if self.store is not None:
             await asyncio.to_thread(self.store.append, begun.episode(result))
         return result
-
-    def _executor(self, library: Library, approve: Approver | None) -> Executor:
-        if library is not self._snapshot:
-            self._snapshot, self._validators = library, {}
-        return Executor(
-            library=library,
-            offer=Offer.whole(library),
-            policy=self.policy,
-            limits=self.limits,
-            approve=approve,
-            validators=self._validators,
-            emit=ignore,
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
