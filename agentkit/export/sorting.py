@@ -12,7 +12,7 @@ from agentkit.evolution.lifecycle.arriving import (
     needs_person,
     place_faults,
     settled,
-    text_faults,
+    text_faults_of_all,
 )
 from agentkit.evolution.lifecycle.drafts import told
 from agentkit.evolution.lifecycle.ledger import Ledger
@@ -93,6 +93,13 @@ class Sorting:
             if record.is_open and record.is_arrival and record.candidate is not None
         }
         old_name = {new: old for old, new in plan.renamed}
+        self._look_through(
+            {
+                old_name.get(new, new): definition
+                for new, definition in plan.upserts.items()
+                if new not in plan.replaced and definition.digest not in waiting
+            }
+        )
         for new, definition in plan.upserts.items():
             name = old_name.get(new, new)
             if new in plan.replaced:
@@ -126,10 +133,13 @@ class Sorting:
         for name in plan.refused:
             self.note(ImportedTool(name=name, outcome="refused", why=_TAKEN))
 
+    def _look_through(self, new: Mapping[str, ToolDefinition]) -> None:
+        """Read the texts of new tools, by their names in the artifact; those of a tool once."""
+        unread = {name: one for name, one in new.items() if name not in self._failed}
+        self._failed.update(zip(unread, text_faults_of_all(tuple(unread.values())), strict=True))
+
     def _take(self, name: str, definition: ToolDefinition, held: Library) -> None:
         """A new tool: in, or held with the reason."""
-        if name not in self._failed:
-            self._failed[name] = text_faults(definition)
         failed = self._failed[name]
         if failed and name not in self._request.overruled:
             self._let_propose(name, definition, "held", failed=failed)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.insertion.refusal import Refused
 from agentkit.evolution.insertion.wellformed import check_data
 from agentkit.evolution.lifecycle.ancestors import Tried
-from agentkit.evolution.validation.foreign_texts import suspicions
+from agentkit.evolution.validation.foreign_texts import suspicions_of_all
 from agentkit.evolution.validation.policy import ValidationPolicy
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.library import Library
@@ -14,10 +16,11 @@ from agentkit.library.pins import pin_faults, with_current_pins
 from agentkit.library.soundness import library_faults
 from agentkit.tools.definition import ToolDefinition
 
+_POLICY = InsertPolicy()
+
 
 def text_faults(
-    definition: ToolDefinition,
-    policy: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
+    definition: ToolDefinition, policy: InsertPolicy = _POLICY
 ) -> tuple[FailedCheck, ...]:
     """What speaks against the texts of a new tool; empty for nothing.
 
@@ -30,6 +33,23 @@ def text_faults(
         >>> [failed.code for failed in text_faults(poisoned)]
         ['directive']
     """
+    return text_faults_of_all((definition,), policy)[0]
+
+
+def text_faults_of_all(
+    definitions: Sequence[ToolDefinition], policy: InsertPolicy = _POLICY
+) -> list[tuple[FailedCheck, ...]]:
+    """``text_faults`` of each of many tools, sooner: no text is read twice."""
+    found = [_no_data(definition, policy) for definition in definitions]
+    readable = [at for at, failed in enumerate(found) if not failed]
+    for at, failed in zip(
+        readable, suspicions_of_all([definitions[at] for at in readable]), strict=True
+    ):
+        found[at] = failed
+    return found
+
+
+def _no_data(definition: ToolDefinition, policy: InsertPolicy) -> tuple[FailedCheck, ...]:
     try:
         check_data(definition, policy)
     except Refused as refused:
@@ -42,7 +62,7 @@ def text_faults(
                 advice=rejected.advice,
             ),
         )
-    return suspicions(definition)
+    return ()
 
 
 def needs_person(definition: ToolDefinition) -> bool:
