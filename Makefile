@@ -14,7 +14,8 @@ SAY     := @printf '\n==> %s\n'
 
 # Every project file whose change means "install again".
 CORE_FILES   := pyproject.toml agentkit/_version.py
-PLUGIN_FILES := plugins/agentkit-local/pyproject.toml
+PLUGINS      := local postgres redis
+PLUGIN_FILES := $(PLUGINS:%=plugins/agentkit-%/pyproject.toml)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -34,7 +35,7 @@ demo: $(VENV)/.runtime openmp  ## run the main job: real questions, a small loca
 
 test: lint weights types unit meaning  ## lint, check types, run every test
 
-install: $(VENV)/.dev  ## build .venv with the runtime, the local model plugin and the tools
+install: $(VENV)/.dev  ## build .venv with the runtime, its plugins and the tools
 
 lint: $(VENV)/.dev  ## ruff: rules and format
 	$(SAY) "Linting"
@@ -160,8 +161,8 @@ $(VENV)/.runtime: $(VENV)/.created $(CORE_FILES) $(PLUGIN_FILES)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.created $(CORE_FILES) $(PLUGIN_FILES)
-	$(SAY) "Installing the runtime, the local model plugin and the tools for development"
-	$(PIP) -e '.[dev]' -e plugins/agentkit-local
+	$(SAY) "Installing the runtime, its plugins and the tools for development"
+	$(PIP) -e '.[dev]' $(PLUGINS:%=-e plugins/agentkit-%)
 	@touch $(VENV)/.runtime $@
 
 $(VENV)/.vectors: $(VENV)/.dev

@@ -206,6 +206,14 @@ class StoreError(AgentKitError):
     """A store could not do what was asked."""
 
 
+class StoreUnavailableError(StoreError):
+    """The store can not be reached now, or not in time; the same call may work later.
+
+    Of a commit that ended so nobody knows whether it was applied: send it again as it is. A known
+    ``proposal_id`` is applied once.
+    """
+
+
 class UnknownSchemeError(StoreError):
     """No installed store answers for the scheme of a URL.
 

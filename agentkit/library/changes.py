@@ -20,8 +20,9 @@ def check_change(change: LibraryChange) -> None:
     compute it while it holds a lock.
 
     Raises:
-        StoreError: The change has no id, is empty, names one tool twice, holds a definition or an
-            event that JSON can not carry, or its events are no chain.
+        StoreError: The change has no id, is empty, names one tool twice, says when in other words
+            than ISO 8601 with a time zone, holds a definition or an event that JSON can not
+            carry, or its events are no chain.
     """
     if not change.proposal_id.strip():
         raise StoreError(
@@ -39,6 +40,8 @@ def check_change(change: LibraryChange) -> None:
             f"change {change.proposal_id!r} names {', '.join(map(repr, twice))} more than once; "
             "one change holds one step for each tool"
         )
+    if change.created_at:
+        _check_time(change)
     for definition in change.upserts:
         _digest(definition)
     _check_events(change)
@@ -85,6 +88,18 @@ def no_such_version(version: int, known: Sequence[int]) -> StoreError:
 def now() -> str:
     """The time of a commit: ISO 8601 in UTC, to the microsecond."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def _check_time(change: LibraryChange) -> None:
+    try:
+        aware = datetime.fromisoformat(change.created_at).tzinfo is not None
+    except ValueError:
+        aware = False
+    if not aware:
+        raise StoreError(
+            f"change {change.proposal_id!r} says that it was made at {change.created_at!r}; write "
+            "ISO 8601 with a time zone, or nothing for the time of the commit"
+        )
 
 
 def _digest(definition: ToolDefinition) -> str:

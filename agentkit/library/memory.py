@@ -89,7 +89,7 @@ class MemoryStore:
             check_follows(change.events, self._events[-1] if self._events else None)
             if change.makes_version:
                 self._newest = _applied(change, self._newest).at_version(actual + 1)
-                self._log.append(_Applied(change=change, created_at=now()))
+                self._log.append(_Applied(change=change, created_at=change.created_at or now()))
                 self._made_by[change.proposal_id] = actual + 1
             self._events.extend(change.events)
             return len(self._log)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,10 @@ ENTRY_POINT_GROUP = "agentkit.stores"
 the whole URL and returns a ``Store``."""
 
 _BUILT_IN = ("memory", "sqlite")
+
+_LOADED_WHEN_ASKED: Mapping[str, str] = {}
+"""Callables of our own by scheme, as ``module:name``; each takes the whole URL."""
+
 _FILE_SUFFIXES = frozenset({".db", ".sqlite", ".sqlite3"})
 _FIRST_PARTY = {
     "postgres": "agentkit-postgres",
@@ -74,6 +79,8 @@ def open_store(url: str | os.PathLike[str]) -> Store:
                 f"{url!r} names no file; write sqlite:///library.db for a file here, "
                 "sqlite:////data/library.db for one by its absolute path, or memory: for no file"
             )
+        case ours if ours in _LOADED_WHEN_ASKED:
+            return _open_ours(url, ours)
         case other:
             return _open_plugin(url, other)
 
@@ -103,6 +110,14 @@ def _open_memory(url: str, rest: str) -> Store:
     return MemoryStore()
 
 
+def _open_ours(url: str, scheme: str) -> Store:
+    from importlib import import_module
+
+    module, _, name = _LOADED_WHEN_ASKED[scheme].partition(":")
+    store: Store = getattr(import_module(module), name)(url)
+    return store
+
+
 def _open_plugin(url: str, scheme: str) -> Store:
     from importlib.metadata import entry_points
 
@@ -112,7 +127,7 @@ def _open_plugin(url: str, scheme: str) -> Store:
         raise UnknownSchemeError(
             _without_password(url),
             scheme=scheme,
-            installed=sorted({*_BUILT_IN, *(name for name, _ in plugins)}),
+            installed=sorted({*_BUILT_IN, *_LOADED_WHEN_ASKED, *(name for name, _ in plugins)}),
             install=_advice(scheme),
         )
     if len(answering) > 1:

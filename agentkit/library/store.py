@@ -34,6 +34,8 @@ class LibraryChange:
         evidence: Ids of the episodes behind it.
         events: What is to be remembered of it, chained to the last event that the store holds;
             see ``agentkit.library.chain.chained``.
+        created_at: When it was made, as ISO 8601 in UTC, for a change that is copied from another
+            store; empty for a new one, of which the store notes its own time.
     """
 
     proposal_id: str
@@ -43,6 +45,7 @@ class LibraryChange:
     reason: str = ""
     evidence: tuple[str, ...] = ()
     events: tuple[LibraryEvent, ...] = ()
+    created_at: str = ""
 
     @property
     def makes_version(self) -> bool:

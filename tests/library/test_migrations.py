@@ -13,8 +13,8 @@ import pytest
 
 from agentkit import Episode, ToolDefinition
 from agentkit.library import LibraryChange
-from agentkit.library.migrations import MIGRATIONS
 from agentkit.library.sqlite import SQLiteStore
+from agentkit.library.sqlite.migrations import MIGRATIONS
 
 AFTER_0001 = """
 CREATE TABLE [_sqlite_migrations] (

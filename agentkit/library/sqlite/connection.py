@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agentkit.errors import StoreError, StoreFormatError
+from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 
 if TYPE_CHECKING:
     import sqlite3  # loaded where a file is opened: programs without one do without it
@@ -135,7 +135,7 @@ def _in_our_words(error: sqlite3.Error, path: Path, timeout_seconds: float) -> S
     code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE
     match code:
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return StoreError(
+            return StoreUnavailableError(
                 f"{path} is locked: another program held it for more than {timeout_seconds:g} s. "
                 "Nothing was changed; try again when that program is done"
             )

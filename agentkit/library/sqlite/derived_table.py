@@ -8,7 +8,7 @@ from hashlib import blake2b
 from itertools import islice
 
 from agentkit.errors import StoreError
-from agentkit.library.sqlite_connection import SQLiteConnection
+from agentkit.library.sqlite.connection import SQLiteConnection
 
 logger = logging.getLogger(__name__)
 

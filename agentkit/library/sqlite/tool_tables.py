@@ -14,9 +14,9 @@ from agentkit.errors import (
 )
 from agentkit.library.changes import check_change, check_follows, no_such_version, now
 from agentkit.library.derived import DerivedCache
-from agentkit.library.event_table import EventTable, encoded
 from agentkit.library.library import Library, nearest_names
-from agentkit.library.sqlite_connection import SQLiteConnection, storable
+from agentkit.library.sqlite.connection import SQLiteConnection, storable
+from agentkit.library.sqlite.event_table import EventTable, encoded
 from agentkit.library.store import LibraryChange, ToolRevision
 from agentkit.tools.definition import ToolDefinition
 
@@ -207,7 +207,7 @@ class ToolTables:
                 storable(change.author),
                 storable(change.reason),
                 json.dumps(change.evidence),
-                now(),
+                change.created_at or now(),
             ),
         )
 

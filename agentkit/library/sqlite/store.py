@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agentkit.episodes import Episode
-from agentkit.library.derived_table import DerivedTable
-from agentkit.library.episode_tables import EpisodeTables
-from agentkit.library.event_table import EventTable
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.migrations import bring_up_to_date
-from agentkit.library.sqlite_connection import SQLiteConnection, Tracer
+from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
+from agentkit.library.sqlite.derived_table import DerivedTable
+from agentkit.library.sqlite.episode_tables import EpisodeTables
+from agentkit.library.sqlite.event_table import EventTable
+from agentkit.library.sqlite.migrations import bring_up_to_date
+from agentkit.library.sqlite.tool_tables import ToolTables
 from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
-from agentkit.library.tool_tables import ToolTables
 
 
 class SQLiteStore:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from agentkit.errors import StoreFormatError
 from agentkit.library.changes import are_held
 from agentkit.library.events import LibraryEvent
-from agentkit.library.sqlite_connection import SQLiteConnection
+from agentkit.library.sqlite.connection import SQLiteConnection
 
 _LAST = "SELECT sequence, body FROM library_events ORDER BY sequence DESC LIMIT 1"
 _AFTER = "SELECT sequence, body FROM library_events WHERE sequence > ? ORDER BY sequence"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from agentkit._version import __version__
 from agentkit.errors import StoreFormatError
-from agentkit.library.sqlite_connection import SQLiteConnection
+from agentkit.library.sqlite.connection import SQLiteConnection
 
 if TYPE_CHECKING:
     from sqlite_utils import Database

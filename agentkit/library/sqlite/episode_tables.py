@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import decode_episode, encode_episode
 from agentkit.library.changes import check_filter
-from agentkit.library.sqlite_connection import SQLiteConnection, storable
+from agentkit.library.sqlite.connection import SQLiteConnection, storable
 from agentkit.library.store import EpisodeFilter
 
 _PAGE = 64

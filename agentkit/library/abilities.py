@@ -1,0 +1,181 @@
+"""What a store may do beyond the seam. Each is asked for where it is used, and none is demanded.
+
+A store has an ability by having its method: ``isinstance(store, Watchable)``. Whoever needs one
+says what happens without it; most have a slower way that works with every store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol, runtime_checkable
+
+from agentkit.episodes import Episode
+from agentkit.errors import UsageError
+from agentkit.library.store import LibraryChange
+
+
+class Watch(Protocol):
+    """Hears that something was committed. One thread uses it.
+
+    What it says is a hint: it may speak up for nothing, and it may miss a commit. The truth is what
+    ``ToolStore.versions`` and ``EventStore.events`` say.
+    """
+
+    def wait(self, timeout_seconds: float) -> bool:
+        """Wait for a commit by anybody, of definitions or of events alone.
+
+        Commits since the last wait, or since the watch was made, end the wait at once.
+
+        Returns:
+            Whether there may be something new; False when the time is over.
+
+        Raises:
+            StoreUnavailableError: The store went away, and with it what was to be heard; the next
+                wait tries again to hear.
+            StoreError: The store is closed.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release what the watch holds. A second call does nothing."""
+        ...
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """A store that tells of commits sooner than a poll would."""
+
+    def watch(self) -> Watch:
+        """Begin to listen; a commit after this returns is heard."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AppliedChange:
+    """A change that made a version.
+
+    Attributes:
+        version: The version that it made.
+        change: What was asked for, with the time at which the store noted it; without its events,
+            which ``EventStore.events`` tells.
+    """
+
+    version: int
+    change: LibraryChange
+
+
+@runtime_checkable
+class ChangeLog(Protocol):
+    """A store that reads its changes in order, without looking up each tool's history."""
+
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """The changes that made the versions behind ``after``, ascending, lazily.
+
+        Committing them into an empty store, in this order, gives the same library at every
+        version: same tools, same order, same digests.
+        """
+        ...
+
+
+@runtime_checkable
+class BatchAppending(Protocol):
+    """A store that keeps many episodes for the price of one flush."""
+
+    def append_many(self, episodes: Sequence[Episode]) -> None:
+        """Keep several episodes in this order, all of them or none; known ids are ignored."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retention:
+    """Which episodes may go. One that breaks any of the bounds goes, the oldest first.
+
+    Attributes:
+        max_age: Time since an episode began (``started_at``; where that is empty, since it was
+            kept).
+        max_bytes: Of the bodies of all episodes together, as the store holds them.
+        max_count: Of episodes.
+    """
+
+    max_age: timedelta | None = None
+    max_bytes: int | None = None
+    max_count: int | None = None
+
+    def __post_init__(self) -> None:
+        bounds = (self.max_bytes, self.max_count)
+        if any(bound is not None and bound < 0 for bound in bounds) or (
+            self.max_age is not None and self.max_age < timedelta()
+        ):
+            raise UsageError(f"a bound of retention is 0 or more, or None for no bound; got {self}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EpisodeVolume:
+    """How much there is of episodes, or went.
+
+    Attributes:
+        count: Of episodes.
+        bytes: Of their bodies, as the store holds them.
+    """
+
+    count: int
+    bytes: int
+
+
+@runtime_checkable
+class Pruning(Protocol):
+    """A store that lets old episodes go. Definitions and events never go."""
+
+    def prune(self, retention: Retention) -> EpisodeVolume:
+        """Delete the episodes that break ``retention``, and say how much that was."""
+        ...
+
+    def volume(self) -> EpisodeVolume:
+        """How much is kept of episodes."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoreFault:
+    """Something in a store that is not as it was written.
+
+    Attributes:
+        place: Where: a file, a table, a key, a tool's name.
+        message: What is wrong there, and what to do.
+    """
+
+    place: str
+    message: str
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """A store that knows how to look for damage of its own kind."""
+
+    def check(self) -> Iterator[StoreFault]:
+        """Read everything and tell what is damaged; nothing is changed."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Compacted:
+    """What compacting brought.
+
+    Attributes:
+        bytes_before: Size of what the store holds on disk, or in the memory of its server.
+        bytes_after: The same afterwards.
+    """
+
+    bytes_before: int
+    bytes_after: int
+
+
+@runtime_checkable
+class Compactable(Protocol):
+    """A store that can give back room. No version, event or episode is lost by it."""
+
+    def compact(self) -> Compacted:
+        """Give back room that deleted or derived data took."""
+        ...
