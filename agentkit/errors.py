@@ -11,6 +11,7 @@
         * ToolNotFoundError      no tool of that name in this snapshot (a LookupError)
         * DuplicateToolError     two different tools claim one name
     * StoreError
+        * StoreUnavailableError  the store can not be reached now; the same call may work later
         * UnknownSchemeError     no store answers for that URL
         * StaleVersionError      another writer was faster
             * StaleChainError    another writer's events came first

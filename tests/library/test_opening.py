@@ -101,6 +101,13 @@ def test_sqlite_in_memory_points_to_the_memory_store():
         open_store("sqlite:///:memory:")
 
 
+@pytest.fixture
+def without_plugins(monkeypatch):
+    """As on a machine where no plugin is installed."""
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: ())
+
+
+@pytest.mark.usefixtures("without_plugins")
 @pytest.mark.parametrize(
     ("url", "line"),
     [
@@ -118,6 +125,7 @@ def test_an_unknown_scheme_says_what_to_install(url, line):
     assert {"memory", "sqlite"} <= set(caught.value.installed)
 
 
+@pytest.mark.usefixtures("without_plugins")
 def test_a_password_is_not_shown():
     """The message of an unknown scheme keeps the password of the URL to itself."""
     with pytest.raises(UnknownSchemeError) as caught:
