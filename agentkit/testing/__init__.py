@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agentkit.testing.store_conformance import (
         EpisodeStoreConformance,
         EventStoreConformance,
+        StoreConformance,
         ToolStoreConformance,
     )
 
@@ -44,6 +45,7 @@ __all__ = [
     "Reset",
     "ScriptedModel",
     "Stall",
+    "StoreConformance",
     "ToolStoreConformance",
     "primitive_library",
     "sample_library",
@@ -64,6 +66,7 @@ _MODULES = {
     "Reset": "agentkit.testing.server_steps",
     "ScriptedModel": "agentkit.testing.scripted_model",
     "Stall": "agentkit.testing.server_steps",
+    "StoreConformance": "agentkit.testing.store_conformance",
     "ToolStoreConformance": "agentkit.testing.store_conformance",
     "primitive_library": "agentkit.testing.primitives",
     "sample_library": "agentkit.testing.sample_definitions",

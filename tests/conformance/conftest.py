@@ -4,8 +4,4 @@ from __future__ import annotations
 
 import pytest
 
-pytest.register_assert_rewrite(
-    "agentkit.testing.tool_store_conformance",
-    "agentkit.testing.event_store_conformance",
-    "agentkit.testing.episode_store_conformance",
-)
+pytest.register_assert_rewrite("agentkit.testing.conformance")

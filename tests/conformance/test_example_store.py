@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentkit.testing.store_conformance import (
-    EpisodeStoreConformance,
-    EventStoreConformance,
-    ToolStoreConformance,
-)
+from agentkit.testing import StoreConformance
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +33,7 @@ def installed(project_root: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return folder
 
 
-class TestExampleStore(ToolStoreConformance, EventStoreConformance, EpisodeStoreConformance):
+class TestExampleStore(StoreConformance):
     """A newcomer's store: everything applies, in other processes too."""
 
     @pytest.fixture

@@ -8,14 +8,10 @@ import pytest
 
 from agentkit import open_store
 from agentkit.library import Store
-from agentkit.testing.store_conformance import (
-    EpisodeStoreConformance,
-    EventStoreConformance,
-    ToolStoreConformance,
-)
+from agentkit.testing import StoreConformance
 
 
-class TestMemoryStore(ToolStoreConformance, EventStoreConformance, EpisodeStoreConformance):
+class TestMemoryStore(StoreConformance):
     """A store of this process: it can not be opened again, so those tests are skipped."""
 
     @pytest.fixture

@@ -6,14 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agentkit.testing.store_conformance import (
-    EpisodeStoreConformance,
-    EventStoreConformance,
-    ToolStoreConformance,
-)
+from agentkit.testing import StoreConformance
 
 
-class TestSQLiteStore(ToolStoreConformance, EventStoreConformance, EpisodeStoreConformance):
+class TestSQLiteStore(StoreConformance):
     """A file store: everything applies."""
 
     @pytest.fixture

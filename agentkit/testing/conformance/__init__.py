@@ -1,0 +1,1 @@
+"""The suites that every store passes, one subject a module; see ``store_conformance``."""
