@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from agentkit.testing.conformance.episodes import EpisodeStoreConformance
 from agentkit.testing.conformance.events import EventStoreConformance
+from agentkit.testing.conformance.races import StoreRaceConformance
 from agentkit.testing.conformance.tools import ToolStoreConformance
 from agentkit.testing.store_fixtures import StoreFixtures
 
@@ -23,11 +24,17 @@ __all__ = [
     "EventStoreConformance",
     "StoreConformance",
     "StoreFixtures",
+    "StoreRaceConformance",
     "ToolStoreConformance",
 ]
 
 
-class StoreConformance(ToolStoreConformance, EventStoreConformance, EpisodeStoreConformance):
+class StoreConformance(
+    ToolStoreConformance,
+    EventStoreConformance,
+    EpisodeStoreConformance,
+    StoreRaceConformance,
+):
     """All suites in one, for a store that keeps everything; what it can not do is skipped.
 
     Subclass it in a test module, name the class ``Test...`` and override one fixture. See

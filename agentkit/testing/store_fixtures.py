@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -52,6 +53,11 @@ class StoreFixtures:
         store = open_store_again()
         yield store
         store.close()
+
+
+def fault_runs(few: int) -> int:
+    """How often a test repeats a fault: ``few``, unless ``AGENTKIT_FAULT_RUNS`` says how often."""
+    return int(os.environ.get("AGENTKIT_FAULT_RUNS", "") or few)
 
 
 def together(works: Sequence[Callable[[], Result]]) -> list[Result | Exception]:

@@ -8,6 +8,7 @@ its own, each change giving all of them one new text and bringing one event that
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 
 from agentkit.episodes import Episode
@@ -43,15 +44,36 @@ def main(arguments: list[str]) -> None:
         raise UsageError("arguments: URL commit|append NAME COUNT")
     url, action, writer, count = arguments
     store = open_store(url)
-    last: LibraryEvent | None = None
-    for number in range(int(count)):
-        if action == "commit":
-            last = _commit(store, batch(writer, number), last)
-        else:
+    if action == "commit":
+        commit_many(store, writer, int(count), said=_say)
+    else:
+        for number in range(int(count)):
             store.append(Episode(episode_id=f"{writer}-{number}", request="?", session_id=writer))
-        sys.stdout.write(f"{number}\n")
-        sys.stdout.flush()
+            _say(number)
     store.close()
+
+
+def commit_many(
+    store: Store, writer: str, count: int, *, said: Callable[[int], object] | None = None
+) -> None:
+    """Commit that many changes of a writer, one after the other, beside whoever else does.
+
+    Args:
+        store: Where.
+        writer: Whose tools.
+        count: How many changes.
+        said: Called with the number of each that the store has taken.
+    """
+    last: LibraryEvent | None = None
+    for number in range(count):
+        last = _commit(store, batch(writer, number), last)
+        if said is not None:
+            said(number)
+
+
+def _say(number: int) -> None:
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
 
 
 def told(change: LibraryChange, last: LibraryEvent | None, *, version: int) -> LibraryChange:

@@ -1,0 +1,224 @@
+"""Programs that commit to one store at the same time, and whether nothing got lost between them.
+
+``run_race`` starts them. Each runs ``python -m agentkit.testing.store_race URL FIRST COUNT OF``: it
+offers COUNT proposals of OF, from number FIRST around, and prints JSON. Proposals of several
+programs change the same ten tools, so that whoever builds on a stale snapshot loses an update.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+
+from agentkit.errors import StaleVersionError, StoreError
+from agentkit.library.chain import EventDraft, chained
+from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_library import verify_library
+from agentkit.library.changes import now
+from agentkit.library.events import Author, LibraryEvent
+from agentkit.library.opening import open_store
+from agentkit.library.store import LibraryChange, Store
+from agentkit.tools.definition import Description, ToolDefinition
+
+TOOLS = 10
+"""Tools that the proposals change, one each, in turn."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RaceReport:
+    """What came of a race.
+
+    Attributes:
+        proposals: How many there were to be committed.
+        made: Commits that made a version, of all writers.
+        known: Offers that another writer had made already.
+        stale: Tries that met a faster writer.
+        seconds: From the start of all writers to the end of the last one.
+    """
+
+    proposals: int
+    made: int
+    known: int
+    stale: int
+    seconds: float
+
+
+class Racer:
+    """Offers proposals and remembers what came of each try.
+
+    Args:
+        store: Where they are offered.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.answers: Counter[str] = Counter()
+        self._author = Author(kind="program", name=f"racer {os.getpid()}")
+        self._store = store
+        self._last: LibraryEvent | None = None
+
+    def offer(self, number: int) -> None:
+        """Offer one proposal until the store has it."""
+        while not self._tried(number):
+            self.answers["stale"] += 1
+
+    def told(self, offered: int) -> Counter[str]:
+        """How many of the proposals are its own work, and how many it found made by others.
+
+        The events say so. A version does not: that of the next one may be another racer's, who
+        made the same proposal a moment before.
+        """
+        made = sum(event.author == self._author for event in self._store.events())
+        return self.answers + Counter(made=made, known=offered - made)
+
+    def _tried(self, number: int) -> bool:
+        version = self._store.load().version
+        self._catch_up()
+        change = proposal(number, self._last, version=version + 1, author=self._author)
+        try:
+            self._store.commit(change, expected_version=version)
+        except StaleVersionError:
+            return False
+        return True
+
+    def _catch_up(self) -> None:
+        held = self._store.events(after=self._last.sequence if self._last else 0)
+        self._last = held[-1] if held else self._last
+
+
+def proposal(
+    number: int, last: LibraryEvent | None, *, version: int, author: Author
+) -> LibraryChange:
+    """The change of that number: one tool gets a text that names it, and an event tells of it."""
+    name = f"tool-{number % TOOLS}"
+    tool = ToolDefinition(name=name, description=Description(summary=_id(number)))
+    draft = EventDraft(
+        kind="active",
+        author=author,
+        proposal_id=_id(number),
+        tool_name=name,
+        library_version=version,
+        digest_after=tool.digest,
+    )
+    events = chained(last, [draft], at=now())
+    return LibraryChange(proposal_id=_id(number), upserts=(tool,), events=events)
+
+
+def run_race(url: str, *, writers: int, each: int, is_shared: bool = False) -> RaceReport:
+    """Let programs commit at the same time, and wait for all of them.
+
+    Args:
+        url: The store, which is empty.
+        writers: How many programs.
+        each: How many proposals each of them offers.
+        is_shared: All offer the same proposals, each from another one on.
+
+    Raises:
+        StoreError: A program failed; what it said stands on stderr.
+    """
+    proposals = each if is_shared else writers * each
+    step = proposals // writers if is_shared else each
+    with ExitStack() as running:
+        racers = [
+            running.enter_context(_start(url, place * step, each, proposals))
+            for place in range(writers)
+        ]
+        for racer in racers:
+            _said(racer)  # that it has opened the store
+        began = time.perf_counter()
+        for racer in racers:
+            _tell(racer)
+        answers = [Counter(json.loads(_said(racer))) for racer in racers]
+        seconds = time.perf_counter() - began
+    total = Counter[str]()
+    for answer in answers:
+        total.update(answer)
+    return RaceReport(
+        proposals=proposals,
+        made=total["made"],
+        known=total["known"],
+        stale=total["stale"],
+        seconds=seconds,
+    )
+
+
+def race_faults(store: Store, proposals: int) -> tuple[str, ...]:
+    """What a store lacks, has twice, or mixed up after a race of so many proposals; all are told.
+
+    Each proposal made one version, the versions have no gap, the events tell the same, and every
+    tool says what the last proposal that changed it said: no update was lost.
+    """
+    return tuple(_race_faults(store, proposals))
+
+
+def _race_faults(store: Store, proposals: int) -> Iterator[str]:
+    versions, events = list(store.versions()), list(store.events())
+    if versions != list(range(1, proposals + 1)):
+        yield f"{proposals} proposals made {len(versions)} versions, the last is {versions[-1:]}"
+    if [event.library_version for event in events] != versions:
+        yield f"{len(events)} events do not tell of the {len(versions)} versions in order"
+    ids = Counter(event.proposal_id for event in events)
+    wanted = {_id(number) for number in range(proposals)}
+    yield from (f"{one} was never made" for one in sorted(wanted - ids.keys()))
+    yield from (f"{one} was made {count} times" for one, count in ids.items() if count > 1)
+    yield from (f"{one} was never offered" for one in sorted(ids.keys() - wanted))
+    yield from (fault.message for fault in verify_chain(events))
+    yield from (fault.message for fault in verify_library(store, events))
+    newest, library = {event.tool_name: event.proposal_id for event in events}, store.load()
+    for name, said in newest.items():
+        found = library.get(name)
+        text = found.definition.description.summary if found else "nothing"
+        if text != said:
+            yield f"{name} says {text}, but {said} was the last to change it"
+
+
+def _id(number: int) -> str:
+    return f"proposal-{number}"
+
+
+def _start(url: str, first: int, count: int, of: int) -> subprocess.Popen[str]:
+    program = [sys.executable, "-m", "agentkit.testing.store_race"]
+    return subprocess.Popen(  # noqa: S603 - our own module
+        [*program, url, str(first), str(count), str(of)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _said(racer: subprocess.Popen[str]) -> str:
+    assert racer.stdout is not None
+    line = racer.stdout.readline()
+    if not line:
+        raise StoreError(f"a writer of the race failed with exit code {racer.wait()}")
+    return line
+
+
+def _tell(racer: subprocess.Popen[str]) -> None:
+    assert racer.stdin is not None
+    racer.stdin.write("go\n")
+    racer.stdin.flush()
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Offer proposals once told to, and print what came of it."""
+    url, (first, count, of) = arguments[0], map(int, arguments[1:])
+    with closing(open_store(url)) as store:
+        racer = Racer(store)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        if not sys.stdin.readline():
+            return  # whoever started the race is gone
+        for number in range(first, first + count):
+            racer.offer(number % of)
+        sys.stdout.write(json.dumps(racer.told(count)) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
