@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, StoreError, ToolNotFoundError
+from agentkit.library.abilities import AppliedChange
 from agentkit.library.changes import (
     are_held,
     check_change,
@@ -17,6 +18,7 @@ from agentkit.library.changes import (
     no_such_version,
     now,
 )
+from agentkit.library.commit_signal import CommitSignal, SignalWatch
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
@@ -54,6 +56,7 @@ class MemoryStore:
         self._newest = Library()
         self._episodes: dict[str, Episode] = {}
         self._closed = False
+        self._commits = CommitSignal("this memory store")
 
     def __repr__(self) -> str:
         return f"MemoryStore({len(self._log)} versions, {len(self._episodes)} episodes)"
@@ -92,6 +95,7 @@ class MemoryStore:
                 self._log.append(_Applied(change=change, created_at=change.created_at or now()))
                 self._made_by[change.proposal_id] = actual + 1
             self._events.extend(change.events)
+            self._commits.tell()
             return len(self._log)
 
     def versions(self) -> Sequence[int]:
@@ -107,6 +111,16 @@ class MemoryStore:
             log = tuple(self._log)
         revisions = (_revision(tool_name, step, index + 1) for index, step in enumerate(log))
         return tuple(revision for revision in revisions if revision is not None)
+
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """The changes behind the version ``after``, of those applied before the call."""
+        with self._lock:
+            self._check_open()
+            log = tuple(self._log)
+        steps = enumerate(log[max(after, 0) :], start=max(after, 0) + 1)
+        return (
+            AppliedChange(version=version, change=_without_events(one)) for version, one in steps
+        )
 
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """The events behind ``after``, ascending."""
@@ -135,9 +149,16 @@ class MemoryStore:
         ordered = kept if matching.oldest_first else reversed(kept)
         return islice((one for one in ordered if _matches(one, matching)), matching.limit)
 
+    def watch(self) -> SignalWatch:
+        """Hears each commit at once; see ``Watchable.watch``."""
+        with self._lock:
+            self._check_open()
+            return self._commits.watch()
+
     def close(self) -> None:
         """Refuse further use. A second call does nothing."""
         self._closed = True
+        self._commits.end()
 
     def _holds(self, events: Sequence[LibraryEvent]) -> bool:
         return are_held(events, self._events[events[0].sequence - 1 :])
@@ -158,6 +179,10 @@ def _applied(change: LibraryChange, library: Library) -> Library:
             raise ToolNotFoundError(name, nearest=near, version=library.version)
     rest = library.without(change.removals) if change.removals else library
     return rest.with_tools(change.upserts)
+
+
+def _without_events(step: _Applied) -> LibraryChange:
+    return replace(step.change, events=(), created_at=step.created_at)
 
 
 def _revision(tool_name: str, step: _Applied, version: int) -> ToolRevision | None:

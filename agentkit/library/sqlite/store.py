@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agentkit.episodes import Episode
+from agentkit.library.abilities import AppliedChange
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
@@ -15,6 +16,7 @@ from agentkit.library.sqlite.episode_tables import EpisodeTables
 from agentkit.library.sqlite.event_table import EventTable
 from agentkit.library.sqlite.migrations import bring_up_to_date
 from agentkit.library.sqlite.tool_tables import ToolTables
+from agentkit.library.sqlite.watching import SQLiteWatch
 from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
 
 
@@ -99,6 +101,10 @@ class SQLiteStore:
         """All revisions of one tool in ascending order."""
         return self._tools.history(tool_name)
 
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """The changes behind the version ``after``, ascending; some are read at a time."""
+        return self._tools.changes(after=after)
+
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """The events behind ``after``, ascending."""
         return self._events.events(after=after)
@@ -118,6 +124,14 @@ class SQLiteStore:
     def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
         """The episodes that match, of those kept before the call; a page is read at a time."""
         return self._episodes.select(matching)
+
+    def watch(self) -> SQLiteWatch:
+        """Hears commits by any program within milliseconds; see ``Watchable.watch``."""
+        connection = self._connection
+        connection.raw  # noqa: B018 - says so where the store is closed
+        return SQLiteWatch(
+            self.path, timeout_seconds=connection.timeout_seconds, tracer=connection.tracer
+        )
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""

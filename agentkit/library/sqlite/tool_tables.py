@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agentkit.errors import (
@@ -12,9 +12,11 @@ from agentkit.errors import (
     StoreFormatError,
     ToolNotFoundError,
 )
+from agentkit.library.abilities import AppliedChange
 from agentkit.library.changes import check_change, check_follows, no_such_version, now
 from agentkit.library.derived import DerivedCache
 from agentkit.library.library import Library, nearest_names
+from agentkit.library.sqlite.change_log import read_changes
 from agentkit.library.sqlite.connection import SQLiteConnection, storable
 from agentkit.library.sqlite.event_table import EventTable, encoded
 from agentkit.library.store import LibraryChange, ToolRevision
@@ -153,7 +155,12 @@ class ToolTables:
             for version, proposal_id, author, reason, evidence, created_at, *kept in rows
         )
 
+    def changes(self, *, after: int) -> Iterator[AppliedChange]:
+        """See ``ChangeLog.changes``."""
+        return read_changes(self._connection, self._definition, after=after)
+
     def _newest_version(self) -> int:
+        self._connection.check_in_place()
         ((version,),) = self._connection.execute(_NEWEST_VERSION)
         return int(version)
 
