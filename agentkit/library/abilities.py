@@ -137,6 +137,15 @@ class Pruning(Protocol):
         ...
 
 
+@runtime_checkable
+class PruningPreview(Protocol):
+    """A store that says beforehand what pruning would take."""
+
+    def prunable(self, retention: Retention) -> EpisodeVolume:
+        """How much ``Pruning.prune`` would delete now; nothing is deleted."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreFault:
     """Something in a store that is not as it was written.

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from agentkit.episodes import Episode
 from agentkit.errors import StaleChainError, StoreError, UsageError
 from agentkit.library.events import LibraryEvent, check_types
 from agentkit.library.store import EpisodeFilter, LibraryChange
@@ -77,6 +78,23 @@ def check_filter(matching: EpisodeFilter) -> None:
     """
     if matching.limit is not None and matching.limit < 0:
         raise UsageError(f"an episode limit is 0 or more, or None for all; got {matching.limit}")
+
+
+def matches(episode: Episode, matching: EpisodeFilter) -> bool:
+    """Whether an episode is one that the filter asks for; for a store without an index.
+
+    Example:
+        >>> matches(Episode(episode_id="e1", request="Hi"), EpisodeFilter(session_id="s"))
+        False
+    """
+    if matching.session_id is not None and episode.session_id != matching.session_id:
+        return False
+    if matching.stop_reason is not None and episode.stop_reason != matching.stop_reason:
+        return False
+    if any(episode.metadata.get(key) != value for key, value in matching.labels.items()):
+        return False
+    called = (call.name for call in episode.calls)
+    return matching.tool_name is None or matching.tool_name in called
 
 
 def no_such_version(version: int, known: Sequence[int]) -> StoreError:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, StoreError, ToolNotFoundError
-from agentkit.library.abilities import AppliedChange
+from agentkit.library.abilities import AppliedChange, EpisodeVolume, Retention
 from agentkit.library.changes import (
     are_held,
     check_change,
     check_filter,
     check_follows,
+    matches,
     no_such_version,
     now,
 )
 from agentkit.library.commit_signal import CommitSignal, SignalWatch
 from agentkit.library.events import LibraryEvent
+from agentkit.library.kept_episodes import KeptEpisode, breaking, volume_of
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
 from agentkit.tools.definition import ToolDefinition
@@ -54,7 +57,7 @@ class MemoryStore:
         self._made_by: dict[str, int] = {}
         self._events: list[LibraryEvent] = []  # entry i is event i + 1
         self._newest = Library()
-        self._episodes: dict[str, Episode] = {}
+        self._episodes: dict[str, KeptEpisode] = {}
         self._closed = False
         self._commits = CommitSignal("this memory store")
 
@@ -130,15 +133,22 @@ class MemoryStore:
 
     def append(self, episode: Episode) -> None:
         """Keep one episode; one with a known id is ignored."""
+        self.append_many((episode,))
+
+    def append_many(self, episodes: Sequence[Episode]) -> None:
+        """Keep several episodes in this order; known ids are ignored."""
+        kept = datetime.now(UTC)
         with self._lock:
             self._check_open()
-            self._episodes.setdefault(episode.episode_id, episode)
+            for episode in episodes:
+                self._episodes.setdefault(episode.episode_id, KeptEpisode(episode=episode, at=kept))
 
     def get(self, episode_id: str) -> Episode | None:
         """The episode of that id, or None."""
         with self._lock:
             self._check_open()
-            return self._episodes.get(episode_id)
+            kept = self._episodes.get(episode_id)
+        return None if kept is None else kept.episode
 
     def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
         """The episodes that match, of those kept before the call."""
@@ -146,8 +156,29 @@ class MemoryStore:
         with self._lock:
             self._check_open()
             kept = tuple(self._episodes.values())
-        ordered = kept if matching.oldest_first else reversed(kept)
-        return islice((one for one in ordered if _matches(one, matching)), matching.limit)
+        ordered = (one.episode for one in (kept if matching.oldest_first else reversed(kept)))
+        return islice((one for one in ordered if matches(one, matching)), matching.limit)
+
+    def volume(self) -> EpisodeVolume:
+        """How much is kept of episodes, as JSON text."""
+        with self._lock:
+            self._check_open()
+            return volume_of(tuple(self._episodes.values()))
+
+    def prunable(self, retention: Retention) -> EpisodeVolume:
+        """How much ``prune`` would delete."""
+        with self._lock:
+            self._check_open()
+            return volume_of(breaking(self._episodes.values(), retention))
+
+    def prune(self, retention: Retention) -> EpisodeVolume:
+        """Delete the episodes that break ``retention``; see ``Pruning.prune``."""
+        with self._lock:
+            self._check_open()
+            going = breaking(self._episodes.values(), retention)
+            for kept in going:
+                del self._episodes[kept.episode.episode_id]
+        return volume_of(going)
 
     def watch(self) -> SignalWatch:
         """Hears each commit at once; see ``Watchable.watch``."""
@@ -199,14 +230,3 @@ def _revision(tool_name: str, step: _Applied, version: int) -> ToolRevision | No
         evidence=change.evidence,
         created_at=step.created_at,
     )
-
-
-def _matches(episode: Episode, matching: EpisodeFilter) -> bool:
-    if matching.session_id is not None and episode.session_id != matching.session_id:
-        return False
-    if matching.stop_reason is not None and episode.stop_reason != matching.stop_reason:
-        return False
-    if any(episode.metadata.get(key) != value for key, value in matching.labels.items()):
-        return False
-    called = (call.name for call in episode.calls)
-    return matching.tool_name is None or matching.tool_name in called

@@ -72,11 +72,24 @@ CREATE INDEX revisions_by_version ON revisions (version);
 """
 )
 
+AFTER_0004 = (
+    AFTER_0003
+    + """
+INSERT INTO _sqlite_migrations VALUES (4, 'agentkit', 'm0004_event_table', '2026-11-02 10:00:00+00:00');
+CREATE TABLE library_events (sequence INTEGER PRIMARY KEY, body TEXT NOT NULL);
+CREATE TRIGGER library_events_update BEFORE UPDATE ON library_events
+BEGIN SELECT raise(ABORT, 'events are only ever appended'); END;
+CREATE TRIGGER library_events_delete BEFORE DELETE ON library_events
+BEGIN SELECT raise(ABORT, 'events are only ever appended'); END;
+"""
+)
+
 SHAPES = {
     "blank": "",
     "after 0001": AFTER_0001,
     "after 0002": AFTER_0002,
     "after 0003": AFTER_0003,
+    "after 0004": AFTER_0004,
 }
 
 
@@ -164,7 +177,7 @@ def test_each_migration_runs_once(make_file):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
-    "failing", ["CREATE TABLE library_events", "library_events_delete", "COMMIT"]
+    "failing", ["CREATE TABLE episode_extents", "episode_tools_by_sequence", "COMMIT"]
 )
 def test_a_migration_that_fails_leaves_the_file_as_it_was(make_file, shape, failing):
     """When a step fails nothing of any step stays, and the next opening runs them all."""

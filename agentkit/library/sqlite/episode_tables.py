@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import decode_episode, encode_episode
 from agentkit.library.changes import check_filter
 from agentkit.library.sqlite.connection import SQLiteConnection, storable
+from agentkit.library.sqlite.extent_table import ExtentTable
 from agentkit.library.store import EpisodeFilter
 
 _PAGE = 64
@@ -17,6 +18,10 @@ _PAGE = 64
 _INSERT = """
 INSERT OR IGNORE INTO episodes (episode_id, session_id, stop_reason, body) VALUES (?,?,?,?)
 """
+
+_NEWEST = "SELECT coalesce(max(sequence), 0) FROM episodes"
+
+_ADDED = "SELECT sequence, episode_id FROM episodes WHERE sequence > ?"
 
 _HAS_LABEL = """
 CASE WHEN json_valid(body) THEN EXISTS (
@@ -29,25 +34,35 @@ not read is looked at when it has been decoded."""
 
 
 class EpisodeTables:
-    """The four methods of ``EpisodeStore`` over a connection, but ``close``."""
+    """The methods of ``EpisodeStore`` over a connection, but ``close``.
 
-    def __init__(self, connection: SQLiteConnection) -> None:
+    Args:
+        connection: The file.
+        extents: Notes how big and how old each episode is.
+    """
+
+    def __init__(self, connection: SQLiteConnection, extents: ExtentTable) -> None:
         self._connection = connection
+        self._extents = extents
 
-    def append(self, episode: Episode) -> None:
-        """See ``SQLiteStore.append``."""
-        body = encode_episode(episode)
-        key = storable(episode.episode_id)
-        session = None if episode.session_id is None else storable(episode.session_id)
-        called = dict.fromkeys(storable(call.name) for call in episode.calls)
+    def append_many(self, episodes: Sequence[Episode]) -> None:
+        """See ``SQLiteStore.append_many``."""
+        rows: dict[str, Episode] = {}
+        for episode in episodes:
+            rows.setdefault(storable(episode.episode_id), episode)
+        bodies = {
+            key: encode_episode(one) for key, one in rows.items()
+        }  # before the file is locked
         with self._connection.transaction():
-            self._connection.execute(_INSERT, (key, session, episode.stop_reason, body))
-            rows = self._connection.execute("SELECT changes(), last_insert_rowid()")
-            ((is_new, sequence),) = rows
-            if is_new and called:
-                self._connection.execute_many(
-                    "INSERT INTO episode_tools VALUES (?,?)", [(name, sequence) for name in called]
-                )
+            ((newest,),) = self._connection.execute(_NEWEST)
+            self._connection.execute_many(
+                _INSERT, [_row(key, rows[key], body) for key, body in bodies.items()]
+            )
+            added = self._connection.execute(_ADDED, (newest,))
+            called = [(name, sequence) for sequence, key in added for name in _called(rows[key])]
+            if called:
+                self._connection.execute_many("INSERT INTO episode_tools VALUES (?,?)", called)
+            self._extents.add((sequence, rows[key], bodies[key]) for sequence, key in added)
 
     def get(self, episode_id: str) -> Episode | None:
         """See ``EpisodeStore.get``."""
@@ -59,7 +74,7 @@ class EpisodeTables:
     def select(self, matching: EpisodeFilter) -> Iterator[Episode]:
         """See ``SQLiteStore.select``."""
         check_filter(matching)
-        ((newest,),) = self._connection.execute("SELECT coalesce(max(sequence), 0) FROM episodes")
+        ((newest,),) = self._connection.execute(_NEWEST)
         return self._pages(matching, newest)
 
     def _pages(self, matching: EpisodeFilter, newest: int) -> Iterator[Episode]:
@@ -77,6 +92,16 @@ class EpisodeTables:
             if len(rows) < size:
                 return
             position = rows[-1][0]
+
+
+def _row(key: str, episode: Episode, body: str) -> tuple[object, ...]:
+    session = None if episode.session_id is None else storable(episode.session_id)
+    return (key, session, episode.stop_reason, body)
+
+
+def _called(episode: Episode) -> Sequence[str]:
+    """The tools that an episode called, each once."""
+    return tuple(dict.fromkeys(storable(call.name) for call in episode.calls))
 
 
 def _page(

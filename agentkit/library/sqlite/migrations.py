@@ -123,11 +123,27 @@ def m0004_event_table(db: Database) -> None:
         )
 
 
+def m0005_episode_extents(db: Database) -> None:
+    """How big and how old episodes are. Those that are there are measured when somebody asks."""
+    db.execute(
+        """
+        CREATE TABLE episode_extents (
+            sequence INTEGER PRIMARY KEY,
+            begun    INTEGER NOT NULL,  -- microseconds since 1970
+            bytes    INTEGER NOT NULL   -- of the body
+        )
+        """
+    )
+    db.execute("CREATE INDEX episode_extents_by_age ON episode_extents (begun, sequence, bytes)")
+    db.execute("CREATE INDEX episode_tools_by_sequence ON episode_tools (sequence)")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m0001_tool_tables,
     m0002_episode_tables,
     m0003_derived_values,
     m0004_event_table,
+    m0005_episode_extents,
 )
 """In order. Append to it; never edit, reorder or remove."""
 
@@ -138,6 +154,7 @@ _OUR_TABLES = frozenset(
         "revisions",
         "episodes",
         "episode_tools",
+        "episode_extents",
         "derived",
         "library_events",
     }

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agentkit.episodes import Episode
-from agentkit.library.abilities import AppliedChange
+from agentkit.library.abilities import AppliedChange, EpisodeVolume, Retention
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
 from agentkit.library.sqlite.derived_table import DerivedTable
 from agentkit.library.sqlite.episode_tables import EpisodeTables
 from agentkit.library.sqlite.event_table import EventTable
+from agentkit.library.sqlite.extent_table import ExtentTable
 from agentkit.library.sqlite.migrations import bring_up_to_date
 from agentkit.library.sqlite.tool_tables import ToolTables
 from agentkit.library.sqlite.watching import SQLiteWatch
@@ -76,7 +77,8 @@ class SQLiteStore:
             raise
         self._events = EventTable(self._connection)
         self._tools = ToolTables(self._connection, DerivedTable(self._connection), self._events)
-        self._episodes = EpisodeTables(self._connection)
+        self._extents = ExtentTable(self._connection)
+        self._episodes = EpisodeTables(self._connection, self._extents)
 
     def __repr__(self) -> str:
         return f"SQLiteStore({str(self.path)!r})"
@@ -115,7 +117,11 @@ class SQLiteStore:
         Raises:
             EpisodeFormatError: The episode holds a value that JSON can not.
         """
-        self._episodes.append(episode)
+        self._episodes.append_many((episode,))
+
+    def append_many(self, episodes: Sequence[Episode]) -> None:
+        """Keep several episodes in one transaction; see ``BatchAppending.append_many``."""
+        self._episodes.append_many(episodes)
 
     def get(self, episode_id: str) -> Episode | None:
         """The episode of that id, or None."""
@@ -124,6 +130,21 @@ class SQLiteStore:
     def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
         """The episodes that match, of those kept before the call; a page is read at a time."""
         return self._episodes.select(matching)
+
+    def volume(self) -> EpisodeVolume:
+        """How much is kept of episodes. The first call on a file of an older agentkit reads all."""
+        return self._extents.volume()
+
+    def prunable(self, retention: Retention) -> EpisodeVolume:
+        """How much ``prune`` would delete."""
+        return self._extents.prunable(retention)
+
+    def prune(self, retention: Retention) -> EpisodeVolume:
+        """Delete the episodes that break ``retention``, some at a time; see ``Pruning.prune``.
+
+        Others may write meanwhile. The file does not shrink by it, its room is used again.
+        """
+        return self._extents.prune(retention)
 
     def watch(self) -> SQLiteWatch:
         """Hears commits by any program within milliseconds; see ``Watchable.watch``."""

@@ -1,0 +1,37 @@
+"""When an episode began, as every store reckons it that lets old ones go."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from agentkit.episodes import Episode
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def begun_at(episode: Episode, *, kept: datetime) -> datetime:
+    """``Episode.started_at`` as a time; where it says none, the time at which it was kept.
+
+    A time without a zone is UTC, as the field promises.
+
+    Example:
+        >>> episode = Episode(episode_id="e1", request="Hi", started_at="2026-03-02T10:00:00Z")
+        >>> begun_at(episode, kept=datetime.now(UTC)).isoformat()
+        '2026-03-02T10:00:00+00:00'
+    """
+    try:
+        begun = datetime.fromisoformat(episode.started_at)
+        return begun.replace(tzinfo=UTC) if begun.tzinfo is None else begun.astimezone(UTC)
+    except (ValueError, TypeError, OverflowError):  # empty, or no time at all
+        return kept
+
+
+def microseconds(time: datetime) -> int:
+    """A time as whole microseconds since 1970, for a column that is compared and sorted.
+
+    Example:
+        >>> microseconds(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
+        1000000
+    """
+    return (time - _EPOCH) // _MICROSECOND

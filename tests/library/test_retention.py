@@ -1,0 +1,235 @@
+"""Old episodes go as retention says, the oldest first, and nothing else goes."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit import Episode, ToolDefinition, open_store
+from agentkit.episodes import Turn
+from agentkit.episodes.jsonl import encode_episode
+from agentkit.errors import UsageError
+from agentkit.library import EpisodeFilter, LibraryChange
+from agentkit.library.abilities import (
+    BatchAppending,
+    EpisodeVolume,
+    Pruning,
+    PruningPreview,
+    Retention,
+)
+from agentkit.library.sqlite import SQLiteStore
+from agentkit.messages import AssistantMessage, ToolCall
+
+NOW = datetime.now(UTC)
+
+
+def episode(name: str, *, days: float = 0, text: str = "", started_at: str | None = None):
+    """An episode that began so many days ago."""
+    began = (NOW - timedelta(days=days)).isoformat() if started_at is None else started_at
+    turn = Turn(message=AssistantMessage(tool_calls=(ToolCall(call_id="1", name="add"),)))
+    return Episode(
+        episode_id=name, request=text, turns=(turn,), started_at=began, session_id=name[0]
+    )
+
+
+def ids(store, **matching):
+    """The episodes that are there, oldest first."""
+    wanted = EpisodeFilter(oldest_first=True, **matching)
+    return [one.episode_id for one in store.select(wanted)]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request, tmp_path):
+    """An empty store."""
+    url = "memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 's.db'}"
+    with closing(open_store(url)) as opened:
+        yield opened
+
+
+def test_stores_of_ours_have_the_abilities(store):
+    """Both keep many at once, let old ones go and say so beforehand."""
+    assert isinstance(store, BatchAppending)
+    assert isinstance(store, Pruning)
+    assert isinstance(store, PruningPreview)
+
+
+def test_many_are_kept_in_order_and_known_ids_are_ignored(store):
+    """Of several with one id the first one counts, in one batch as over several."""
+    store.append(episode("a"))
+    twins = [episode("b", text="first"), episode("a", text="late"), episode("c"), episode("b")]
+    store.append_many(twins)
+    store.append_many([])
+    assert ids(store) == ["a", "b", "c"]
+    assert (store.get("a").request, store.get("b").request) == ("", "first")
+    assert ids(store, tool_name="add") == ["a", "b", "c"]
+    assert store.volume().count == 3
+
+
+def test_a_batch_is_kept_whole_or_not_at_all(tmp_path):
+    """One episode that JSON can not hold keeps out its whole batch, and says which one it is."""
+    with closing(SQLiteStore(tmp_path / "s.db")) as store:
+        broken = Episode(episode_id="bad", request="?", output=object())
+        with pytest.raises(Exception, match="bad"):
+            store.append_many([episode("a"), broken])
+        assert ids(store) == []
+
+
+def test_volume_counts_bodies(store):
+    """The bytes are those of the bodies as JSON text."""
+    assert store.volume() == EpisodeVolume(count=0, bytes=0)
+    kept = [episode("a", text="x" * 1000), episode("b", text="é\ud83d")]
+    store.append_many(kept)
+    assert store.volume() == EpisodeVolume(count=2, bytes=sum(len(encode_episode(e)) for e in kept))
+
+
+def test_age_counts_from_the_beginning(store):
+    """What began too long ago goes, whenever it was kept; one without a time is as old as kept."""
+    store.append_many(
+        [
+            episode("new", days=1),
+            episode("old", days=31),
+            episode("none", started_at=""),
+            episode("odd", started_at="yesterday"),
+            episode("zulu", started_at="2020-01-01T00:00:00Z"),
+            episode("naive", started_at="2020-01-01T00:00:00"),
+            episode("future", days=-3650),
+        ]
+    )
+    assert store.prune(Retention(max_age=timedelta(days=30))).count == 3
+    assert ids(store) == ["new", "none", "odd", "future"]
+
+
+def test_age_beyond_the_calendar_keeps_all(store):
+    """A bound of ten thousand years is none."""
+    store.append(episode("a", days=9999))
+    assert store.prune(Retention(max_age=timedelta.max)).count == 0
+
+
+def test_count_and_bytes_take_the_oldest(store):
+    """The oldest go first, by when they began and not by when they were kept."""
+    store.append_many([episode("d", days=1), episode("a", days=9), episode("b", days=5)])
+    assert store.prune(Retention(max_count=2)).count == 1
+    assert ids(store) == ["d", "b"]
+    one = len(encode_episode(store.get("d")))
+    assert store.prune(Retention(max_bytes=one + 10)).count == 1
+    assert ids(store) == ["d"]
+    assert store.prune(Retention(max_bytes=0)).count == 1
+    assert store.volume() == EpisodeVolume(count=0, bytes=0)
+
+
+def test_no_bound_keeps_all(store):
+    """Without a bound nothing goes, and bounds that hold take nothing."""
+    store.append_many([episode("a", days=9), episode("b")])
+    wide = Retention(max_age=timedelta(days=10), max_bytes=10**9, max_count=2)
+    assert [store.prune(one).count for one in (Retention(), wide)] == [0, 0]
+
+
+def test_what_is_pruned_is_gone_everywhere(store):
+    """A pruned episode is found by no filter, and its id may come again."""
+    store.append_many([episode("a1", days=9), episode("b1")])
+    store.prune(Retention(max_count=1))
+    assert store.get("a1") is None
+    assert ids(store, session_id="a") == []
+    assert ids(store, tool_name="add") == ["b1"]
+    store.append(episode("a1", days=9))
+    assert ids(store, tool_name="add") == ["b1", "a1"]
+
+
+def test_definitions_and_events_stay(store):
+    """Pruning touches episodes alone."""
+    change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),), evidence=("a",))
+    store.commit(change, expected_version=0)
+    store.append(episode("a"))
+    store.prune(Retention(max_count=0))
+    assert "ping" in store.load()
+    assert store.history("ping")[0].evidence == ("a",)
+
+
+@pytest.mark.parametrize("bound", [{"max_bytes": -1}, {"max_count": -1}])
+def test_a_negative_bound_is_refused(bound):
+    """A bound below nothing is a mistake and says so."""
+    with pytest.raises(UsageError, match="-1"):
+        Retention(**bound)
+
+
+AGES = st.lists(st.integers(0, 20), max_size=12)
+BOUNDS = st.builds(
+    Retention,
+    max_age=st.none()
+    | st.integers(0, 20).map(lambda days: timedelta(days=days, hours=-1) if days else timedelta()),
+    max_bytes=st.none() | st.integers(0, 4000),
+    max_count=st.none() | st.integers(0, 12),
+)
+
+
+@given(ages=AGES, bounds=st.lists(BOUNDS, max_size=3))
+def test_memory_and_sqlite_agree(tmp_path_factory, ages, bounds):
+    """Whatever the bounds, both let the same go, the rest holds them, and a second time none goes."""
+    file = tmp_path_factory.mktemp("agree") / "s.db"
+    with closing(open_store("memory:")) as one, closing(SQLiteStore(file)) as other:
+        for store in (one, other):
+            store.append_many([episode(f"e{i}", days=days) for i, days in enumerate(ages)])
+        for bound in bounds:
+            expected = one.prunable(bound)
+            assert other.prunable(bound) == expected
+            assert one.prune(bound) == other.prune(bound) == expected
+            assert ids(one) == ids(other)
+            left = one.volume()
+            assert left == other.volume()
+            assert bound.max_count is None or left.count <= bound.max_count
+            assert bound.max_bytes is None or left.bytes <= bound.max_bytes
+            assert other.prunable(bound).count == 0
+
+
+def test_many_go_in_small_transactions(tmp_path):
+    """A thousand are deleted some at a time, so that another program can write in between."""
+    seen = []
+    with closing(SQLiteStore(tmp_path / "s.db", tracer=lambda sql, _: seen.append(sql))) as store:
+        store.append_many([episode(f"e{i}", days=i) for i in range(1000)])
+        seen.clear()
+        assert store.prune(Retention(max_count=10)).count == 990
+        assert ids(store) == [f"e{i}" for i in range(10)]
+    assert sum(sql.startswith("BEGIN") for sql in seen) == 5
+
+
+def test_a_second_pruner_takes_no_more(tmp_path):
+    """What one program deletes while another one does is not deleted twice over."""
+    path = tmp_path / "s.db"
+    other = SQLiteStore(path)
+    met = []
+
+    def meanwhile(sql: str, _: object) -> None:
+        if sql.startswith("BEGIN") and armed and not met:
+            met.append(other.prune(Retention(max_count=500)).count)
+
+    armed = False
+    with closing(other), closing(SQLiteStore(path, tracer=meanwhile)) as store:
+        store.append_many([episode(f"e{i}", days=i) for i in range(1000)])
+        armed = True
+        assert store.prune(Retention(max_count=500)).count == 0
+        assert (met, store.volume().count) == ([500], 500)
+
+
+def test_an_older_file_is_measured_when_asked(tmp_path):
+    """Episodes that an older agentkit kept are measured some at a time; unreadable ones stay."""
+    path = tmp_path / "s.db"
+    kept = [episode(f"e{i}", days=i) for i in range(450)]
+    with closing(SQLiteStore(path)) as store:
+        store.append_many(kept)
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("DELETE FROM episode_extents")
+        raw.execute("UPDATE episodes SET body = '{}' WHERE episode_id = 'e449'")
+    seen = []
+    with closing(SQLiteStore(path, tracer=lambda sql, _: seen.append(sql))) as store:
+        size = sum(len(encode_episode(one)) for one in kept[:-1]) + 2
+        assert store.volume() == EpisodeVolume(count=450, bytes=size)
+        assert sum(sql.startswith("BEGIN") for sql in seen) == 3
+        seen.clear()
+        store.volume()
+        assert not any(sql.startswith("BEGIN") for sql in seen)
+        assert store.prune(Retention(max_age=timedelta(days=100, hours=12))).count == 348
