@@ -13,8 +13,11 @@ see the values behind a failed assertion.
 
 from __future__ import annotations
 
+from agentkit.testing.conformance.abilities import StoreAbilityConformance
+from agentkit.testing.conformance.contents import StoreContentConformance
 from agentkit.testing.conformance.episodes import EpisodeStoreConformance
 from agentkit.testing.conformance.events import EventStoreConformance
+from agentkit.testing.conformance.formats import StoreFormatConformance
 from agentkit.testing.conformance.races import StoreRaceConformance
 from agentkit.testing.conformance.tools import ToolStoreConformance
 from agentkit.testing.store_fixtures import StoreFixtures
@@ -22,8 +25,11 @@ from agentkit.testing.store_fixtures import StoreFixtures
 __all__ = [
     "EpisodeStoreConformance",
     "EventStoreConformance",
+    "StoreAbilityConformance",
     "StoreConformance",
+    "StoreContentConformance",
     "StoreFixtures",
+    "StoreFormatConformance",
     "StoreRaceConformance",
     "ToolStoreConformance",
 ]
@@ -34,6 +40,9 @@ class StoreConformance(
     EventStoreConformance,
     EpisodeStoreConformance,
     StoreRaceConformance,
+    StoreContentConformance,
+    StoreFormatConformance,
+    StoreAbilityConformance,
 ):
     """All suites in one, for a store that keeps everything; what it can not do is skipped.
 

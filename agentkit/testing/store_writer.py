@@ -2,17 +2,20 @@
 
 ``python -m agentkit.testing.store_writer URL commit NAME COUNT`` commits COUNT changes to tools of
 its own, each change giving all of them one new text and bringing one event that tells of it;
-``append`` keeps COUNT episodes instead. It prints one line for each that the store has taken.
+``append`` keeps COUNT episodes instead, and ``append_many`` COUNT batches of them. It prints one
+line for each that the store has taken.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, UsageError
+from agentkit.library.abilities import BatchAppending
 from agentkit.library.chain import EventDraft, chained
 from agentkit.library.changes import now
 from agentkit.library.events import Author, LibraryEvent
@@ -22,6 +25,12 @@ from agentkit.tools.definition import Description, ToolDefinition
 
 TOOLS_EACH = 25
 """Tools that one writer owns; in every version all of them carry the same text."""
+
+EPISODES_EACH = 25
+"""Episodes in one batch."""
+
+
+_USAGE = "arguments: URL commit|append|append_many NAME COUNT; the last needs a store that has it"
 
 
 def batch(writer: str, number: int) -> LibraryChange:
@@ -40,17 +49,32 @@ def batch(writer: str, number: int) -> LibraryChange:
 
 def main(arguments: list[str]) -> None:
     """Write as the arguments say."""
-    if len(arguments) != 4 or arguments[1] not in {"commit", "append"}:
-        raise UsageError("arguments: URL commit|append NAME COUNT")
+    if len(arguments) != 4:
+        raise UsageError(_USAGE)
     url, action, writer, count = arguments
-    store = open_store(url)
-    if action == "commit":
-        commit_many(store, writer, int(count), said=_say)
-    else:
-        for number in range(int(count)):
-            store.append(Episode(episode_id=f"{writer}-{number}", request="?", session_id=writer))
-            _say(number)
-    store.close()
+    with closing(open_store(url)) as store:
+        match action:
+            case "commit":
+                commit_many(store, writer, int(count), said=_say)
+            case "append":
+                for number in range(int(count)):
+                    store.append(_episode(writer, number))
+                    _say(number)
+            case "append_many" if isinstance(store, BatchAppending):
+                _append_many(store, writer, int(count))
+            case _:
+                raise UsageError(_USAGE)
+
+
+def _append_many(store: BatchAppending, writer: str, count: int) -> None:
+    for number in range(count):
+        first = number * EPISODES_EACH
+        store.append_many([_episode(writer, first + n) for n in range(EPISODES_EACH)])
+        _say(number)
+
+
+def _episode(writer: str, number: int) -> Episode:
+    return Episode(episode_id=f"{writer}-{number}", request="?", session_id=writer)
 
 
 def commit_many(

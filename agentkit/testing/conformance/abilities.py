@@ -1,0 +1,317 @@
+"""Tests of what a store may do beyond the seam; what it does not do is skipped."""
+
+# mypy: disable-error-code="type-abstract"
+# A protocol that isinstance() takes is handed to it; mypy has no type for that.
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TypeVar
+
+import pytest
+
+from agentkit.episodes import Episode, Turn
+from agentkit.errors import AgentKitError, StoreError
+from agentkit.library.abilities import (
+    BatchAppending,
+    ChangeLog,
+    Checkable,
+    Compactable,
+    Pruning,
+    Retention,
+    Watch,
+    Watchable,
+)
+from agentkit.library.chain import EventDraft, chained
+from agentkit.library.chain_faults import verify_chain
+from agentkit.library.events import Author
+from agentkit.library.memory import MemoryStore
+from agentkit.library.store import EpisodeFilter, LibraryChange, Store
+from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.testing.sample_definitions import sample_library
+from agentkit.testing.store_fixtures import OpenAgain, StoreFixtures, start_writer, together
+from agentkit.testing.store_writer import EPISODES_EACH, batch, commit_many
+from agentkit.tools.definition import Description, ToolDefinition
+
+Ability = TypeVar("Ability")
+
+_LONG = 20.0
+"""Seconds in which a hint comes, or never."""
+
+
+def _able(store: object, ability: type[Ability], method: str) -> Ability:
+    """The store as one that has an ability; without it the test is skipped."""
+    if not isinstance(store, ability):
+        pytest.skip(f"this store has no {method}()")
+    return store
+
+
+def _tool(name: str, summary: str = "") -> ToolDefinition:
+    return ToolDefinition(name=name, description=Description(summary=summary))
+
+
+def _tell(store: Store, reason: str) -> LibraryChange:
+    """A change of one event alone, behind the last one of a store."""
+    draft = EventDraft(kind="assessed", author=Author(kind="person", name="Ada"), reason=reason)
+    last = next(reversed(store.events()), None)
+    events = chained(last, [draft], at="2026-11-21T10:00:00+00:00")
+    return LibraryChange(proposal_id=f"tell {reason}", events=events)
+
+
+def _fill(store: Store) -> None:
+    """Every kind of change, with and without events, and episodes; seven versions."""
+    commit_many(store, "p", 3)
+    changes = (
+        LibraryChange(proposal_id="all", upserts=sample_library().definitions, author="Ada"),
+        LibraryChange(proposal_id="gone", removals=("p_3", "bill_split"), reason="unused"),
+        LibraryChange(
+            proposal_id="back",
+            upserts=(_tool("p_3", "back"), _tool("bill_split")),
+            evidence=("e1", "e2"),
+            created_at="2020-01-01T00:00:00+00:00",
+        ),
+        LibraryChange(proposal_id="both", upserts=(_tool("new"),), removals=("p_0",)),
+    )
+    for version, change in enumerate(changes, start=3):
+        store.commit(change, expected_version=version)
+    store.commit(_tell(store, "more"), expected_version=7)
+    for number in range(5):
+        store.append(_episode(f"e{number}", "add", session_id="s"))
+
+
+def _episode(episode_id: str, *tools: str, session_id: str | None = None) -> Episode:
+    calls = tuple(ToolCall(call_id=str(i), name=name) for i, name in enumerate(tools))
+    turns = (Turn(message=AssistantMessage(tool_calls=calls)),)
+    return Episode(episode_id=episode_id, request="?" * 100, turns=turns, session_id=session_id)
+
+
+def _aged(episode_id: str, age: timedelta) -> Episode:
+    return replace(_episode(episode_id), started_at=(datetime.now(UTC) - age).isoformat())
+
+
+def _ids(store: Store, matching: EpisodeFilter = EpisodeFilter(oldest_first=True)) -> list[str]:  # noqa: B008 - frozen
+    return [episode.episode_id for episode in store.select(matching)]
+
+
+def _all_of(store: Store) -> object:
+    """What a store holds, to be compared."""
+    versions = [store.load(version) for version in (*store.versions(), None)]
+    names = {tool.name for library in versions for tool in library}
+    return (
+        [(library.version, library.definitions) for library in versions],
+        {name: tuple(store.history(name)) for name in names},
+        tuple(store.events()),
+        list(store.select()),
+    )
+
+
+@contextmanager
+def _watch(store: Store) -> Iterator[Watch]:
+    with closing(_able(store, Watchable, "watch").watch()) as watch:
+        while watch.wait(0):
+            """What came before the watch may be told of once."""
+        yield watch
+
+
+class StoreAbilityConformance(StoreFixtures):
+    """The optional methods of ``agentkit.library.abilities``, each where a store has it."""
+
+    def test_a_watch_hears_commits(self, store: Store) -> None:
+        """A commit between two waits, of definitions or of events alone, ends the next one."""
+        with _watch(store) as watch:
+            store.commit(batch("p", 0), expected_version=0)
+            assert watch.wait(_LONG)
+            store.commit(_tell(store, "alone"), expected_version=1)
+            assert watch.wait(_LONG)
+
+    def test_a_watch_hears_a_commit_while_it_waits(self, store: Store) -> None:
+        """A commit by another thread ends a wait that is going on."""
+        with _watch(store) as watch:
+            timer = threading.Timer(0.2, lambda: store.commit(batch("p", 0), expected_version=0))
+            timer.start()
+            assert watch.wait(_LONG)
+            timer.join()
+
+    def test_a_watch_hears_another_process(self, store: Store, store_url: str) -> None:
+        """A commit by another program is heard, and what it told of can be read then."""
+        with _watch(store) as watch:
+            with start_writer(store_url, "commit", "p", 1) as writer:
+                assert watch.wait(_LONG)
+                writer.communicate()
+            assert store.load().version == 1
+
+    def test_every_watch_hears(self, store: Store, open_store_again: OpenAgain) -> None:
+        """Several watches, of one store and of its replicas, all hear the same commit."""
+        with _watch(store) as one, _watch(store) as two, _watch(open_store_again()) as three:
+            store.commit(batch("p", 0), expected_version=0)
+            assert [watch.wait(_LONG) for watch in (one, two, three)] == [True] * 3
+
+    def test_a_closed_watch_says_so(self, store: Store) -> None:
+        """Closing a watch twice is fine, and its store goes on; waiting with it raises."""
+        watch = _able(store, Watchable, "watch").watch()
+        watch.close()
+        watch.close()
+        with pytest.raises(StoreError, match="closed"):
+            watch.wait(0)
+        assert store.commit(batch("p", 0), expected_version=0) == 1
+
+    def test_changes_make_the_same_library_again(self, store: Store) -> None:
+        """Committing a store's changes into an empty one gives every version again, in order."""
+        _fill(store)
+        other = MemoryStore()
+        for applied in _able(store, ChangeLog, "changes").changes():
+            made = other.commit(applied.change, expected_version=applied.version - 1)
+            assert (made, applied.change.events) == (applied.version, ())
+        assert list(other.versions()) == list(store.versions())
+        for version in store.versions():
+            ours, theirs = other.load(version), store.load(version)
+            assert (ours.definitions, ours.digest) == (theirs.definitions, theirs.digest)
+        for name in ("p_0", "p_3", "bill_split", "new"):
+            assert tuple(other.history(name)) == tuple(store.history(name))
+
+    def test_changes_begin_behind_a_version(self, store: Store) -> None:
+        """Only the changes behind a version are given, ascending; behind the last there is none."""
+        log = _able(store, ChangeLog, "changes")
+        assert list(log.changes()) == []
+        _fill(store)
+        assert [one.version for one in log.changes(after=4)] == [5, 6, 7]
+        assert [one.change.proposal_id for one in log.changes(after=5)] == ["back", "both"]
+        assert list(log.changes(after=7)) == list(log.changes(after=2**70)) == []
+
+    def test_many_episodes_are_kept_in_their_order(self, store: Store) -> None:
+        """A batch is kept in its order behind what was there; known ids are ignored."""
+        batching = _able(store, BatchAppending, "append_many")
+        store.append(_episode("b", "first"))
+        batching.append_many([_episode(name, "add") for name in ("c", "b", "a")])
+        batching.append_many([])
+        batching.append_many([_episode("c", "other"), _episode("d", "add")])
+        assert _ids(store) == ["b", "c", "a", "d"]
+        assert _ids(store, EpisodeFilter(tool_name="add")) == ["d", "a", "c"]
+        assert _ids(store, EpisodeFilter(tool_name="other")) == []
+        assert store.get("b") == _episode("b", "first")
+
+    def test_a_batch_with_one_that_can_not_be_kept_is_kept_whole_or_not(self, store: Store) -> None:
+        """When one episode of a batch is refused, none of the batch is kept."""
+        batching = _able(store, BatchAppending, "append_many")
+        bad = replace(_episode("bad"), output={"x": object()})
+        given = [_episode("a"), bad, _episode("b")]
+        try:
+            batching.append_many(given)
+        except AgentKitError:
+            assert [store.get(name) for name in ("a", "bad", "b")] == [None] * 3
+        else:  # a store of this process may keep any value
+            assert [store.get(one.episode_id) for one in given] == given
+
+    def test_batches_of_threads_stay_together(self, store: Store) -> None:
+        """Batches that come at the same time are all kept, each in its order."""
+        batching = _able(store, BatchAppending, "append_many")
+
+        def write(writer: int) -> None:
+            for number in range(0, 50, 10):
+                names = [f"{writer}-{n:02}" for n in range(number, number + 10)]
+                batching.append_many([_episode(one, session_id=str(writer)) for one in names])
+
+        assert together([partial(write, writer) for writer in range(3)]) == [None] * 3
+        for writer in range(3):
+            matching = EpisodeFilter(session_id=str(writer), oldest_first=True)
+            assert _ids(store, matching) == [f"{writer}-{number:02}" for number in range(50)]
+
+    def test_a_killed_writer_leaves_whole_batches(self, store: Store, store_url: str) -> None:
+        """A program killed between and inside batches leaves each of them whole, or not at all."""
+        _able(store, BatchAppending, "append_many")
+        with start_writer(store_url, "append_many", "p", 100_000) as writer:
+            assert writer.stdout is not None
+            for _ in range(5):
+                writer.stdout.readline()
+            writer.kill()
+        kept = _ids(store, EpisodeFilter(session_id="p", oldest_first=True))
+        assert len(kept) >= 5 * EPISODES_EACH
+        assert len(kept) % EPISODES_EACH == 0
+        assert kept == [f"p-{number}" for number in range(len(kept))]
+
+    def test_retention_by_count_takes_the_oldest(self, store: Store) -> None:
+        """Of too many episodes the oldest go and the newest stay; definitions and events stay."""
+        pruning = _able(store, Pruning, "prune")
+        _fill(store)
+        before, size = pruning.volume(), pruning.volume().bytes
+        assert before.count == 5
+        assert size > 0
+        gone = pruning.prune(Retention(max_count=2))
+        assert (gone.count, pruning.volume().count) == (3, 2)
+        assert gone.bytes + pruning.volume().bytes == size
+        assert _ids(store) == _ids(store, EpisodeFilter(tool_name="add", oldest_first=True))
+        assert _ids(store) == ["e3", "e4"]
+        assert (store.get("e0"), store.get("e3")) == (None, _episode("e3", "add", session_id="s"))
+        assert list(store.versions()) == [1, 2, 3, 4, 5, 6, 7]
+        assert len(store.events()) == 4
+
+    def test_retention_by_bytes_takes_the_oldest(self, store: Store) -> None:
+        """Episodes go from the oldest on until the rest is small enough, and no more of them."""
+        pruning = _able(store, Pruning, "prune")
+        for number in range(10):
+            store.append(_episode(f"e{number}"))
+        bound = pruning.volume().bytes // 2 + 1
+        pruning.prune(Retention(max_bytes=bound))
+        assert pruning.volume().bytes <= bound
+        assert _ids(store) in ([f"e{number}" for number in range(first, 10)] for first in (5, 6))
+        pruning.prune(Retention(max_bytes=0))
+        assert (_ids(store), pruning.volume().count, pruning.volume().bytes) == ([], 0, 0)
+
+    def test_retention_by_age_takes_the_old(self, store: Store) -> None:
+        """Episodes that began too long ago go; one that does not say counts from its keeping."""
+        pruning = _able(store, Pruning, "prune")
+        for place, days in enumerate((40, 31, 29, 0)):
+            store.append(_aged(f"e{place}", timedelta(days=days)))
+        store.append(_episode("no time"))
+        gone = pruning.prune(Retention(max_age=timedelta(days=30)))
+        assert (gone.count, _ids(store)) == (2, ["e2", "e3", "no time"])
+
+    def test_retention_without_a_bound_keeps_all(self, store: Store) -> None:
+        """No bound, and bounds that nothing breaks, take nothing."""
+        pruning = _able(store, Pruning, "prune")
+        for number in range(3):
+            store.append(_aged(f"e{number}", timedelta(days=3 - number)))
+        wide = Retention(max_age=timedelta(days=10), max_bytes=10**9, max_count=3)
+        gone = [pruning.prune(bounds) for bounds in (Retention(), wide)]
+        assert [(one.count, one.bytes) for one in gone] == [(0, 0), (0, 0)]
+        assert _ids(store) == ["e0", "e1", "e2"]
+
+    def test_a_whole_store_has_no_faults(self, store: Store) -> None:
+        """Looking for damage finds none where there is none, and changes nothing."""
+        checking = _able(store, Checkable, "check")
+        assert list(checking.check()) == []
+        _fill(store)
+        before = _all_of(store)
+        assert list(checking.check()) == []
+        assert _all_of(store) == before
+
+    def test_compacting_loses_nothing(self, store: Store) -> None:
+        """Giving back room leaves every version, event and episode, and a store that works."""
+        compacting = _able(store, Compactable, "compact")
+        _fill(store)
+        if isinstance(store, Pruning):
+            store.prune(Retention(max_count=2))
+        before = _all_of(store)
+        for _ in range(2):
+            size = compacting.compact()
+            assert size.bytes_before >= 0
+            assert size.bytes_after >= 0
+            assert _all_of(store) == before
+        assert verify_chain(store.events()) == ()
+        assert store.commit(batch("q", 0), expected_version=7) == 8
+
+    def test_compacting_spares_replicas(self, store: Store, open_store_again: OpenAgain) -> None:
+        """A replica reads and commits after another connection compacted."""
+        compacting = _able(store, Compactable, "compact")
+        _fill(store)
+        replica = open_store_again()
+        before: Sequence[str] = [*replica.load().tools]
+        compacting.compact()
+        assert [*replica.load().tools] == before
+        assert replica.commit(batch("q", 0), expected_version=7) == 8
+        assert store.load().version == 8
