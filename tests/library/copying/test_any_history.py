@@ -1,0 +1,105 @@
+"""Any history is copied from any store to any other, whole, and in parts."""
+
+import tempfile
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit import open_store
+from agentkit.library.chain_faults import verify_chain
+from agentkit.library.copying.comparing import compare_stores
+from agentkit.library.copying.copying import copy_store
+from agentkit.library.signing import read_signer
+from agentkit.testing.histories import BareStore, HistoryStep, all_told, write_history
+
+KEY = read_signer("0123456789abcdef0123456789abcdef")
+
+STEPS = st.lists(
+    st.builds(
+        HistoryStep,
+        wishes=st.dictionaries(
+            st.sampled_from("abcdeé"),
+            st.none() | st.tuples(st.sampled_from(["", "x", "y"]), st.sampled_from(["", "here"])),
+            max_size=5,
+        ),
+        events=st.integers(0, 3),
+        reason=st.text(max_size=3),
+        episodes=st.integers(0, 2),
+    ),
+    max_size=6,
+)
+
+KINDS = ["memory:", "sqlite:///{folder}/{name}.db"]
+PAIRS = [(source, target) for source in KINDS for target in KINDS]
+
+few = settings(deadline=None, max_examples=12)
+
+
+def url_of(kind, folder, name):
+    """The URL of a store of that kind."""
+    return kind.format(folder=folder, name=name)
+
+
+@pytest.mark.parametrize(("source_kind", "target_kind"), PAIRS)
+@pytest.mark.parametrize("is_bare", [False, True])
+@given(steps=STEPS)
+@few
+def test_a_copy_tells_the_same(source_kind, target_kind, is_bare, steps):
+    """Versions, order, origins, times, events, signatures and episodes are the same afterwards."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(open_store(url_of(source_kind, folder, "source"))) as source,
+        closing(open_store(url_of(target_kind, folder, "target"))) as target,
+    ):
+        write_history(source, steps, signer=KEY)
+        asked = BareStore(source) if is_bare else source
+        report = copy_store(asked, target)
+        assert all_told(target) == all_told(source)
+        assert not list(verify_chain(target.events(), verifier=KEY, signed_from=10**6))
+        assert report.compared.is_equal
+        assert report.compared.versions == report.copied.versions == len(source.versions())
+        assert not report.is_behind
+
+
+@pytest.mark.parametrize(("source_kind", "target_kind"), PAIRS)
+@given(first=STEPS, second=STEPS)
+@few
+def test_a_second_copy_brings_what_is_new(source_kind, target_kind, first, second):
+    """Copying again adds what came since, and a third time there is nothing to do."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(open_store(url_of(source_kind, folder, "source"))) as source,
+        closing(open_store(url_of(target_kind, folder, "target"))) as target,
+    ):
+        write_history(source, first, name="first")
+        copy_store(source, target)
+        write_history(source, second, name="second")
+        report = copy_store(source, target)
+        assert report.held.versions + report.copied.versions == len(source.versions())
+        assert all_told(target) == all_told(source)
+        again = copy_store(source, target)
+        assert set(again.copied.to_json().values()) == {0}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(steps=STEPS, own=STEPS)
+@few
+def test_stores_are_equal_when_all_that_they_tell_is(kind, steps, own):
+    """Two stores compare as equal exactly when one is a copy of the other and nobody wrote since."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(open_store(url_of(kind, folder, "one"))) as one,
+        closing(open_store("memory:")) as other,
+    ):
+        write_history(one, steps)
+        copy_store(one, other)
+        before = all_told(other)
+        write_history(
+            other, [replace(step, reason=f"own {step.reason}") for step in own], name="own"
+        )
+        found = compare_stores(one, other)
+        assert found.is_equal == (all_told(other) == before)
+        assert all(difference.ended == "first" for difference in found.differences)
