@@ -21,7 +21,9 @@ the whole URL and returns a ``Store``."""
 
 _BUILT_IN = ("memory", "sqlite")
 
-_LOADED_WHEN_ASKED: Mapping[str, str] = {}
+_LOADED_WHEN_ASKED: Mapping[str, str] = {
+    "dir": "agentkit.library.directory:open_directory",
+}
 """Callables of our own by scheme, as ``module:name``; each takes the whole URL."""
 
 _FILE_SUFFIXES = frozenset({".db", ".sqlite", ".sqlite3"})
@@ -42,6 +44,7 @@ def open_store(url: str | os.PathLike[str]) -> Store:
     ``sqlite:////data/lib.db``  a file by its absolute path
     ``sqlite:///~/lib.db``      a file in the home directory
     ``library.db``              short for ``sqlite:///library.db``; also ``.sqlite``, ``.sqlite3``
+    ``dir:tools``               a folder with one readable file a tool, made for review in git
     anything else               a plugin that registered the scheme
     ==========================  =====================================================
 
@@ -83,6 +86,29 @@ def open_store(url: str | os.PathLike[str]) -> Store:
             return _open_ours(url, ours)
         case other:
             return _open_plugin(url, other)
+
+
+def open_to_read(url: str) -> Store:
+    """Open a store for a program that writes nothing: it is there already, and stays as it is.
+
+    A SQLite file is opened so that not a byte of it changes; other stores are opened as usual.
+
+    Raises:
+        StoreError: There is no such file or folder; or as ``open_store``.
+
+    Example:
+        >>> try:
+        ...     open_to_read("absent.db")
+        ... except StoreError as error:
+        ...     print(error)
+        there is no store at absent.db
+    """
+    path = file_of(url)
+    if path is None:
+        return open_store(url)
+    if not path.exists():
+        raise StoreError(f"there is no store at {url}")
+    return SQLiteStore(path, read_only=True)
 
 
 def file_of(url: str) -> Path | None:

@@ -30,15 +30,24 @@ class SQLiteConnection:
         path: The file; it is made when it does not exist, its folder is not.
         timeout_seconds: How long to wait for other processes that hold the file.
         tracer: Sees every statement.
+        read_only: Never write to the file; one that does not exist is not made.
 
     Raises:
         StoreError: The file can not be opened.
     """
 
-    def __init__(self, path: Path, *, timeout_seconds: float, tracer: Tracer | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        timeout_seconds: float,
+        tracer: Tracer | None,
+        read_only: bool = False,
+    ) -> None:
         import sqlite3
 
         self.path = path
+        self.is_read_only = read_only
         self.tracer = tracer
         self.timeout_seconds = timeout_seconds
         self._lock = threading.RLock()
@@ -46,7 +55,8 @@ class SQLiteConnection:
         self._raw: sqlite3.Connection | None = None
         with self._translated():
             self._raw = sqlite3.connect(
-                path.absolute(),
+                f"{path.absolute().as_uri()}?mode=ro" if read_only else path.absolute(),
+                uri=read_only,
                 timeout=timeout_seconds,
                 isolation_level=None,  # transactions start where the code says so
                 check_same_thread=False,  # the lock keeps threads apart
@@ -98,6 +108,11 @@ class SQLiteConnection:
                 longer where it was.
         """
         raw = self.raw
+        if self.is_read_only:
+            raise StoreError(
+                f"{self.path} was opened to be read only, and nothing was changed; open it with "
+                "open_store to write to it"
+            )
         self.check_in_place()
         with self._lock, self._translated():
             self.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -124,6 +139,28 @@ class SQLiteConnection:
                 f"{self.path} was moved away, deleted or replaced since it was opened. Nothing was "
                 "changed; put it back, or open the store again to use what is there now"
             )
+
+    @contextmanager
+    def changing_a_copy(self) -> Iterator[None]:
+        """Copy the file into a private one, go on with that, and be allowed to change it inside.
+
+        So a file that is only read can be seen in a newer shape. The copy is a temporary file,
+        gone with the connection.
+        """
+        import sqlite3
+
+        with self._lock, self._translated():
+            copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+            try:
+                self.raw.backup(copy)
+            except BaseException:
+                copy.close()
+                raise
+            self.raw.close()
+            self._raw = copy
+        was, self.is_read_only = self.is_read_only, False
+        yield
+        self.is_read_only = was
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""

@@ -164,6 +164,8 @@ _OUR_TABLES = frozenset(
 def bring_up_to_date(connection: SQLiteConnection) -> None:
     """Give a file the newest shape; one that has it already is only looked at.
 
+    A connection that only reads goes on with a copy of an older file, which gets that shape.
+
     All steps that are missing run in one transaction, so that a file never stays half-way, and
     two programs that open the same new file do not both run them.
 
@@ -179,8 +181,14 @@ def bring_up_to_date(connection: SQLiteConnection) -> None:
         _check_blank(connection)
     if not applied:
         _check_not_foreign(connection, tables)
+    is_old = len(applied) < len(MIGRATIONS)
+    if connection.is_read_only:
+        if is_old:
+            with connection.changing_a_copy():
+                _apply_missing(connection)
+        return
     connection.execute("PRAGMA journal_mode = WAL")
-    if len(applied) < len(MIGRATIONS):
+    if is_old:
         _apply_missing(connection)
 
 

@@ -38,6 +38,8 @@ class SQLiteStore:
         path: The file. It is made when it does not exist; its folder is not.
         timeout_seconds: How long to wait for a writer in another process.
         tracer: Called with the SQL and its parameters before each statement.
+        read_only: Refuse to write. A file of an older agentkit is left in its shape: what it holds
+            is copied to a temporary file and read from there.
 
     Raises:
         StoreError: The file can not be opened, or another program holds it.
@@ -65,10 +67,11 @@ class SQLiteStore:
         *,
         timeout_seconds: float = 5.0,
         tracer: Tracer | None = None,
+        read_only: bool = False,
     ) -> None:
         self.path = Path(path)
         self._connection = SQLiteConnection(
-            self.path, timeout_seconds=timeout_seconds, tracer=tracer
+            self.path, timeout_seconds=timeout_seconds, tracer=tracer, read_only=read_only
         )
         try:
             bring_up_to_date(self._connection)

@@ -1,0 +1,93 @@
+"""A store that is opened to be read stays as it is, down to the bytes of its file."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from agentkit import Episode
+from agentkit.errors import StoreError, StoreFormatError
+from agentkit.library import LibraryChange
+from agentkit.library.opening import open_store, open_to_read
+from agentkit.testing.histories import HistoryStep, all_told, write_history
+from agentkit.tools.definition import ToolDefinition
+
+STEPS = [
+    HistoryStep(wishes={"a": ("one", ""), "b": ("", "")}, events=2, episodes=2),
+    HistoryStep(wishes={"b": None}, events=1),
+]
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A file with a history."""
+    path = tmp_path / "store.db"
+    with closing(open_store(str(path))) as store:
+        write_history(store, STEPS)
+    return path
+
+
+def test_everything_can_be_read(path):
+    """What a store opened to be read tells is what it tells otherwise, and no byte changes."""
+    before = path.read_bytes()
+    with closing(open_to_read(str(path))) as store:
+        told = all_told(store)
+    assert path.read_bytes() == before
+    with closing(open_store(str(path))) as store:
+        assert all_told(store) == told
+
+
+def test_nothing_can_be_written(path):
+    """A commit and an episode are refused, and the words say how to write."""
+    before = path.read_bytes()
+    change = LibraryChange(proposal_id="new", upserts=(ToolDefinition(name="new"),))
+    with closing(open_to_read(str(path))) as store:
+        with pytest.raises(StoreError, match="open_store"):
+            store.commit(change, expected_version=2)
+        with pytest.raises(StoreError, match="open_store"):
+            store.append(Episode(episode_id="new", request="?"))
+    assert path.read_bytes() == before
+
+
+def test_a_writer_is_read_along(path):
+    """What another program commits while a store is open to be read is seen."""
+    with closing(open_to_read(str(path))) as reader, closing(open_store(str(path))) as writer:
+        assert reader.load().version == 2
+        write_history(writer, [HistoryStep(wishes={"c": ("", "")})], name="later")
+        assert reader.load().version == 3
+
+
+def test_no_file_is_made(tmp_path):
+    """A name that leads nowhere is refused, and nothing is made there."""
+    with pytest.raises(StoreError, match="there is no store at"):
+        open_to_read(str(tmp_path / "absent.db"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_older_file_is_read_in_its_shape(path):
+    """A file that lacks the newest tables is read in full, and stays as old as it is."""
+    with closing(open_store(str(path))) as store:
+        told = all_told(store)
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("DROP INDEX episode_tools_by_sequence")
+        raw.execute("DROP TABLE episode_extents")
+        raw.execute("DELETE FROM _sqlite_migrations WHERE name = 'm0005_episode_extents'")
+    with closing(sqlite3.connect(path)) as raw:
+        raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = path.read_bytes()
+    with closing(open_to_read(str(path))) as store:
+        assert all_told(store) == told
+        with pytest.raises(StoreError, match="read only"):
+            store.append(Episode(episode_id="new", request="?"))
+    assert path.read_bytes() == before
+
+
+def test_a_foreign_file_is_refused(tmp_path):
+    """Another program's database is no store, and is not changed."""
+    path = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("CREATE TABLE episodes (x)")
+    before = path.read_bytes()
+    with pytest.raises(StoreFormatError, match="another program"):
+        open_to_read(str(path))
+    assert path.read_bytes() == before
