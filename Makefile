@@ -6,6 +6,7 @@ VENV   ?= .venv
 MODEL  ?= smollm2-135m
 OPENMP ?= libgomp.so.1
 JOBS   ?= 2
+RUNS   ?= 500
 ARGS   ?=
 
 BIN     := $(VENV)/bin
@@ -21,7 +22,7 @@ PLUGIN_FILES := $(PLUGINS:%=plugins/agentkit-%/pyproject.toml)
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test lint format types unit meaning coverage bench docs install openmp weights clean \
-	test-extras test-interop bench-interop
+	test-extras test-faults test-interop bench-interop servers
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' \
@@ -64,7 +65,7 @@ weights: $(VENV)/.dev openmp
 		|| echo "The weights could not be fetched; tests marked 'weights' will skip."
 
 # Tests are shared out to JOBS processes; JOBS=0 runs them in one, which is quicker for a few.
-unit: $(VENV)/.dev  ## pytest alone; ARGS are passed on: make unit JOBS=0 ARGS="-k store -x"
+unit: $(VENV)/.dev servers  ## pytest alone; ARGS are passed on: make unit JOBS=0 ARGS="-k store -x"
 	$(SAY) "Running the tests"
 	$(BIN)/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
@@ -79,6 +80,15 @@ meaning: $(VENV)/.vectors  ## what depends on word vectors: retrieval and pages
 	$(SAY) "Running the tests of retrieval and of the pages with word vectors"
 	PYTHONPATH=$(abspath $(VENV)/vectors) $(BIN)/pytest -o cache_dir=$(VENV)/vectors/.pytest_cache \
 		-n $(JOBS) --dist worksteal -m "not weights" $(MEANING) $(ARGS)
+
+# Tests of stores start servers of their own; without the programs they skip and say so.
+servers:
+	@.ci/servers
+
+# The unit tests break things a few times; here it is RUNS times each, which takes a while.
+test-faults: $(VENV)/.dev servers  ## kill, cut, fill and restart every store, RUNS=500 times
+	$(SAY) "Breaking every store, $(RUNS) times where that is counted"
+	AGENTKIT_FAULT_RUNS=$(RUNS) $(BIN)/pytest -m faults --timeout 3600 -n $(JOBS) --dist worksteal $(ARGS)
 
 # Frameworks that our tools are handed to, each in an environment of its own: their pins fight, so
 # `make test` runs none of this. The versions are those that docs/frameworks.md names.
