@@ -171,6 +171,11 @@ class DerivedValues:
                 values._pending[kind] = (value, together)
         return values
 
+    def catch_up(self, library: Snapshot) -> None:
+        """Bring up to date now what earlier snapshots knew, so that nobody waits for it later."""
+        for kind in tuple(self._pending):
+            self.get(kind, library)
+
     def or_else(self, others: DerivedValues) -> DerivedValues:
         """These values, and for the kinds that are missing here those of ``others``."""
         values = DerivedValues()

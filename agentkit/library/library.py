@@ -171,6 +171,15 @@ class Library:
         carried = earlier._values.after(change, size=len(self))
         return self._with(self._tools, Change(), values=self._values.or_else(carried))
 
+    def caught_up(self) -> Library:
+        """This library, with everything brought up to date now that earlier ones worked out.
+
+        Otherwise that happens when somebody asks. It is for a thread that makes the next snapshot
+        ready beside one that is in use.
+        """
+        self._values.catch_up(self)
+        return self
+
     def _defines(self, definition: ToolDefinition) -> bool:
         """Whether this very definition is in the library."""
         known = self._tools.get(definition.name)

@@ -1,0 +1,8 @@
+"""Replicas: the newest library of a store at hand, however far or unwell the store is."""
+
+from __future__ import annotations
+
+from agentkit.library.replicas.replica import Replica
+from agentkit.library.replicas.status import ReplicaState, ReplicaStatus, WhenStale
+
+__all__ = ["Replica", "ReplicaState", "ReplicaStatus", "WhenStale"]
