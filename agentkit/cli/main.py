@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "rollback": ("agentkit.cli.proposals:rollback", "Take a promoted change of a tool back."),
     "episodes": ("agentkit.cli.episodes:episodes", "Look at what happened in each run."),
     "audit": ("agentkit.cli.audit:audit", "See who changed the library, and that this is true."),
+    "store": ("agentkit.cli.store:store", "Copy, compare, check and compact stores."),
     "export": ("agentkit.cli.export:export", "Write the library for others, or into an artifact."),
     "import": (
         "agentkit.cli.import_artifact:import_artifact",

@@ -11,7 +11,7 @@ from agentkit import evolution
 from agentkit.cli.options import data_directory
 from agentkit.errors import StoreError
 from agentkit.library import Author, Library, LibraryChange, Store
-from agentkit.library.opening import file_of, open_store
+from agentkit.library.opening import file_of, open_store, open_to_read
 
 if TYPE_CHECKING:
     from agentkit.evolution.provenance import Operation  # its package is slow to load
@@ -45,6 +45,20 @@ def opened_to_read(url: str) -> Iterator[Store]:
         )
     with opened(url) as store:
         yield store
+
+
+@contextmanager
+def opened_untouched(url: str) -> Iterator[Store]:
+    """The store at ``url`` for a command that only looks: not a byte of its file changes.
+
+    Raises:
+        StoreError: The URL names a file that is not there.
+    """
+    store = open_to_read(url)
+    try:
+        yield store
+    finally:
+        store.close()
 
 
 def commit(

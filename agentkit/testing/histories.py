@@ -74,7 +74,7 @@ def _change(
     removals = tuple(name for name, wish in step.wishes.items() if wish is None and name in library)
     makes_version = bool(upserts or removals)
     draft = EventDraft(
-        kind="written" if makes_version else "assessed",
+        kind="written" if makes_version else "unpinned",
         author=_AUTHOR,
         reason=step.reason,
         library_version=library.version + makes_version,

@@ -171,11 +171,15 @@ def _beginning(source: Store, target: Store, extent: Extent, *, has_episodes: bo
 
 
 def _parted(difference: Difference) -> str:
-    how = "goes on where the source ends" if difference.ended else "holds another history"
+    place, what = difference.place, difference.message
+    how = (
+        f"goes on where the source ends, with {place}"
+        if difference.ended
+        else f"holds another history than the source from {place} on: {what}, the source's first"
+    )
     return (
-        f"the target {how}: {difference}. (The first store is the source, the second the target.) "
-        "Nothing was written; a copy goes into an empty store, or into one that holds a beginning "
-        "of the same history"
+        f"the target {how}. Nothing was written; a copy goes into an empty store, or into one that "
+        "holds a beginning of the same history"
     )
 
 

@@ -1,0 +1,225 @@
+"""A copy holds all that the source holds; a target that holds something else is left alone."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from agentkit import Episode, ToolDefinition, open_store
+from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError, UsageError
+from agentkit.export import ArtifactStore, artifact_of
+from agentkit.library import LibraryChange
+from agentkit.library.copying.comparing import compare_stores
+from agentkit.library.copying.copying import Amount, copy_store
+from agentkit.testing.histories import BareStore, HistoryStep, all_told, write_history
+
+STEPS = [
+    HistoryStep(wishes={"a": ("one", "here"), "b": ("", "")}, events=2, episodes=2, reason="x"),
+    HistoryStep(events=3),
+    HistoryStep(wishes={"a": ("one", "there")}),
+    HistoryStep(wishes={"b": None}, events=1, episodes=1),
+    HistoryStep(wishes={"b": ("back", "")}, episodes=1),
+    HistoryStep(events=2),
+]
+
+
+@pytest.fixture
+def source():
+    """A store with a history."""
+    store = open_store("memory:")
+    write_history(store, STEPS)
+    return store
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def target(request, tmp_path):
+    """An empty store of each kind."""
+    url = "memory:" if request.param == "memory" else f"sqlite:///{tmp_path / 'target.db'}"
+    with closing(open_store(url)) as store:
+        yield store
+
+
+def test_the_report_says_what_was_copied_and_compared(source, target):
+    """Versions, events and episodes are counted, before, now and in the comparison."""
+    report = copy_store(source, target)
+    assert report.held == Amount()
+    assert report.copied == Amount(versions=4, events=8, episodes=4)
+    assert (report.compared.versions, report.compared.tools) == (4, 2)
+    assert (report.compared.events, report.compared.episodes) == (8, 4)
+    assert all_told(target) == all_told(source)
+
+
+def test_episodes_may_stay_behind(source, target):
+    """Without episodes only definitions and events are copied; a later copy may bring them."""
+    report = copy_store(source, target, episodes=False)
+    assert report.copied == Amount(versions=4, events=8)
+    assert list(target.select()) == []
+    assert copy_store(source, target).copied == Amount(episodes=4)
+
+
+def test_an_empty_store_is_copied(target):
+    """Of a store that holds nothing there is nothing to copy."""
+    assert copy_store(open_store("memory:"), target).copied == Amount()
+
+
+def test_events_alone_are_copied(target):
+    """A chain without any library version comes along."""
+    source = open_store("memory:")
+    write_history(source, [HistoryStep(events=2)])
+    assert copy_store(source, target).copied == Amount(events=2)
+    assert all_told(target) == all_told(source)
+
+
+def test_very_many_events_of_one_version_are_copied(target):
+    """More events than go along with one change are copied too, in their order."""
+    source = open_store("memory:")
+    many = [HistoryStep(events=900), HistoryStep(wishes={"a": ("", "")}, events=1100)]
+    write_history(source, [*many, HistoryStep(events=700), HistoryStep(wishes={"b": ("", "")})])
+    assert copy_store(source, target).copied.events == 2700
+    assert all_told(target) == all_told(source)
+
+
+@pytest.mark.parametrize(
+    ("own", "place"),
+    [
+        ([HistoryStep(wishes={"a": ("other", "")})], "version 1"),
+        ([*STEPS, HistoryStep(wishes={"a": ("more", "")})], "goes on.*version 5"),
+        ([HistoryStep(events=1)], "event 1"),
+        ([HistoryStep(episodes=1)], "episode 'step 0-0'"),
+    ],
+    ids=["another version", "a version more", "another event", "another episode"],
+)
+def test_another_history_is_left_alone(source, target, own, place):
+    """A target that parts from the source is refused with the first difference, and untouched."""
+    if len(own) > 1:
+        copy_store(source, target)
+        own = own[len(STEPS) :]
+        write_history(target, own, name="own")
+    else:
+        write_history(target, own)
+    before = all_told(target)
+    with pytest.raises(StoreError, match=f"{place}.*Nothing was written"):
+        copy_store(source, target)
+    assert all_told(target) == before
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_an_interrupted_copy_is_ended_by_another(source, target, cut):
+    """After a failure at any write, copying again gives what an undisturbed copy gives."""
+
+    class Cut(BareStore):
+        """Fails at one of its writes, as a lost connection does."""
+
+        left = cut
+
+        def _write(self, write, *arguments, **options):
+            self.left -= 1
+            if self.left == 0:
+                raise StoreUnavailableError("the connection was lost")
+            return write(*arguments, **options)
+
+        def __init__(self, store):
+            super().__init__(store)
+            commit, append = self.commit, self.append
+            self.commit = lambda *a, **o: self._write(commit, *a, **o)
+            self.append = lambda *a, **o: self._write(append, *a, **o)
+
+    cutting = Cut(target)
+    try:
+        copy_store(source, cutting)
+    except StoreUnavailableError:
+        copy_store(source, target)
+    assert all_told(target) == all_told(source)
+
+
+def test_what_comes_meanwhile_is_left_for_the_next_time(source, target):
+    """A source that is written to is copied as it was at the start; the rest comes next time."""
+
+    class Busy(BareStore):
+        """Gets a version, an event and an episode whenever it is asked for its episodes."""
+
+        def __init__(self, store):
+            super().__init__(store)
+            self.writes = 0
+            self.select = self._select
+
+        def _select(self, matching):
+            found = store_select(matching)
+            if matching.oldest_first and self.writes < 1:
+                self.writes += 1
+                more = [HistoryStep(wishes={"new": ("", "")}, events=1, episodes=1)]
+                write_history(source, more, name="meanwhile")
+            return found
+
+    store_select = source.select
+    before = len(source.versions())
+    report = copy_store(Busy(source), target)
+    assert report.is_behind
+    assert len(target.versions()) == before
+    assert not copy_store(source, target).is_behind
+    assert all_told(target) == all_told(source)
+
+
+def test_a_damaged_definition_is_not_copied(tmp_path, target):
+    """A definition that is not the one of its digest is found before it is written."""
+    path = tmp_path / "damaged.db"
+    with closing(open_store(str(path))) as source:
+        write_history(source, STEPS)
+    with closing(sqlite3.connect(path)) as raw, raw:
+        raw.execute("UPDATE definitions SET body = replace(body, 'back', 'evil')")
+    with closing(open_store(str(path))) as source:
+        with pytest.raises(StoreFormatError, match=r"'b' of library version 4.*store check"):
+            copy_store(source, target)
+        assert list(target.versions()) == [1, 2, 3]
+
+
+def test_words_that_not_every_store_keeps_do_not_stop_a_copy(target):
+    """Half a surrogate pair, which SQLite keeps as text, counts as the same."""
+    source = open_store("memory:")
+    change = LibraryChange(
+        proposal_id="p\ud83d", upserts=(ToolDefinition(name="a"),), author="\ud83d", reason="\ud83d"
+    )
+    source.commit(change, expected_version=0)
+    source.append(Episode(episode_id="e\ud83d", request="\ud83d"))
+    assert copy_store(source, target).compared.is_equal
+    assert copy_store(source, target).copied == Amount()
+
+
+def test_an_artifact_is_a_source(source, target):
+    """An artifact with its history is copied like a store that has no episodes."""
+    artifact = ArtifactStore(artifact_of(source))
+    report = copy_store(artifact, target)
+    assert report.copied == Amount(versions=4, events=8)
+    assert compare_stores(source, target, episodes=False).is_equal
+
+
+def test_an_artifact_without_its_history_is_refused(source, target):
+    """What does not begin with version 1 can not keep its numbers; the words say what to do."""
+    artifact = ArtifactStore(artifact_of(source, history=False))
+    with pytest.raises(UsageError, match="agentkit import"):
+        copy_store(artifact, target)
+    assert list(target.versions()) == []
+
+
+def test_an_artifact_can_not_be_written_to(source):
+    """A target that nobody can write to says so."""
+    artifact = ArtifactStore(artifact_of(source))
+    write_history(source, [HistoryStep(wishes={"more": ("", "")})], name="more")
+    with pytest.raises(StoreError, match="can not be written"):
+        copy_store(source, artifact, episodes=False)
+
+
+def test_times_are_compared_as_moments(source, target):
+    """The same moment in another time zone is no difference, and another moment is one."""
+    first = next(iter(source.changes()))
+    moved = replace(first.change, created_at="2026-11-21T12:00:00+02:00")
+    source_again, other = open_store("memory:"), open_store("memory:")
+    source_again.commit(moved, expected_version=0)
+    other.commit(replace(moved, created_at="2026-11-21T10:00:00+00:00"), expected_version=0)
+    assert compare_stores(source_again, other).is_equal
+    target.commit(replace(moved, created_at="2026-11-21T10:00:01+00:00"), expected_version=0)
+    (difference,) = compare_stores(source_again, target).differences
+    assert "made at" in difference.message
