@@ -1,0 +1,228 @@
+"""Connections that threads share: a pool, errors in our words, one retry when the server left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.abc import PQGen
+from psycopg.rows import TupleRow
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from agentkit.errors import StoreError, StoreUnavailableError
+from agentkit_postgres.address import Address
+from agentkit_postgres.failures import SilenceError, in_our_words, is_passing, not_connected
+
+T = TypeVar("T")
+
+_FIRST_LOOK_SECONDS = 0.05
+_GRACE_SECONDS = 2.0
+"""The server ends a statement that takes too long; who hears nothing even then is alone."""
+
+_SETTINGS = """
+SELECT set_config('search_path', format('%%I, pg_temp', %s::text), false),
+       set_config('statement_timeout', %s, false),
+       set_config('lock_timeout', %s, false),
+       set_config('default_transaction_isolation', 'read committed', false),
+       set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+           WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)
+"""
+"""An acknowledged commit is on the disk, whatever the server's default is."""
+
+
+class Link(psycopg.Connection[TupleRow]):
+    """A connection that does not wait for ever for an answer.
+
+    Attributes:
+        answer_seconds: How long the server may be silent within a statement; None for no bound.
+    """
+
+    answer_seconds: float | None = None
+
+    def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
+        """See ``psycopg.Connection.wait``; a silent server ends it with a ``SilenceError``."""
+        if self.answer_seconds is not None and timeout is None:
+            gen = _impatient(gen, self.answer_seconds)
+        return super().wait(gen, interval, timeout)
+
+
+def _impatient(gen: PQGen[T], seconds: float) -> PQGen[T]:
+    deadline = monotonic() + seconds
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if ready:
+                deadline = monotonic() + seconds
+            elif monotonic() > deadline:
+                raise SilenceError(f"no answer for {seconds:g} s")
+            wanted = gen.send(ready)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+class Connections:
+    """The connections of one store, for any number of threads.
+
+    A connection that the server or the network broke is replaced, and what ran on it runs once
+    more: everything that this package sends may be sent twice. When the second one breaks too, the
+    store is unavailable.
+
+    Args:
+        address: The database.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._process = os.getpid()
+        self._closed = False
+        self._failures = 0
+        self._renewed = 0.0
+        self._pool = ConnectionPool(
+            address.conninfo,
+            connection_class=Link,
+            kwargs={"autocommit": True},
+            min_size=0,
+            max_size=address.pool_size,
+            name="agentkit",
+            configure=self.configure,
+            reconnect_timeout=0,  # whoever needs a connection tries anew, and hears why it failed
+            reconnect_failed=self._note_failure,
+            open=True,
+        )
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> list[TupleRow]:
+        """Run one statement in a transaction of its own and return all its rows."""
+        return self.run(lambda link: fetch(link, sql, parameters))
+
+    def run(self, work: Callable[[Link], T], *, again: bool = True) -> T:
+        """Do work on a connection that nobody else uses meanwhile.
+
+        Args:
+            work: Runs statements; each is a transaction unless it opens one.
+            again: Whether it may be done twice when the connection breaks.
+
+        Raises:
+            StoreUnavailableError: There is no connection, or it broke twice.
+            StoreError: The store is closed or was opened by another process, or PostgreSQL
+                refused the work.
+        """
+        self.check_usable()
+        try:
+            try:
+                return self._once(work)
+            except psycopg.Error as error:
+                if not (again and is_passing(error)):
+                    raise
+            return self._once(work)
+        except psycopg.Error as error:
+            raise in_our_words(error, self.address) from error
+
+    def check_usable(self) -> None:
+        """Refuse a closed store, and one that was carried across a fork."""
+        if self._process != os.getpid():
+            raise StoreError(
+                f"{self.address.shown} was opened by process {self._process} and is used by its "
+                f"fork {os.getpid()}; connections can not be carried across a fork, open the "
+                "store again in the new process"
+            )
+        if self._closed:
+            raise StoreError(f"{self.address.shown} is closed; open it again with open_store")
+
+    def close(self) -> None:
+        """Close all connections. A second call does nothing."""
+        if self._process == os.getpid() and not self._closed:  # they belong to who opened them
+            self._closed = True
+            self._pool.close(self.address.timeout)
+
+    def configure(self, link: Link) -> None:
+        """Make a new connection one of this store."""
+        address = self.address
+        link.answer_seconds = address.statement_timeout + _GRACE_SECONDS
+        milliseconds = (address.statement_timeout, address.timeout)
+        fetch(link, _SETTINGS, (address.schema, *(str(round(s * 1000)) for s in milliseconds)))
+
+    @contextmanager
+    def own(self) -> Iterator[Link]:
+        """A connection outside of the pool, which takes as long as it takes."""
+        with self.connected() as link:
+            fetch(link, "SELECT set_config('statement_timeout', '0', false)")
+            link.answer_seconds = None
+            try:
+                yield link
+            except psycopg.Error as error:
+                raise in_our_words(error, self.address) from error
+
+    def connected(self) -> Link:
+        """A new connection outside of the pool; the caller closes it."""
+        self.check_usable()
+        try:
+            link = Link.connect(self.address.conninfo, autocommit=True)
+        except psycopg.Error as error:
+            raise not_connected(error, self.address) from error
+        try:
+            self.configure(link)
+        except psycopg.Error as error:
+            link.close()
+            raise in_our_words(error, self.address) from error
+        return link
+
+    def _once(self, work: Callable[[Link], T]) -> T:
+        link = self._taken()
+        taken = monotonic()
+        try:
+            return work(link)
+        except BaseException as error:
+            if isinstance(error, SilenceError):
+                link.close()  # its answer may still come
+            if link.closed:
+                self._renew(taken)
+            raise
+        finally:
+            self._pool.putconn(link)
+
+    def _renew(self, taken: float) -> None:
+        """Drop the others too, once: what broke one connection has mostly broken all."""
+        if self._renewed < taken:
+            self._renewed = monotonic()
+            self._pool.drain()
+
+    def _taken(self) -> Link:
+        deadline = monotonic() + self.address.timeout
+        look, failures = _FIRST_LOOK_SECONDS, self._failures
+        while True:
+            left = deadline - monotonic()
+            try:
+                return self._pool.getconn(min(look, left))
+            except PoolClosed:
+                self.check_usable()
+                raise
+            except PoolTimeout as error:
+                if self._failures != failures:
+                    self.connected().close()  # says what is the matter, or that all is well again
+                    failures = self._failures
+                if left <= 0:
+                    raise self._none_free() from error
+            look *= 2
+
+    def _none_free(self) -> StoreUnavailableError:
+        address = self.address
+        return StoreUnavailableError(
+            f"no connection to {address.shown} became free in {address.timeout:g} s: "
+            f"{address.pool_size} may be in use at a time. Nothing was changed; try again, or "
+            "raise ?pool_size= or ?timeout="
+        )
+
+    def _note_failure(self, pool: ConnectionPool[Any]) -> None:
+        self._failures += 1
+
+
+def fetch(link: Link, sql: str, parameters: Sequence[object] = ()) -> list[TupleRow]:
+    """Run one statement and return its rows; none for one that has no rows."""
+    cursor = link.execute(sql.encode(), parameters)
+    return cursor.fetchall() if cursor.description is not None else []

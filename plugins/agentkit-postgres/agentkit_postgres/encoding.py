@@ -1,0 +1,124 @@
+"""Definitions as the tables hold them, and back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from agentkit.errors import DefinitionError, StoreFormatError
+from agentkit.library.events import LibraryEvent
+from agentkit.tools.definition import ToolDefinition
+from agentkit_postgres.texts import key
+
+_MOST_CHARACTERS = 100_000
+"""Of a text that is searched; a tsvector holds a megabyte at most."""
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+"""Names are cut into words: ``getWeather_v2`` is found by "weather"."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EncodedTool:
+    """A definition as the tables hold it.
+
+    Attributes:
+        name: Its name, as an index holds it.
+        digest: Its digest.
+        body: JSON without the origin, to the letter.
+        origin: JSON.
+        document: JSON that jsonb takes; None when the body is it.
+        summary: Words of summary and tags.
+        words: The words of its name.
+        texts: All its texts.
+    """
+
+    name: str
+    digest: str
+    body: str
+    origin: str
+    document: str | None
+    words: str
+    summary: str
+    texts: str
+
+
+def encode_tool(tool: ToolDefinition) -> EncodedTool:
+    """A definition as the tables hold it."""
+    record = tool.to_json()
+    origin = record.pop("origin", {})
+    body = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    has_nul = "\\u0000" in body  # or a backslash and "u0000", which costs a copy for nothing
+    described = " ".join([tool.description.summary, *tool.description.tags])
+    return EncodedTool(
+        name=key(tool.name),
+        digest=tool.digest,
+        body=body,
+        origin=json.dumps(origin, separators=(",", ":")),
+        document=json.dumps(_without_nul(record), ensure_ascii=False) if has_nul else None,
+        words=_words(tool.name),
+        summary=_searchable([described]),
+        texts=_searchable(_texts(record)),
+    )
+
+
+def decode_tool(digest: str, origin: str, body: str, *, shown: str) -> ToolDefinition:
+    """The inverse of ``encode_tool``.
+
+    Raises:
+        StoreFormatError: This is no definition; ``shown`` says where it lies.
+    """
+    try:
+        record = json.loads(body)
+        record["origin"] = json.loads(origin)
+        return ToolDefinition.from_json(record, digest=digest)
+    except (ValueError, TypeError, AttributeError, DefinitionError) as error:
+        raise StoreFormatError(
+            f"{shown} holds a definition that can not be read ({digest}): {error}"
+        ) from error
+
+
+def encode_event(event: LibraryEvent) -> str:
+    """An event as the table holds it."""
+    return json.dumps(event.to_json(), ensure_ascii=False, separators=(",", ":"))
+
+
+def _words(name: str) -> str:
+    return _searchable([name, *_WORD.findall(name)])
+
+
+def _searchable(texts: Iterable[str]) -> str:
+    kept: list[str] = []
+    left = _MOST_CHARACTERS
+    for text in texts:
+        kept.append(text[:left])
+        left -= len(text) + 1
+        if left <= 0:
+            break
+    joined = " ".join(kept).replace("\0", " ")
+    return joined.encode("utf-8", "replace").decode()
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in JSON data, names of parameters included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield name
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+
+
+def _without_nul(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.replace("\0", "\u2400")
+    if isinstance(value, dict):
+        return {_without_nul(name): _without_nul(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_without_nul(item) for item in value]
+    return value

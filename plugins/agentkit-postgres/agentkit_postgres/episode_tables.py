@@ -1,0 +1,127 @@
+"""The tables that hold episodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from agentkit.episodes import Episode
+from agentkit.episodes.jsonl import decode_episode, encode_episode
+from agentkit.library.begun import begun_at
+from agentkit.library.changes import check_filter
+from agentkit.library.store import EpisodeFilter
+from agentkit_postgres.connection import Connections
+from agentkit_postgres.migrations import newer
+from agentkit_postgres.steps import STEPS
+from agentkit_postgres.texts import key, storable
+
+_FIRST_PAGE, _LARGEST_PAGE = 64, 512
+"""Episodes read at a time: nothing is held in the server while the caller looks at them."""
+
+_AT_A_TIME = 500
+"""Episodes of one statement; several are one transaction."""
+
+_KEEP = """
+SELECT keep_episodes(%s::integer, %s::text[], %s::text[], %s::text[], %s::text[], %s::text[],
+                     %s::timestamptz[], %s::text[])
+"""
+
+
+class EpisodeTables:
+    """The methods of ``EpisodeStore`` but ``close``, and ``append_many``."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def append_many(self, episodes: Sequence[Episode]) -> None:
+        """See ``PostgresStore.append_many``."""
+        if episodes:
+            parameters = _parameters(episodes)
+            ((outcome,),) = self._connections.execute(_KEEP, parameters)
+            if outcome == "newer":
+                raise newer(self._connections)
+
+    def get(self, episode_id: str) -> Episode | None:
+        """See ``EpisodeStore.get``."""
+        by_id = "SELECT body FROM episodes WHERE episode_id = %s"
+        for (body,) in self._connections.execute(by_id, (key(episode_id),)):
+            return decode_episode(body)
+        return None
+
+    def select(self, matching: EpisodeFilter) -> Iterator[Episode]:
+        """See ``PostgresStore.select``."""
+        check_filter(matching)
+        ((newest,),) = self._connections.execute("SELECT coalesce(max(sequence), 0) FROM episodes")
+        return self._pages(matching, newest)
+
+    def _pages(self, matching: EpisodeFilter, newest: int) -> Iterator[Episode]:
+        left, size = matching.limit, _FIRST_PAGE
+        position = 0 if matching.oldest_first else newest + 1
+        while left is None or left > 0:
+            size = size if left is None else min(size, left)
+            sql, parameters = _page(matching, position=position, newest=newest, size=size)
+            rows = self._connections.execute(sql, parameters)
+            for _, body in rows:
+                episode = decode_episode(body)
+                if matching.labels.items() <= episode.metadata.items():
+                    left = None if left is None else left - 1
+                    yield episode
+            if len(rows) < size:
+                return
+            position, size = rows[-1][0], min(size * 2, _LARGEST_PAGE)
+
+
+def _page(
+    matching: EpisodeFilter, *, position: int, newest: int, size: int
+) -> tuple[str, list[Any]]:
+    """SQL and parameters of one page of episodes beyond ``position``."""
+    source = "episodes"
+    conditions = ["sequence <= %s", f"sequence {'>' if matching.oldest_first else '<'} %s"]
+    parameters: list[Any] = [newest, position]
+    if matching.session_id is not None:
+        conditions.append("session_id = %s")
+        parameters.append(key(matching.session_id))
+    if matching.stop_reason is not None:
+        conditions.append("stop_reason = %s")
+        parameters.append(key(matching.stop_reason))
+    if matching.tool_name is not None:
+        source = "episode_tools JOIN episodes USING (sequence)"
+        conditions.append("tool_name = %s")
+        parameters.append(key(matching.tool_name))
+    if matching.labels:
+        conditions.append("labels @> %s::jsonb")
+        parameters.append(_labels(matching.labels))
+    order = "ASC" if matching.oldest_first else "DESC"
+    sql = (
+        f"SELECT sequence, body FROM {source} WHERE {' AND '.join(conditions)} "  # noqa: S608 - the literals above
+        f"ORDER BY sequence {order} LIMIT %s"
+    )
+    return sql, [*parameters, size]
+
+
+def _parameters(episodes: Sequence[Episode]) -> list[Any]:
+    """What ``keep_episodes`` takes: a column a list."""
+    kept = datetime.now(UTC)
+    sessions = [one.session_id for one in episodes]
+    return [
+        len(STEPS),
+        [key(one.episode_id) for one in episodes],
+        [None if session is None else key(session) for session in sessions],
+        [key(one.stop_reason) for one in episodes],
+        [json.dumps(list(dict.fromkeys(key(call.name) for call in one.calls))) for one in episodes],
+        [_labels(one.metadata) for one in episodes],
+        [begun_at(one, kept=kept) for one in episodes],
+        [encode_episode(one) for one in episodes],
+    ]
+
+
+def _labels(labels: Any) -> str:
+    """Labels as JSON that jsonb takes; what a query finds is looked at again when decoded."""
+    stored = {storable(name): _label(value) for name, value in labels.items()}
+    return json.dumps(stored, ensure_ascii=False)
+
+
+def _label(value: Any) -> Any:
+    return storable(value) if isinstance(value, str) else None

@@ -1,0 +1,151 @@
+"""What PostgreSQL refuses, in our words: what happened, why, and what to do. Never the password."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import errors
+
+from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
+from agentkit_postgres.address import Address
+
+_REFUSED = (
+    ("password authentication failed", "Give the right user and password in the URL"),
+    ("no password supplied", "Give the user's password in the URL, or in ~/.pgpass"),
+    ("no pg_hba.conf entry", "Let the server's pg_hba.conf admit this user from this machine"),
+    ("authentication failed", "Give the right user in the URL, or let pg_hba.conf admit it"),
+    ("is not permitted to log in", "ALTER ROLE ... LOGIN, or give another user in the URL"),
+    ("role ", "CREATE ROLE it, or give another user in the URL"),
+    ("database ", "Make it with: createdb NAME, or give another one in the URL"),
+)
+"""Ends of a connection that trying again does not mend. The server says them in English unless
+``lc_messages`` says otherwise; then they count as a store that is away, with the server's words."""
+
+_PASSING = (
+    errors.DeadlockDetected,
+    errors.SerializationFailure,
+    errors.AdminShutdown,
+    errors.CrashShutdown,
+    errors.CannotConnectNow,
+    errors.IdleSessionTimeout,
+)
+
+
+_BROKEN = (
+    "the connection broke: {said}. Whether the server applied what was sent is not known; send it "
+    "again, a known proposal_id or episode_id is applied once"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Refusal:
+    """How some errors of PostgreSQL are told."""
+
+    errors: tuple[type[psycopg.Error], ...]
+    kind: type[StoreError] = StoreError
+    words: str
+
+
+_REFUSALS = (
+    _Refusal(
+        errors=(errors.LockNotAvailable,),
+        kind=StoreUnavailableError,
+        words="another program held the schema {schema!r} for more than {timeout:g} s. Nothing was "
+        "changed; try again, or raise ?timeout=",
+    ),
+    _Refusal(
+        errors=(errors.QueryCanceled,),
+        kind=StoreUnavailableError,
+        words="a statement took more than {statement_timeout:g} s and was given up. Nothing was "
+        "changed; try again, or raise ?statement_timeout=",
+    ),
+    _Refusal(
+        errors=(errors.DiskFull, errors.OutOfMemory, errors.InsufficientResources),
+        words="the server can not take more: {said}. Nothing was changed; make room there and try "
+        "again",
+    ),
+    _Refusal(
+        errors=(errors.TooManyConnections,),
+        kind=StoreUnavailableError,
+        words="the server takes no more connections: {said}. Nothing was changed; try again later, "
+        "raise its max_connections, or lower ?pool_size=",
+    ),
+    _Refusal(
+        errors=(errors.InsufficientPrivilege,),
+        words="the user lacks a right: {said}. Nothing was changed; GRANT it (the plugin's README "
+        "lists the rights), or give another user in the URL",
+    ),
+    _Refusal(
+        errors=(errors.ReadOnlySqlTransaction,),
+        words="the server only reads, as a standby does: {said}. Nothing was changed; write to the "
+        "primary server (libpq finds it with ?target_session_attrs=read-write)",
+    ),
+    _Refusal(
+        errors=(errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction),
+        kind=StoreFormatError,
+        words="a part of the schema {schema!r} is gone: {said}. Somebody changed it by hand; "
+        "restore a backup, or choose another with ?schema=",
+    ),
+    _Refusal(
+        errors=(errors.DataCorrupted, errors.IndexCorrupted),
+        kind=StoreFormatError,
+        words="the database is damaged: {said}. Nothing was changed; restore a backup",
+    ),
+)
+
+
+class SilenceError(psycopg.OperationalError):
+    """The server gave no answer for so long that the network must be gone."""
+
+
+def is_passing(error: psycopg.Error) -> bool:
+    """Whether the same statement may work at once on another connection."""
+    if isinstance(error, SilenceError):
+        return False  # the network is away; the next connection would wait as long
+    return isinstance(error, _PASSING) or _is_broken(error)
+
+
+def in_our_words(error: psycopg.Error, address: Address) -> StoreError:
+    """The error of a statement."""
+    kind, words = StoreError, f"PostgreSQL says {type(error).__name__}: {{said}}"
+    for refusal in _REFUSALS:
+        if isinstance(error, refusal.errors):
+            kind, words = refusal.kind, refusal.words
+    if isinstance(error, _PASSING) or _is_broken(error):
+        kind, words = StoreUnavailableError, _BROKEN
+    facts = {
+        "said": _said(error),
+        "schema": address.schema,
+        "timeout": address.timeout,
+        "statement_timeout": address.statement_timeout,
+    }
+    return kind(f"{address.shown}: {words.format(**facts)}")
+
+
+def not_connected(error: psycopg.Error, address: Address) -> StoreError:
+    """The error of a connection that was not made."""
+    said = _said(error)
+    for words, advice in _REFUSED:
+        fits = words in said if not words.endswith(" ") else _is_absent(said, words)
+        if fits and "FATAL" in said:
+            return StoreError(f"{address.shown} refused the connection: {said}. {advice}")
+    return StoreUnavailableError(
+        f"{address.shown} can not be reached: {said}. Nothing was changed; see that the server "
+        "runs and takes connections from here, then try again"
+    )
+
+
+def _is_absent(said: str, what: str) -> bool:
+    return f'{what}"' in said and "does not exist" in said
+
+
+def _is_broken(error: psycopg.Error) -> bool:
+    """An error without a code of the server is one of the connection."""
+    return isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+
+
+def _said(error: psycopg.Error) -> str:
+    """The first line, which holds no values of rows."""
+    said = error.diag.message_primary or str(error)
+    return " ".join(said.split()) or type(error).__name__
