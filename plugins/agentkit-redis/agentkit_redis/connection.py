@@ -1,0 +1,172 @@
+"""The connections of one store to its server: one retry, errors in our words, one end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from agentkit.errors import StoreError
+from agentkit_redis.address import RedisAddress
+from agentkit_redis.refusals import translated
+from agentkit_redis.scripts import REHEARSE, Script
+
+logger = logging.getLogger(__name__)
+
+Word: TypeAlias = str | bytes | int | float
+Command: TypeAlias = Sequence[Word]
+Client: TypeAlias = Any  # a redis.Redis, most of whose methods have no types
+Result = TypeVar("Result")
+
+_UNLIMITED = 2**31 - 1
+_IDLE_SECONDS = 30
+"""A connection that nobody used for so long is tried before it is used."""
+
+
+class RedisConnection:
+    """Speaks to a server, for as many threads as there are: each gets a connection of its own.
+
+    A connection that broke is replaced once, and what was asked is asked again: everything that a
+    store asks may be asked twice. An answer that takes too long is not waited for a second time.
+
+    A fork of this process gets connections of its own.
+
+    Args:
+        address: Of the server.
+    """
+
+    def __init__(self, address: RedisAddress) -> None:
+        self.address = address
+        self._client: Client | None = new_client(address)
+        self._may_write = False
+
+    def ask(self, *command: Word) -> Any:
+        """Send one command and return its answer."""
+        return self._attempt(lambda client: client.execute_command(*command))
+
+    def ask_all(self, commands: Sequence[Command], *, as_one: bool = False) -> list[Any]:
+        """Send several commands in one round trip.
+
+        Args:
+            commands: What to send.
+            as_one: Whether nobody else may be served between them.
+        """
+
+        def work(client: Client) -> list[Any]:
+            with client.pipeline(transaction=as_one) as pipe:
+                for command in commands:
+                    pipe.execute_command(*command)
+                return list(pipe.execute())
+
+        return self._attempt(work)
+
+    def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
+        """Run a script that writes; it happens as a whole.
+
+        Raises:
+            StoreError: The server refuses it; nothing was changed then.
+        """
+        if not self._may_write:
+            self._attempt(lambda client: _run(client, REHEARSE, [_scratch(keys[0])], ()))
+            self._may_write = True
+        return self._attempt(lambda client: _run(client, script, keys, arguments))
+
+    def begin(self, script: Script, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
+        """Run a script that may have nothing to write."""
+        return self._attempt(lambda client: _run(client, script, keys, arguments))
+
+    def wait_for_replicas(self, count: int, touch: Command) -> int:
+        """Wait until ``count`` replicas have everything written so far; how many have it.
+
+        Args:
+            count: Of replicas.
+            touch: A command that writes: a server waits for the writes of the same connection.
+        """
+        patience = int(self.address.timeout_seconds * 500)
+        return int(self.ask_all([touch, ("WAIT", count, patience)])[1])
+
+    def check_open(self) -> None:
+        """Refuse further use of a closed store.
+
+        Raises:
+            StoreError: It is closed.
+        """
+        if self._client is None:
+            raise StoreError(f"{self.address} is closed; open it again with open_store")
+
+    def close(self) -> None:
+        """Close all connections. A second call does nothing."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+            client.connection_pool.disconnect()
+
+    def _attempt(self, work: Callable[[Client], Result]) -> Result:
+        from redis import exceptions
+
+        self.check_open()
+        client = self._client
+        assert client is not None
+        with translated(self.address):
+            try:
+                return work(client)
+            except (exceptions.AuthenticationError, exceptions.BusyLoadingError):
+                raise  # they are connection errors to redis-py
+            except exceptions.ConnectionError as error:
+                logger.info("%s: a connection broke, trying once more: %s", self.address, error)
+                client.connection_pool.disconnect(inuse_connections=False)
+            return work(client)
+
+
+def new_client(address: RedisAddress, *, idle_seconds: int = _IDLE_SECONDS) -> Client:
+    """A client with a pool of its own, which retries nothing by itself.
+
+    Args:
+        address: Of the server.
+        idle_seconds: A connection that was idle for so long is tried before it is used; 0: never.
+    """
+    from redis import Redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    with translated(address):
+        return Redis(
+            host=address.host,
+            port=address.port,
+            db=address.database,
+            username=address.user or None,
+            password=address.password or None,
+            socket_timeout=address.timeout_seconds,
+            socket_connect_timeout=address.timeout_seconds,
+            socket_keepalive=True,
+            health_check_interval=idle_seconds,
+            max_connections=_UNLIMITED,
+            retry=Retry(NoBackoff(), 0),
+            protocol=2,
+            **_tls_options(address),
+        )
+
+
+def _tls_options(address: RedisAddress) -> dict[str, Any]:
+    options: dict[str, Any] = {"ssl": address.uses_tls, **address.tls}
+    if "ssl_check_hostname" in options:
+        options["ssl_check_hostname"] = options["ssl_check_hostname"].lower() in {
+            "1",
+            "true",
+            "yes",
+        }
+    return options
+
+
+def _run(client: Client, script: Script, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
+    from redis.exceptions import NoScriptError
+
+    words = (len(keys), *keys, *arguments)
+    try:
+        return client.execute_command("EVALSHA", script.sha, *words)
+    except NoScriptError:  # the server is new to it, or was started again
+        return client.execute_command("EVAL", script.source, *words)
+
+
+def _scratch(key: str) -> str:
+    return f"{key}:rehearsal"
