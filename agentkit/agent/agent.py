@@ -64,7 +64,8 @@ class Agent:
         tools: Tools, or plain functions that become tools.
         library: A snapshot to use instead of the store's newest one; ``tools`` are added to it.
         store: A store or its URL. Its newest library is loaded, ``tools`` give code to the
-            definitions of the same name, and every episode is kept in it.
+            definitions of the same name, and every episode is kept in it. With a ``Replica``
+            each run begins on the newest library; otherwise ``refresh`` takes it up.
         instructions: The system message.
         retriever: Chooses the tools to offer. ``auto`` offers a library of up to 32 tools whole
             and ranks a larger one; None always offers all.
@@ -243,6 +244,9 @@ class Agent:
         Raises:
             RunError: The model failed for good; carries the episode, caused by a ``ModelError``.
             UsageError: A session was asked for without a store, or together with a history.
+            StoreUnavailableError: The store is away, and the library of this conversation or
+                what was said in it is not at hand; or a ``Replica`` refuses runs. No model was
+                asked, so the same call may be made again.
         """
         start = await self._start(
             request,
@@ -337,7 +341,7 @@ class Agent:
         )
         start = Start(
             request="",
-            library=self.library,
+            library=self._snapshots.for_run(),
             settings=settings,
             episode_id=episode_id or new_episode_id(),
         )
@@ -366,7 +370,7 @@ class Agent:
     ) -> Start:
         start = Start(
             request=request,
-            library=self.library,
+            library=self._snapshots.for_run(),
             session_id=session_id,
             metadata=metadata or {},
             settings=settings,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
+from agentkit.library.abilities import SelfRefreshing
 from agentkit.library.library import Library
 from agentkit.library.linking import link
+from agentkit.library.recent_versions import RecentVersions
 from agentkit.library.recorded_names import RecordedNames
 from agentkit.library.store import ToolStore
 from agentkit.tools.tool import Tool
@@ -15,8 +17,13 @@ from agentkit.tools.tool import Tool
 class Snapshots:
     """The current snapshot, and older ones for conversations that began on them.
 
+    Of the older ones the ``MOST_VERSIONS`` that were used last are held; others are read from the
+    store again.
+
     Args:
-        store: Where versions come from; None when the tools live in code only.
+        store: Where versions come from; None when the tools live in code only. One that refreshes
+            itself, a ``Replica``, hands over each new version when it is there; of others
+            ``refresh`` takes them up.
         library: A snapshot to use instead of the store's; it then never changes.
         tools: Tools in code. They give their code to stored definitions of the same name, or to
             those that came from the same place and were stored under another name, so that evolved
@@ -30,30 +37,63 @@ class Snapshots:
         self._tools = tuple(tools)
         base = library or (self._store.load() if self._store else Library())
         self._current = self._with_code(base)
-        self._older: dict[int, Library] = {}
+        self._older = RecentVersions()
+        self._replica: SelfRefreshing | None = None
+        if library is None and isinstance(store, SelfRefreshing):
+            self._replica = store
+            store.follow(self._take_up)
 
     @property
     def current(self) -> Library:
-        """The snapshot for runs that start now."""
+        """The newest snapshot."""
+        return self._current
+
+    def for_run(self) -> Library:
+        """The snapshot for a run that begins now.
+
+        Raises:
+            StoreUnavailableError: The replica behind it refuses runs for as long as it does not
+                know whether its library is the newest.
+        """
+        if self._replica is not None:
+            self._replica.check_staleness()
         return self._current
 
     def at(self, version: int) -> Library:
-        """The snapshot of that version; the current one when there is no store to ask."""
-        if self._store is None or version == self._current.version:
-            return self._current
-        if version not in self._older:
-            self._older[version] = self._with_code(self._store.load(version))
-        return self._older[version]
+        """The snapshot of that version; the current one when there is no store to ask.
+
+        Raises:
+            StoreUnavailableError: That version is not held here, and the store is away. A
+                conversation never goes on with another version than its own for that.
+        """
+        current = self._current
+        if self._store is None or version == current.version:
+            return current
+        held = self._older.get(version)
+        if held is None:
+            held = self._with_code(self._store.load(version))
+            self._older.put(held)
+        return held
 
     def refresh(self) -> Library:
         """Take up the newest version, if there is one."""
-        if self._store is not None:
+        if self._replica is not None:
+            self._replica.refresh()
+        elif self._store is not None:
             versions = self._store.versions()
             if versions and versions[-1] != self._current.version:
-                self._older[self._current.version] = self._current
-                newest = self._with_code(self._store.load())
-                self._current = newest.continuing(self._current)
+                self._take_up(self._store.load())
         return self._current
+
+    def _take_up(self, base: Library) -> None:
+        """Make another version the current one; with a replica that is its thread's work."""
+        before = self._current
+        if base.version != before.version:
+            newest = self._with_code(base).continuing(before)
+            if self._replica is not None:
+                newest.caught_up()
+            self._older.put(before)
+            self._current = newest
 
     def _with_code(self, base: Library) -> Library:
         if not self._tools:

@@ -45,7 +45,8 @@ class Toolset:
 
     Args:
         source: A library, or a store or its URL, whose newest library is used and in which
-            episodes are kept.
+            episodes are kept. With a ``Replica`` each run begins on the newest one; otherwise
+            ``refresh`` takes it up.
         tools: Tools or functions; they give code to the library's definitions of the same name.
         store: Where episodes are kept, when ``source`` is a library.
         retriever: Chooses the tools to offer. ``auto`` offers a library of up to 32 tools whole
@@ -165,7 +166,7 @@ class Toolset:
         """
         start = Start(
             request=request,
-            library=self.library,
+            library=self._snapshots.for_run(),
             history=tuple(history),
             shown=Shown.in_messages(history),
             session_id=session_id,

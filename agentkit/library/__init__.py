@@ -23,6 +23,7 @@ from agentkit.library.store import (
 if TYPE_CHECKING:
     from agentkit.library.events import Author, LibraryEvent
     from agentkit.library.opening import open_store
+    from agentkit.library.replicas import Replica
 
 __all__ = [
     "Author",
@@ -32,6 +33,7 @@ __all__ = [
     "Library",
     "LibraryChange",
     "LibraryEvent",
+    "Replica",
     "Store",
     "ToolRevision",
     "ToolStore",
@@ -44,6 +46,7 @@ __getattr__ = lazy_door(
     {
         "Author": "agentkit.library.events",
         "LibraryEvent": "agentkit.library.events",
+        "Replica": "agentkit.library.replicas",
         "open_store": "agentkit.library.opening",
     },
 )

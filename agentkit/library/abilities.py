@@ -6,13 +6,14 @@ says what happens without it; most have a slower way that works with every store
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol, runtime_checkable
 
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
+from agentkit.library.library import Library
 from agentkit.library.store import LibraryChange
 
 
@@ -49,6 +50,31 @@ class Watchable(Protocol):
 
     def watch(self) -> Watch:
         """Begin to listen; a commit after this returns is heard."""
+        ...
+
+
+@runtime_checkable
+class SelfRefreshing(Protocol):
+    """A store that looks after its newest snapshot by itself, as a ``Replica`` does."""
+
+    def follow(self, take_up: Callable[[Library], None]) -> None:
+        """Hand on the snapshot that is there and each later one, in ascending order."""
+        ...
+
+    def refresh(self) -> Library:
+        """Look for the newest snapshot now.
+
+        Raises:
+            StoreError: The look failed; the last snapshot is served on.
+        """
+        ...
+
+    def check_staleness(self) -> None:
+        """Refuse a run that is to begin on a snapshot that is staler than it may be.
+
+        Raises:
+            StoreUnavailableError: It is.
+        """
         ...
 
 

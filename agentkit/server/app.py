@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from agentkit.agent.agent import Agent
 from agentkit.errors import AgentKitError, MissingExtraError, UsageError
+from agentkit.library.replicas import Replica
 from agentkit.server.asked import Reader
 from agentkit.server.chat import ChatCompletions
 from agentkit.server.front import LOCAL_NAMES, Admission, Front
@@ -58,7 +59,8 @@ def create_app(
     POST /v1/chat/completions  an answer, whole or as a stream of server-sent events
     GET /v1/models             the one model that there is
     GET /healthz               the process lives
-    GET /readyz                it takes requests: the store answers and no stop was asked for
+    GET /readyz                it takes requests: the store answers and no stop was asked for;
+                               with a ``Replica`` also while the store is away, as degraded
     GET /metrics               numbers in Prometheus' text format
     ========================  ===============================================================
 
@@ -79,7 +81,7 @@ def create_app(
             those of this machine for an application without keys, and any for one with keys.
         cors_origins: Origins whose pages may call it from a browser; none by default.
         refresh_seconds: How often to take up new versions of the library from the store; None
-            for never.
+            for never. A ``Replica`` does so by itself, and this makes no difference to it.
         close_agent: Whether the agent is closed at the end.
 
     Raises:
@@ -125,7 +127,7 @@ def create_app(
                 send_seconds=limits.send_seconds,
             ),
         ],
-        exception_handlers={HTTPException: _as_problem},
+        exception_handlers={HTTPException: as_problem},
         lifespan=lambda _: service.lifespan(
             refresh_seconds=refresh_seconds, close_agent=close_agent
         ),
@@ -153,9 +155,13 @@ class _Service:
         self._limits = limits
         self._model_name = model_name
         self._began = int(time.time())
+        self._replica = agent.store if isinstance(agent.store, Replica) else None
         self.runs = Runs(limits.max_concurrent)
         self.measures = Measures(
-            in_flight=lambda: len(self.runs), draining=lambda: self.runs.is_draining
+            in_flight=lambda: len(self.runs),
+            draining=lambda: self.runs.is_draining,
+            library_version=lambda: agent.library.version,
+            replica=self._replica,
         )
 
     def chat(self, *, takes_approvals: bool, takes_settings: bool) -> ChatCompletions:
@@ -190,10 +196,13 @@ class _Service:
         return _json({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
-        """It can take a request and keep what comes of it."""
+        """It can take a request, though maybe not with the newest library."""
         why = await self._not_ready()
         if why:
             return _json({"status": "unavailable", "reason": why}, status=503)
+        status = None if self._replica is None else self._replica.status
+        if status is not None and status.state != "current":
+            return _json({"status": "degraded", "reason": status.summary})
         return _json({"status": "ok"})
 
     async def metrics(self, request: Request) -> Response:
@@ -205,6 +214,8 @@ class _Service:
     async def _not_ready(self) -> str:
         if self.runs.is_draining:
             return "stopping"
+        if self._replica is not None:  # it knows how the store is, and asking may take seconds
+            return "stale" if self._replica.status.refuses else ""
         store = self._agent.store
         if store is not None:
             try:
@@ -220,7 +231,7 @@ class _Service:
     ) -> AsyncIterator[None]:
         """From the first request to the last one."""
         refreshing = None
-        if refresh_seconds is not None and self._agent.store is not None:
+        if refresh_seconds is not None and self._agent.store is not None and not self._replica:
             refreshing = asyncio.create_task(self._refreshed(refresh_seconds))
         try:
             yield
@@ -246,7 +257,7 @@ def _json(value: object, *, status: int = 200) -> Response:
     return Response(json.dumps(value), status_code=status, media_type="application/json")
 
 
-async def _as_problem(request: Request, error: Exception) -> Response:
+async def as_problem(request: Request, error: Exception) -> Response:
     """Starlette's own errors (no such path, no such method) in our form."""
     from starlette.responses import Response
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from agentkit.episodes import Episode
+from agentkit.library.replicas import Replica
 from agentkit.server.prometheus import Counter, Gauge, Histogram
 
-_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+"""Bounds of the buckets for the time of a request."""
+
 _NO_SUCH_TOOL = "(unknown)"
 
 
@@ -17,17 +20,26 @@ class Measures:
     Args:
         in_flight: Gives how many runs are under way.
         draining: Gives whether the server is about to stop.
+        library_version: Gives the version of the library that runs begin with.
+        replica: Where that library comes from, if it looks for new versions by itself.
     """
 
-    def __init__(self, *, in_flight: Callable[[], int], draining: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        *,
+        in_flight: Callable[[], int],
+        draining: Callable[[], bool],
+        library_version: Callable[[], int],
+        replica: Replica | None = None,
+    ) -> None:
         self.requests = Counter(
             "agentkit_requests_total", "Requests answered.", "route", "status", "key"
         )
         self.seconds = Histogram(
-            "agentkit_request_seconds", "Time to the end of the answer.", _SECONDS, "route"
+            "agentkit_request_seconds", "Time to the end of the answer.", SECONDS, "route"
         )
         self.first_text = Histogram(
-            "agentkit_first_text_seconds", "Time to the first text of a stream.", _SECONDS
+            "agentkit_first_text_seconds", "Time to the first text of a stream.", SECONDS
         )
         self.runs = Counter("agentkit_runs_started_total", "Runs of the agent that began.")
         self.ended = Counter("agentkit_runs_ended_total", "Runs by how they ended.", "outcome")
@@ -43,6 +55,8 @@ class Measures:
         self._gauges = (
             Gauge("agentkit_runs_in_flight", "Runs that are under way.", in_flight),
             Gauge("agentkit_draining", "1 while the server is about to stop.", draining),
+            Gauge("agentkit_library_version", "Version that runs begin with.", library_version),
+            *(() if replica is None else _gauges_of(replica)),
         )
 
     def tell(self, episode: Episode) -> None:
@@ -72,3 +86,41 @@ class Measures:
             yield from counted.lines()
         for gauge in self._gauges:
             yield from gauge.lines()
+
+
+def _gauges_of(replica: Replica) -> tuple[Gauge, ...]:
+    return (
+        Gauge(
+            "agentkit_library_staleness_seconds",
+            "Time since the library was known to be the newest.",
+            lambda: replica.staleness_seconds,
+        ),
+        Gauge(
+            "agentkit_store_away",
+            "1 while the store does not answer and the last library is served.",
+            lambda: replica.status.state == "away",
+        ),
+        Gauge(
+            "agentkit_library_behind",
+            "1 while the store answers and its newest library can not be taken up.",
+            lambda: replica.status.state == "behind",
+        ),
+        Gauge(
+            "agentkit_library_refreshes_total",
+            "Library versions that were taken up.",
+            lambda: replica.status.refreshes,
+            kind="counter",
+        ),
+        Gauge(
+            "agentkit_library_refresh_failures_total",
+            "Looks at the store that failed.",
+            lambda: replica.status.failed_looks,
+            kind="counter",
+        ),
+        Gauge(
+            "agentkit_library_hints_total",
+            "Times that the store called for a look.",
+            lambda: replica.status.hints,
+            kind="counter",
+        ),
+    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
+from typing import Literal
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -61,14 +62,22 @@ class Gauge:
         name: The metric's name.
         words: What it is.
         read: Gives it.
+        kind: ``counter`` for one that somebody else counts and that only grows.
     """
 
-    def __init__(self, name: str, words: str, read: Callable[[], float]) -> None:
-        self._name, self._words, self._read = name, words, read
+    def __init__(
+        self,
+        name: str,
+        words: str,
+        read: Callable[[], float],
+        *,
+        kind: Literal["gauge", "counter"] = "gauge",
+    ) -> None:
+        self._name, self._words, self._read, self._kind = name, words, read, kind
 
     def lines(self) -> Iterator[str]:
         """The metric as text."""
-        yield from _head(self._name, self._words, "gauge")
+        yield from _head(self._name, self._words, self._kind)
         yield _sample(self._name, (), self._read())
 
 

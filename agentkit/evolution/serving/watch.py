@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from agentkit.errors import StoreError
 from agentkit.evolution.lifecycle.ledger import Ledger
+from agentkit.library.replicas import Replica
 from agentkit.library.store import EventStore
 
 logger = logging.getLogger(__name__)
@@ -17,6 +18,9 @@ logger = logging.getLogger(__name__)
 
 class LedgerWatch:
     """Follows the events of a store. Any number of runs, loops and threads may share one.
+
+    A ``Replica`` knows by itself whether there are later events, so that a kill switch works as
+    soon as it has noticed, and runs ask nobody while there is nothing new.
 
     Args:
         store: Where the events are kept.
@@ -38,6 +42,7 @@ class LedgerWatch:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
+        self._replica = store if isinstance(store, Replica) else None
         self._refresh_seconds = refresh_seconds
         self._max_age_seconds = max_age_seconds
         self._clock = clock
@@ -55,16 +60,29 @@ class LedgerWatch:
     @property
     def is_fresh(self) -> bool:
         """Whether ``current`` answers without asking the store."""
-        return self._ledger is not None and (
-            self._clock() - max(self._read_at, self._tried_at) < self._refresh_seconds
-        )
+        if self._ledger is None:
+            return False
+        if self._is_behind(self._ledger) and self._tried_at == self._read_at:
+            return False
+        return min(self._age(self._ledger), self._clock() - self._tried_at) < self._refresh_seconds
 
     @property
     def is_trusted(self) -> bool:
         """Whether what was read last may be acted on."""
-        return self._ledger is not None and (
-            self._clock() - self._read_at <= max(self._max_age_seconds, self._refresh_seconds)
-        )
+        longest = max(self._max_age_seconds, self._refresh_seconds)
+        return self._ledger is not None and self._age(self._ledger) <= longest
+
+    def _age(self, ledger: Ledger) -> float:
+        """Time since these were known to be all events."""
+        age = self._clock() - self._read_at
+        if self._replica is None or self._replica.last_event is None or self._is_behind(ledger):
+            return age
+        return min(age, self._replica.staleness_seconds)
+
+    def _is_behind(self, ledger: Ledger) -> bool:
+        """Whether the replica knows of later events."""
+        last = None if self._replica is None else self._replica.last_event
+        return last is not None and last > ledger.sequence
 
     async def current(self) -> Ledger:
         """The ledger, at most ``refresh_seconds`` old unless the store can not be read.

@@ -17,7 +17,7 @@ from agentkit.errors import StaleVersionError, StoreUnavailableError, UsageError
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.recent_versions import MOST_VERSIONS, RecentVersions
-from agentkit.library.replicas.following import Following
+from agentkit.library.replicas.following import Following, Known
 from agentkit.library.replicas.loop import RefreshLoop
 from agentkit.library.replicas.source import Source
 from agentkit.library.replicas.status import ReplicaStatus, WhenStale
@@ -118,7 +118,7 @@ class Replica:
         """How it stands now. It costs no look at the store."""
         here = self._here
         known, loop = here.following.known, here.loop
-        staleness = max(0.0, self._clock() - known.at)
+        staleness = self._since(known)
         bound = self.max_staleness_seconds
         is_too_stale = bound is not None and staleness > bound
         error = known.error
@@ -135,6 +135,11 @@ class Replica:
             hints=loop.hints_heard,
             is_listening=loop.is_listening,
         )
+
+    @property
+    def staleness_seconds(self) -> float:
+        """Time since the library, and the events if they are followed, were known to be all."""
+        return self._since(self._here.following.known)
 
     @property
     def last_event(self) -> int | None:
@@ -243,6 +248,9 @@ class Replica:
         """End the thread and close the store. A second call does nothing."""
         self.stop()
         self._here.following.source.close()
+
+    def _since(self, known: Known) -> float:
+        return max(0.0, self._clock() - known.at)
 
     @property
     def _here(self) -> _Attached:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from agentkit import library
 from agentkit.errors import StoreError
+from agentkit.library.opening import open_store
 from agentkit.library.store import Store
 
 
@@ -36,7 +36,7 @@ class Source:
         with self._lock:
             self.check_open()
             if self._store is None:
-                self._store = library.open_store(str(self._given))
+                self._store = open_store(str(self._given))
             return self._store
 
     def check_open(self) -> None:
