@@ -21,7 +21,7 @@ Migration: TypeAlias = "Callable[[Database], None]"
 
 LEDGER = "_sqlite_migrations"
 MIGRATION_SET = "agentkit"
-_MAGIC = b"SQLite format 3\0"
+_SMALLEST_FILE = 512  # bytes of the smallest page of SQLite
 
 
 def m0001_tool_tables(db: Database) -> None:
@@ -205,12 +205,15 @@ def _applied(connection: SQLiteConnection, tables: Collection[str]) -> frozenset
 
 
 def _check_blank(connection: SQLiteConnection) -> None:
-    """SQLite takes a very short file for a new database and would write over it."""
-    with connection.path.open("rb") as file:
-        start = file.read(len(_MAGIC))
-    if start not in {b"", _MAGIC}:
+    """SQLite takes a file of one byte for a new database and would write over it.
+
+    The file is not opened to look: closing it again would take away the locks that SQLite holds
+    on it for this process. Another program would then clear away the log that this one writes to.
+    """
+    size = connection.path.stat().st_size
+    if 0 < size < _SMALLEST_FILE:
         raise StoreFormatError(
-            f"{connection.path} is not a SQLite database, or is damaged: it starts with {start!r}. "
+            f"{connection.path} is not a SQLite database, or is damaged: it has {size} bytes. "
             "Nothing was changed; restore a backup or choose another file"
         )
 
