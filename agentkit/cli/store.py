@@ -5,21 +5,34 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 
 import click
 
-from agentkit.cli.options import json_option
+from agentkit.cli.options import default_store_url, json_option
 from agentkit.cli.output import print_json, say
 from agentkit.cli.progress import progress
-from agentkit.cli.store_view import render_comparison, render_copied
-from agentkit.cli.stores import opened, opened_untouched
+from agentkit.cli.store_view import (
+    render_check,
+    render_compacted,
+    render_comparison,
+    render_copied,
+)
+from agentkit.cli.stores import opened, opened_to_read, opened_untouched
 from agentkit.errors import UsageError
+from agentkit.library.abilities import Compactable
+from agentkit.library.copying.checking import check_store
 from agentkit.library.copying.comparing import compare_stores
 from agentkit.library.copying.copying import copy_store
 from agentkit.library.copying.progress import Told
 from agentkit.library.opening import file_of
+from agentkit.library.signing import KEY_FILE_VARIABLE, KEY_VARIABLE, key_texts, read_verifier
 
 _MOMENT_SECONDS = 1.0
+
+url_argument = click.argument(
+    "url", metavar="[URL]", envvar="AGENTKIT_STORE", default=default_store_url, required=False
+)
 
 no_episodes_option = click.option(
     "--no-episodes", is_flag=True, help="Leave episodes out: only definitions and events."
@@ -85,6 +98,59 @@ def compare(first: str, second: str, no_episodes: bool, as_json: bool) -> None:
     print_json(found.to_json()) if as_json else render_comparison(found, episodes=not no_episodes)
     if not found.is_equal:
         raise click.exceptions.Exit(1)
+
+
+@store.command(
+    short_help="Look for damage in the store URL.",
+    epilog=f"""\b
+Examples:
+  agentkit store check
+  agentkit store check sqlite:///backup.db --json
+
+\b
+A key for the signatures of events comes from the variable {KEY_VARIABLE},
+or from the file that {KEY_FILE_VARIABLE} names.""",
+)
+@url_argument
+@json_option
+def check(url: str, as_json: bool) -> None:
+    """Look for damage in the store URL; the exit status is 1 when there is some.
+
+    Everything is read: the file itself, every definition with its digest worked out anew, the chain
+    of events and what it says of the definitions, the pins of composites, every episode. Nothing is
+    written. Without URL it is the store that other commands use.
+    """
+    texts = key_texts()
+    verifier = read_verifier(texts) if texts else None
+    with opened_untouched(url) as opened_store, _told() as begin:
+        found = check_store(opened_store, verifier=verifier, progress=begin)
+    print_json(found.to_json()) if as_json else render_check(found)
+    if not found.is_sound:
+        raise click.exceptions.Exit(1)
+
+
+@store.command(
+    short_help="Give back room that the store URL does not need.",
+    epilog="""\b
+Examples:
+  agentkit store compact
+  agentkit store compact sqlite:///backup.db""",
+)
+@url_argument
+@json_option
+def compact(url: str, as_json: bool) -> None:
+    """Give back room that the store URL does not need; nothing that it holds is lost.
+
+    Room is left behind by deleted episodes and by what was worked out for older libraries. A SQLite
+    file is written anew: that takes as much free disk for a while, once more for temporary files,
+    and programs that write to it wait.
+    """
+    with opened_to_read(url) as held:
+        done = held.compact() if isinstance(held, Compactable) else None
+    if as_json:
+        print_json(None if done is None else asdict(done))
+    else:
+        render_compacted(done)
 
 
 def _require_two(source: str, target: str) -> None:

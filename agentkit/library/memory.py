@@ -10,7 +10,13 @@ from itertools import islice
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, StoreError, ToolNotFoundError
-from agentkit.library.abilities import AppliedChange, EpisodeVolume, Retention
+from agentkit.library.abilities import (
+    AppliedChange,
+    Compacted,
+    EpisodeVolume,
+    Retention,
+    StoreFault,
+)
 from agentkit.library.changes import (
     are_held,
     check_change,
@@ -185,6 +191,23 @@ class MemoryStore:
         with self._lock:
             self._check_open()
             return self._commits.watch()
+
+    def check(self) -> Iterator[StoreFault]:
+        """Definitions that were changed in place, through a dict or a list that they hold."""
+        for applied in self.changes():
+            for tool in applied.change.upserts:
+                if replace(tool).digest != tool.digest:  # a copy knows no digest yet
+                    message = (
+                        f"tool {tool.name!r} was changed in place after it was committed; give the "
+                        "store a copy of what the program goes on to change"
+                    )
+                    yield StoreFault(place=f"version {applied.version}", message=message)
+
+    def compact(self) -> Compacted:
+        """Nothing is to be done: what was deleted takes no room, and no disk is used."""
+        with self._lock:
+            self._check_open()
+        return Compacted(bytes_before=0, bytes_after=0)
 
     def close(self) -> None:
         """Refuse further use. A second call does nothing."""

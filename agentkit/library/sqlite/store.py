@@ -7,9 +7,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agentkit.episodes import Episode
-from agentkit.library.abilities import AppliedChange, EpisodeVolume, Retention
+from agentkit.library.abilities import (
+    AppliedChange,
+    Compacted,
+    EpisodeVolume,
+    Retention,
+    StoreFault,
+)
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
+from agentkit.library.sqlite.checking import check_file
+from agentkit.library.sqlite.compacting import compact_file
 from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
 from agentkit.library.sqlite.derived_table import DerivedTable
 from agentkit.library.sqlite.episode_tables import EpisodeTables
@@ -156,6 +164,18 @@ class SQLiteStore:
         return SQLiteWatch(
             self.path, timeout_seconds=connection.timeout_seconds, tracer=connection.tracer
         )
+
+    def check(self) -> Iterator[StoreFault]:
+        """Look at the file, its tables and every row of them; see ``Checkable.check``."""
+        return check_file(self._connection)
+
+    def compact(self) -> Compacted:
+        """Write the file anew without what nobody needs; see ``Compactable.compact``.
+
+        Others may read meanwhile, and writers wait. It takes as much free room on the disk as the
+        file has, once more for a temporary file.
+        """
+        return compact_file(self._connection)
 
     def close(self) -> None:
         """Close the file. A second call does nothing."""
