@@ -185,6 +185,10 @@ class StoreFault:
     message: str
 
 
+UNREADABLE = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError)
+"""What code raises that meets damaged data; a check tells of it as a ``StoreFault``."""
+
+
 @runtime_checkable
 class Checkable(Protocol):
     """A store that knows how to look for damage of its own kind."""

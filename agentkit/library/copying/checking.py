@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.errors import AgentKitError, StoreUnavailableError
-from agentkit.library.abilities import Checkable, StoreFault
+from agentkit.library.abilities import UNREADABLE, Checkable, StoreFault
 from agentkit.library.chain import Verifier
 from agentkit.library.chain_faults import ChainFault, verify_chain
 from agentkit.library.chain_library import verify_library
@@ -112,7 +112,7 @@ def check_store(
 
 @dataclass
 class _Check:
-    """One check while it runs; ``faults`` by message, because several parts meet the same one."""
+    """One check while it runs; several parts may meet the same fault, which is told once."""
 
     store: Store
     progress: Progress
@@ -121,7 +121,7 @@ class _Check:
     episodes: int = 0
     newest: Library = field(default_factory=Library)
     made: dict[str, str] | None = None
-    faults: dict[str, StoreFault] = field(default_factory=dict)
+    faults: dict[tuple[str, str], StoreFault] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @contextmanager
@@ -132,11 +132,15 @@ class _Check:
         except StoreUnavailableError:
             raise
         except AgentKitError as error:
-            self.tell(place, f"reading ends here: {error}", key=str(error))
+            fault = StoreFault(place=place, message=f"reading ends here: {error}")
+            self.faults.setdefault(("", str(error)), fault)
+        except UNREADABLE as error:
+            kind = type(error).__name__
+            self.tell(place, f"reading ends here, at what no store writes ({kind}: {error})")
 
-    def tell(self, place: str, message: str, *, key: str = "") -> None:
+    def tell(self, place: str, message: str) -> None:
         """Note a fault, unless it was met before."""
-        self.faults.setdefault(key or message, StoreFault(place=place, message=message))
+        self.faults.setdefault((place, message), StoreFault(place=place, message=message))
 
     def look_for_own(self) -> None:
         """What the store looks for itself."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentkit.episodes.jsonl import decode_episode
 from agentkit.errors import AgentKitError, StoreError, StoreUnavailableError
-from agentkit.library.abilities import StoreFault
+from agentkit.library.abilities import UNREADABLE, StoreFault
 from agentkit.library.events import LibraryEvent
 from agentkit.library.sqlite.connection import SQLiteConnection, storable
 from agentkit.tools.definition import ToolDefinition
@@ -70,6 +70,9 @@ def check_file(connection: SQLiteConnection) -> Iterator[StoreFault]:
             raise
         except StoreError as error:  # the rest of this part is out of reach, other parts may not be
             yield StoreFault(place=look.__name__.strip("_"), message=str(error))
+        except UNREADABLE as error:
+            message = f"it holds what agentkit does not write ({type(error).__name__}: {error})"
+            yield StoreFault(place=look.__name__.strip("_"), message=message)
 
 
 def _integrity(connection: SQLiteConnection) -> Iterator[StoreFault]:
