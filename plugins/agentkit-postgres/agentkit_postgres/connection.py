@@ -123,9 +123,14 @@ class Connections:
         except psycopg.Error as error:
             raise in_our_words(error, self.address) from error
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process opened them; a fork leaves them alone."""
+        return self._process == os.getpid()
+
     def check_usable(self) -> None:
         """Refuse a closed store, and one that was carried across a fork."""
-        if self._process != os.getpid():
+        if not self.is_ours:
             raise StoreError(
                 f"{self.address.shown} was opened by process {self._process} and is used by its "
                 f"fork {os.getpid()}; connections can not be carried across a fork, open the "
@@ -136,7 +141,7 @@ class Connections:
 
     def close(self) -> None:
         """Close all connections. A second call does nothing."""
-        if self._process == os.getpid() and not self._closed:  # they belong to who opened them
+        if self.is_ours and not self._closed:  # they belong to who opened them
             self._closed = True
             self._pool.close(self.address.timeout)
 

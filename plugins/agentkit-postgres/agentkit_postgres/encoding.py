@@ -59,8 +59,8 @@ def encode_tool(tool: ToolDefinition) -> EncodedTool:
         origin=json.dumps(origin, separators=(",", ":")),
         document=json.dumps(_without_nul(record), ensure_ascii=False) if has_nul else None,
         words=_words(tool.name),
-        summary=_searchable([described]),
-        texts=_searchable(_texts(record)),
+        summary=searchable([described]),
+        texts=searchable(_texts(record)),
     )
 
 
@@ -85,11 +85,8 @@ def encode_event(event: LibraryEvent) -> str:
     return json.dumps(event.to_json(), ensure_ascii=False, separators=(",", ":"))
 
 
-def _words(name: str) -> str:
-    return _searchable([name, *_WORD.findall(name)])
-
-
-def _searchable(texts: Iterable[str]) -> str:
+def searchable(texts: Iterable[str]) -> str:
+    """Texts as full-text search takes them: in one, without NUL, and not too long."""
     kept: list[str] = []
     left = _MOST_CHARACTERS
     for text in texts:
@@ -99,6 +96,10 @@ def _searchable(texts: Iterable[str]) -> str:
             break
     joined = " ".join(kept).replace("\0", " ")
     return joined.encode("utf-8", "replace").decode()
+
+
+def _words(name: str) -> str:
+    return searchable([name, *_WORD.findall(name)])
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -24,8 +24,8 @@ _AT_A_TIME = 500
 """Episodes of one statement; several are one transaction."""
 
 _KEEP = """
-SELECT keep_episodes(%s::integer, %s::text[], %s::text[], %s::text[], %s::text[], %s::text[],
-                     %s::timestamptz[], %s::text[])
+SELECT keep_episodes(%s::integer, %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],
+                     %s::timestamptz[], %b::text[])
 """
 
 

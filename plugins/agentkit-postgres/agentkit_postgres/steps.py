@@ -169,14 +169,16 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    SELECT name INTO missing FROM unnest(removed) WITH ORDINALITY AS given(name, nth)
-    WHERE NOT EXISTS (
-        SELECT FROM revisions
-        WHERE tool_name = name AND replaced_in IS NULL AND digest IS NOT NULL
-    ) ORDER BY nth LIMIT 1;
-    IF FOUND THEN
-        outcome := 'missing';
-        RETURN;
+    IF cardinality(removed) > 0 THEN
+        SELECT name INTO missing FROM unnest(removed) WITH ORDINALITY AS given(name, nth)
+        WHERE NOT EXISTS (
+            SELECT FROM revisions
+            WHERE tool_name = name AND replaced_in IS NULL AND digest IS NOT NULL
+        ) ORDER BY nth LIMIT 1;
+        IF FOUND THEN
+            outcome := 'missing';
+            RETURN;
+        END IF;
     END IF;
     IF makes_version THEN
         number := actual + 1;
@@ -194,17 +196,19 @@ BEGIN
         FROM unnest(digests, bodies, documents_given, words, summaries, texts)
             AS given(digest, body, document, word, summary, text)
         JOIN added USING (digest);
-        UPDATE revisions SET replaced_in = number
-        WHERE replaced_in IS NULL AND tool_name = ANY (names || removed);
-        INSERT INTO revisions
+        WITH old AS (
+            UPDATE revisions SET replaced_in = number
+            WHERE replaced_in IS NULL AND tool_name = ANY (names || removed)
+            RETURNING tool_name, digest, since, place
+        )
+        INSERT INTO revisions (version, tool_name, digest, origin, since, place)
         SELECT number, given.name, given.digest, given.origin, coalesce(old.since, number),
                coalesce(old.place, nth - 1)
         FROM unnest(names, digests, origins) WITH ORDINALITY AS given(name, digest, origin, nth)
-        LEFT JOIN revisions AS old
-            ON old.tool_name = given.name AND old.replaced_in = number AND old.digest IS NOT NULL;
-        INSERT INTO revisions
+        LEFT JOIN old ON old.tool_name = given.name AND old.digest IS NOT NULL
+        UNION ALL
         SELECT number, old.tool_name, NULL, NULL, old.since, old.place
-        FROM revisions AS old WHERE old.tool_name = ANY (removed) AND old.replaced_in = number;
+        FROM old WHERE old.tool_name = ANY (removed);
     END IF;
     INSERT INTO events
     SELECT place, hash, body FROM unnest(places, hashes, told) AS given(place, hash, body);

@@ -5,15 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agentkit.episodes import Episode
+from agentkit.library.abilities import (
+    AppliedChange,
+    Compacted,
+    EpisodeVolume,
+    Retention,
+    StoreFault,
+)
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+from agentkit_postgres import retention as keeping
 from agentkit_postgres.address import Address
+from agentkit_postgres.change_log import read_changes
+from agentkit_postgres.checking import check_tables
+from agentkit_postgres.compacting import compact_tables
 from agentkit_postgres.connection import Connections
 from agentkit_postgres.episode_tables import EpisodeTables
 from agentkit_postgres.event_table import EventTable
 from agentkit_postgres.opening import make_ready
+from agentkit_postgres.search import FoundTool, search_tools
 from agentkit_postgres.tool_tables import ToolTables
+from agentkit_postgres.watching import PostgresWatch
 
 
 class PostgresStore:
@@ -72,6 +85,21 @@ class PostgresStore:
         """All revisions of one tool in ascending order."""
         return self._tools.history(tool_name)
 
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """The changes behind the version ``after``, ascending; some are read at a time."""
+        return read_changes(self._connections, self._tools, after=after)
+
+    def search_tools(self, words: str, *, limit: int = 10) -> Sequence[FoundTool]:
+        """Current tools whose name or texts hold any of the words, the best first.
+
+        The database searches, in its index, so that a program which shows a catalogue need not
+        load it. Words are matched by their English stems; a word in the name counts most.
+
+        Raises:
+            UsageError: The limit is negative.
+        """
+        return search_tools(self._connections, self._tools, words, limit=limit)
+
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """The events behind ``after``, ascending."""
         return self._events.events(after=after)
@@ -98,6 +126,38 @@ class PostgresStore:
         Whatever the number of episodes, it holds some hundred of them, and no transaction.
         """
         return self._episodes.select(matching)
+
+    def volume(self) -> EpisodeVolume:
+        """How much is kept of episodes."""
+        return keeping.volume(self._connections)
+
+    def prunable(self, retention: Retention) -> EpisodeVolume:
+        """How much ``prune`` would delete."""
+        return keeping.prunable(self._connections, retention)
+
+    def prune(self, retention: Retention) -> EpisodeVolume:
+        """Delete the episodes that break ``retention``, some at a time; see ``Pruning.prune``.
+
+        Others may read and write meanwhile. The tables do not shrink by it, their room is used
+        again.
+        """
+        return keeping.prune(self._connections, retention)
+
+    def watch(self) -> PostgresWatch:
+        """Hears commits by any program within milliseconds, on a connection of its own."""
+        return PostgresWatch(self._connections)
+
+    def check(self) -> Iterator[StoreFault]:
+        """Read every row and tell what is damaged; see ``Checkable.check``."""
+        return check_tables(self._connections)
+
+    def compact(self) -> Compacted:
+        """Write each table anew without what was deleted; see ``Compactable.compact``.
+
+        Others wait for a table while it is written, and it takes as much room once more
+        meanwhile. It takes the rights of the tables' owner.
+        """
+        return compact_tables(self._connections)
 
     def close(self) -> None:
         """Close all connections. A second call does nothing."""

@@ -45,8 +45,8 @@ WHERE r.tool_name = %s LIMIT 1
 _COMMIT = """
 SELECT outcome, number, missing FROM commit_change(
     %s::integer, %s::bigint, %s::text, %s::text, %s::text, %s::text, %s::text, %s::text,
-    %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[],
-    %s::text[], %s::text[], %s::bigint[], %s::text[], %s::text[], %s::text)
+    %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],
+    %b::text[], %b::text[], %s::bigint[], %b::text[], %b::text[], %s::text)
 """
 
 _NEVER = -1

@@ -1,0 +1,32 @@
+"""Giving back the room that deleted rows took."""
+
+from __future__ import annotations
+
+from psycopg import sql
+
+from agentkit.library.abilities import Compacted
+from agentkit_postgres.connection import Connections, Link, fetch
+
+_TABLES = """
+SELECT relname FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname
+"""
+
+_SIZE = """
+SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
+"""
+
+
+def compact_tables(connections: Connections) -> Compacted:
+    """See ``PostgresStore.compact``."""
+    with connections.own() as link:
+        before = _size(link)
+        for (table,) in fetch(link, _TABLES):
+            link.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(sql.Identifier(table)))
+        return Compacted(bytes_before=before, bytes_after=_size(link))
+
+
+def _size(link: Link) -> int:
+    ((size,),) = fetch(link, _SIZE)
+    return int(size)
