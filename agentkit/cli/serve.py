@@ -35,6 +35,12 @@ _OF_MCP_ALONE = frozenset({"search", "prefix"})
 _OF_MCP = _OF_MCP_ALONE | {
     *("mcp", "host", "port", "keys_from", "insecure", "drain", "targets", "store_url")
 }
+_OF_LIBRARY = frozenset(
+    {
+        *("library", "host", "port", "keys_from", "insecure", "drain", "store_url"),
+        *("max_concurrent", "rate", "timeout", "open_metrics", "hosts", "log"),
+    }
+)
 
 
 @click.command(
@@ -43,7 +49,8 @@ Examples:
   agentkit serve --tools my_shop.py --instructions "You sell used cars."
   agentkit serve --host 0.0.0.0 --keys-from /etc/agentkit/keys --catalogue
   AGENTKIT_KEYS=shop=sk-... agentkit serve --keys-from AGENTKIT_KEYS --rate 120
-  agentkit serve --mcp stdio --tools my_shop.py"""
+  agentkit serve --mcp stdio --tools my_shop.py
+  agentkit serve --library --host 0.0.0.0 --keys-from /etc/agentkit/keys"""
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option(
@@ -123,6 +130,11 @@ Examples:
     type=click.Choice(["stdio", "http"]),
     help="Serve the store's library as an MCP server instead, without a model.",
 )
+@click.option(
+    "--library",
+    is_flag=True,
+    help="Serve the store's library to other processes, read-only, without a model.",
+)
 @click.option("--search", is_flag=True, help="With --mcp: offer search_tools in place of all.")
 @click.option("--prefix", default="", metavar="TEXT", help="With --mcp: stands before each name.")
 @agent_options
@@ -147,6 +159,7 @@ def serve(  # noqa: PLR0917 - click passes every option
     origins: tuple[str, ...],
     log: bool,
     mcp: str | None,
+    library: bool,
     search: bool,
     prefix: str,
     store_url: str,
@@ -160,7 +173,7 @@ def serve(  # noqa: PLR0917 - click passes every option
 
     Needs the extra serve: pip install "agentkit-evolve[serve]".
     """
-    _check_fitting(context, mcp)
+    _check_fitting(context, mcp, library=library)
     keys = None if keys_from is None else _keys(keys_from)
     if mcp is not None:
         # Its packages are another extra's, so it loads when it is asked for.
@@ -185,6 +198,18 @@ def serve(  # noqa: PLR0917 - click passes every option
         drain_seconds=drain,
     )
     _write_log(each_request=log)
+    if library:
+        import_module("agentkit.cli.serve_library").serve_library(
+            store=store_url,
+            host=host,
+            port=port,
+            keys=keys,
+            insecure=insecure,
+            limits=limits,
+            open_metrics=open_metrics,
+            hosts=hosts,
+        )
+        return
     with opened(store_url) as store:
         agent = _agent(AgentOptions(**options), store, name)
         app = create_app(
@@ -208,7 +233,7 @@ def serve(  # noqa: PLR0917 - click passes every option
     say("Stopped; every run that began is kept as an episode.")
 
 
-def _check_fitting(context: click.Context, mcp: str | None) -> None:
+def _check_fitting(context: click.Context, mcp: str | None, *, library: bool) -> None:
     """Refuse options that would make no difference: somebody may rely on one, such as a rate."""
     given = {
         option.name: option.opts[-1]
@@ -219,15 +244,18 @@ def _check_fitting(context: click.Context, mcp: str | None) -> None:
         unused = [word for name, word in given.items() if name in _OF_MCP_ALONE]
         if unused:
             raise UsageError(f"without --mcp nothing comes of {' and '.join(unused)}")
-        return
-    if "apis" in given:
+    elif library:
+        raise UsageError("--mcp and --library are two servers; start one for each")
+    if "apis" in given and mcp:
         raise UsageError("--mcp serves the store and --tools; import the API into the store")
     if mcp == "stdio" and "keys_from" in given:
         raise UsageError("--mcp stdio serves who starts it, without keys; leave --keys-from out")
-    unused = [word for name, word in given.items() if name not in _OF_MCP]
+    used = _OF_LIBRARY if library else _OF_MCP if mcp else frozenset(given)
+    unused = [word for name, word in given.items() if name not in used]
     if unused:
         raise UsageError(
-            f"--mcp serves the library without an agent, so leave {', '.join(unused)} out"
+            f"--{'library' if library else 'mcp'} serves the library without an agent, so leave "
+            f"{', '.join(unused)} out"
         )
 
 

@@ -58,6 +58,7 @@ def verify_chain(
     verifier: Verifier | None = None,
     signed_from: int = 1,
     expected_head: ChainHead | None = None,
+    before: LibraryEvent | None = None,
 ) -> tuple[ChainFault, ...]:
     """What is wrong with a chain: all of it, in the order of the events.
 
@@ -73,6 +74,7 @@ def verify_chain(
         verifier: Checks the signatures; None leaves them alone.
         signed_from: The first event that has to be signed, for a chain that began without.
         expected_head: Where the chain ended at an earlier time. It may have grown since.
+        before: The event that ``events`` follow, where the chain was looked at up to it earlier.
 
     Returns:
         Faults and notes; see ``ChainFault.is_note``.
@@ -91,7 +93,7 @@ def verify_chain(
         gap event 2 is missing: event 3 follows event 1
         head the chain ends with event 4, but event 9 was seen before: its end was cut off
     """
-    return tuple(_faults(events, verifier, signed_from, expected_head))
+    return tuple(_faults(events, verifier, signed_from, expected_head, before))
 
 
 def _faults(
@@ -99,9 +101,9 @@ def _faults(
     verifier: Verifier | None,
     signed_from: int,
     expected_head: ChainHead | None,
+    before: LibraryEvent | None,
 ) -> Iterator[ChainFault]:
-    before: LibraryEvent | None = None
-    before_hash, unchecked, seen = "", 0, ""
+    before_hash, unchecked, seen = "" if before is None else _hash(before), 0, ""
     for event in events:
         hash_ = _hash(event)
         if not hash_:

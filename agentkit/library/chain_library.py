@@ -49,7 +49,7 @@ def verify_library(store: ToolStore, events: Iterable[LibraryEvent]) -> tuple[Ch
 
 def _faults(event: LibraryEvent, held: _Held) -> Iterator[ChainFault]:
     version = event.library_version
-    for name, told in _told(event):
+    for name, told in told_digests(event):
         actual = held.digest(name, version)
         if actual != told:
             yield _fault(
@@ -57,19 +57,30 @@ def _faults(event: LibraryEvent, held: _Held) -> Iterator[ChainFault]:
                 f"says that {name!r} had {_words(told)} at library version {version}, but the "
                 f"store holds {_words(actual)}",
             )
-    count = event.facts.get("count")
-    if event.kind == "written" and isinstance(count, int):
+    bulk = bulk_of(event)
+    if bulk is not None:
         made = held.made_by(version)
-        if (len(made), digest(made)) != (count, event.facts.get("digest")):
+        if (len(made), digest(made)) != bulk:
             yield _fault(
                 event,
-                f"says that library version {version} brought {count:,} definitions "
+                f"says that library version {version} brought {bulk[0]:,} definitions "
                 f"with a digest over all of them, but the store holds {len(made):,}, or others",
             )
 
 
-def _told(event: LibraryEvent) -> Iterator[tuple[str, str]]:
-    """The tools of which an event tells, with the digest of each; empty for one that is gone."""
+def bulk_of(event: LibraryEvent) -> tuple[int, object] | None:
+    """How many definitions a very large change brought, and the digest over all of theirs."""
+    count = event.facts.get("count")
+    if event.kind != "written" or not isinstance(count, int):
+        return None
+    return count, event.facts.get("digest")
+
+
+def told_digests(event: LibraryEvent) -> Iterator[tuple[str, str]]:
+    """The tools of which an event tells, with the digest of each; empty for one that is gone.
+
+    Those of a very large change are not among them: see ``bulk_of``.
+    """
     if event.digest_after:
         yield event.tool_name, event.digest_after
     if event.kind not in _WRITES:

@@ -23,6 +23,8 @@ _BUILT_IN = ("memory", "sqlite")
 
 _LOADED_WHEN_ASKED: Mapping[str, str] = {
     "dir": "agentkit.library.directory:open_directory",
+    "http": "agentkit.library.remote:open_remote",
+    "https": "agentkit.library.remote:open_remote",
 }
 """Callables of our own by scheme, as ``module:name``; each takes the whole URL."""
 
@@ -45,6 +47,7 @@ def open_store(url: str | os.PathLike[str]) -> Store:
     ``sqlite:///~/lib.db``      a file in the home directory
     ``library.db``              short for ``sqlite:///library.db``; also ``.sqlite``, ``.sqlite3``
     ``dir:tools``               a folder with one readable file a tool, made for review in git
+    ``https://host``            a server of ``agentkit serve --library``, read-only
     anything else               a plugin that registered the scheme
     ==========================  =====================================================
 

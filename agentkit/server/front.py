@@ -8,11 +8,12 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from agentkit.server.exchange import SCOPE_KEY, App, Exchange, Header, Scope, Send
 from agentkit.server.keys import Keys
-from agentkit.server.measures import Measures
 from agentkit.server.problem import Problem
+from agentkit.server.prometheus import Counter, Histogram
 from agentkit.server.runs import Receive
 
 _LOG = logging.getLogger(__name__)
@@ -61,6 +62,18 @@ class Admission:
         return _not_json(exchange)
 
 
+class Counting(Protocol):
+    """Where requests are counted.
+
+    Attributes:
+        requests: By route, status and key.
+        seconds: To the end of the answer, by route.
+    """
+
+    requests: Counter
+    seconds: Histogram
+
+
 class Front:
     """An ASGI application around another one: ids, keys, errors in one form, counting.
 
@@ -77,7 +90,7 @@ class Front:
         app: App,
         *,
         admission: Admission,
-        measures: Measures,
+        measures: Counting,
         routes: Sequence[str],
         send_seconds: float,
     ) -> None:

@@ -1,0 +1,307 @@
+"""``Connection``: requests to one library server, each bounded in time and size."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
+from agentkit.library.remote.address import KEY_VARIABLE, Address
+from agentkit.library.remote.bodies import Bounds, lines_of, unpacked
+from agentkit.library.remote.wire import HEAD_PATH, JSON, LINES, decode
+
+if TYPE_CHECKING:
+    import httpx
+
+_LOG = logging.getLogger(__name__)
+
+_CONNECT_SECONDS = 5.0
+_READ_SECONDS = 20.0
+_IDLE_SECONDS = 60.0
+_WORDS = 200
+_OK, _NOT_MODIFIED, _TOO_MANY, _SERVER_ERROR = 200, 304, 429, 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """A good answer, while it is being read.
+
+    Attributes:
+        etag: Names its content; empty when the server gave none.
+        lines: Its lines.
+    """
+
+    etag: str
+    lines: Iterator[bytes]
+
+
+class Connection:
+    """Asks one server, in one thread at a time; any thread may close it.
+
+    Nothing is ever sent to another host: redirects are not followed.
+
+    Args:
+        address: The server.
+        key: What is shown to it; empty for none.
+        bounds: How much is taken.
+    """
+
+    def __init__(self, address: Address, *, key: str, bounds: Bounds) -> None:
+        self._address = address
+        self._key = key
+        self._bounds = bounds
+        self._lock = threading.Lock()
+        self._client: httpx.Client | None = None
+        self._sockets: list[socket.socket] = []
+        self.is_closed = False
+
+    @contextmanager
+    def get(
+        self,
+        path: str,
+        query: Mapping[str, str | int],
+        *,
+        etag: str = "",
+        wait_seconds: float = 0.0,
+        is_fresh: bool = False,
+    ) -> Iterator[Answer | None]:
+        """Ask for something; None where it is what ``etag`` names.
+
+        Args:
+            path: Of the resource, below the library's own.
+            query: Of the URL.
+            etag: Names what is known already.
+            wait_seconds: How long the server may take before it begins.
+            is_fresh: Ask that no cache on the way answers.
+
+        Raises:
+            StoreUnavailableError: The server can not be reached, is too slow, or hung up.
+            StoreFormatError: The answer is not what the protocol says.
+            StoreError: The server refuses, or the connection is closed.
+        """
+        headers = {"if-none-match": f'"{etag}"'} if etag else {}
+        if is_fresh:
+            headers["cache-control"] = "no-cache"
+        seconds = self._address.timeout_seconds + wait_seconds
+        with self._translated(), self._cut_after(seconds) as is_late:
+            client = self._opened()
+            with client.stream(
+                "GET",
+                self._address.base + path,
+                params=dict(query),
+                headers=headers,
+                timeout=_timeout(min(_READ_SECONDS, self._address.timeout_seconds) + wait_seconds),
+                extensions={"trace": self._notice},
+            ) as response:
+                if response.status_code == _NOT_MODIFIED and etag:
+                    yield None
+                    return
+                self._check(response, path)
+                yield Answer(
+                    etag=_etag(response.headers.get("etag", "")),
+                    lines=self._lines(response, path, is_late),
+                )
+
+    def __str__(self) -> str:
+        return str(self._address)
+
+    def close(self) -> None:
+        """Break off what is under way, and ask no more. A second call does nothing."""
+        self.is_closed = True
+        self._cut()
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def _opened(self) -> httpx.Client:
+        if self.is_closed:
+            raise StoreError(f"the library at {self._address} is closed; open it again")
+        with self._lock:
+            if self._client is None:
+                self._client = _client(self._address, self._key)
+            return self._client
+
+    def _lines(
+        self, response: httpx.Response, path: str, is_late: Callable[[], bool]
+    ) -> Iterator[bytes]:
+        most = self._bounds.head_bytes if path == HEAD_PATH else self._bounds.page_bytes
+        pieces = unpacked(response.iter_raw(), response.headers.get("content-encoding", ""))
+        for line in lines_of(_ended(pieces, path), most=most, longest=self._bounds.line_bytes):
+            if is_late():
+                raise StoreUnavailableError(self._late())
+            yield line
+
+    def _check(self, response: httpx.Response, path: str) -> None:
+        """Refuse what is no answer of a library server."""
+        if response.status_code != _OK:
+            raise self._refusal(response)
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        wanted = JSON if path == HEAD_PATH else LINES
+        if kind != wanted:
+            raise StoreFormatError(
+                f"{self._address} answered with {kind[:60] or 'no type'!r} and not with {wanted}: "
+                "this is no library server, or something in between answered in its place, such "
+                "as a page to log in"
+            )
+
+    def _refusal(self, response: httpx.Response) -> StoreError:
+        status, where = response.status_code, self._address
+        match status:
+            case 401 | 403:
+                given = "the key" if self._key else "a client without a key"
+                return StoreError(
+                    f"{where} does not let {given} in (status {status}); put a valid key into "
+                    f"{KEY_VARIABLE}"
+                )
+            case 301 | 302 | 303 | 307 | 308:
+                to = _origin(response.headers.get("location", ""))
+                return StoreError(
+                    f"{where} sends its clients on to {to}, and nobody follows: neither key nor "
+                    "trust were meant for another place. If it is right, open that URL"
+                )
+            case 404:
+                return StoreError(
+                    f"there is no library at {where} (status 404{self._words(response)}); "
+                    "'agentkit serve --library' serves one"
+                )
+            case _ if status == _TOO_MANY or status >= _SERVER_ERROR:
+                return StoreUnavailableError(
+                    f"{where} can not answer now (status {status}{self._words(response)})"
+                )
+        return StoreError(f"{where} refuses the request (status {status}{self._words(response)})")
+
+    def _words(self, response: httpx.Response) -> str:
+        """What a server says about its error, as far as it is one of ours."""
+        if response.headers.get("content-type", "").partition(";")[0] != JSON:
+            return ""
+        try:
+            pieces = unpacked(response.iter_raw(), response.headers.get("content-encoding", ""))
+            text = b"".join(lines_of(_ended(pieces, HEAD_PATH), most=10_000, longest=10_000))
+            message = decode(text)["error"]["message"]
+        except (StoreFormatError, KeyError, TypeError):
+            return ""  # the status says enough
+        return f": {message[:_WORDS]!r}" if isinstance(message, str) else ""
+
+    @contextmanager
+    def _cut_after(self, seconds: float) -> Iterator[Callable[[], bool]]:
+        """Break the connection when the time is over, however slowly bytes drip in."""
+        until = time.monotonic() + seconds
+        guillotine = threading.Timer(seconds, self._cut)
+        guillotine.daemon = True
+        guillotine.start()
+        try:
+            yield lambda: time.monotonic() > until
+        except BaseException as error:
+            if time.monotonic() > until and not isinstance(error, StoreError):
+                raise StoreUnavailableError(self._late()) from error
+            raise
+        finally:
+            guillotine.cancel()
+
+    def _late(self) -> str:
+        seconds = self._address.timeout_seconds
+        return f"{self._address} did not answer completely within {seconds:g} s (?timeout=)"
+
+    def _cut(self) -> None:
+        with self._lock:
+            broken, self._sockets = self._sockets, []
+        for one in broken:
+            with suppress(OSError):  # it is closed already
+                # Not the method of an SSL socket, which would free what another thread reads with.
+                socket.socket.shutdown(one, socket.SHUT_RDWR)
+
+    def _notice(self, event: str, info: Mapping[str, Any]) -> None:
+        """Remember the socket, to break it off from another thread (httpx's ``trace``)."""
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            found = info["return_value"].get_extra_info("socket")
+            with self._lock:
+                self._sockets = [one for one in self._sockets if one.fileno() >= 0]
+                if found is not None:
+                    self._sockets.append(found)
+            if self.is_closed:
+                self._cut()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        import httpx
+
+        try:
+            yield
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            raise self._in_our_words(error) from error
+
+    def _in_our_words(self, error: Exception) -> StoreError:
+        import httpx
+
+        if self.is_closed:
+            return StoreError(f"the library at {self._address} is closed; open it again")
+        words = f"{type(error).__name__}: {error}"[:_WORDS]
+        if "CERTIFICATE_VERIFY_FAILED" in words:
+            return StoreError(
+                f"{self._address} does not show a certificate that this machine trusts ({words}); "
+                "nothing was sent to it"
+            )
+        if isinstance(error, httpx.TimeoutException):
+            return StoreUnavailableError(f"{self._address} did not answer in time ({words})")
+        if isinstance(error, httpx.TransportError):
+            return StoreUnavailableError(
+                f"{self._address} can not be reached, or hung up ({words})"
+            )
+        return StoreError(f"{self._address} could not be asked ({words})")
+
+
+def _client(address: Address, key: str) -> httpx.Client:
+    import ssl
+
+    import httpx
+
+    if key and not address.is_encrypted:
+        _LOG.warning("the key for %s goes over the network unencrypted; use https", address)
+    headers = {"accept-encoding": "gzip", "accept": f"{JSON}, {LINES}", "user-agent": "agentkit"}
+    if key:
+        headers["authorization"] = f"Bearer {key}"
+    # Reading the certificates of all authorities takes 50 ms, which http does not need.
+    verify = True if address.is_encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx.Client(
+        headers=headers,
+        verify=verify,
+        follow_redirects=False,
+        limits=httpx.Limits(max_connections=4, keepalive_expiry=_IDLE_SECONDS),
+    )
+
+
+def _timeout(read_seconds: float) -> httpx.Timeout:
+    import httpx
+
+    return httpx.Timeout(read_seconds, connect=_CONNECT_SECONDS, pool=read_seconds)
+
+
+def _ended(pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
+    """The pieces; a head is one object without the end of a line."""
+    yield from pieces
+    if path == HEAD_PATH:
+        yield b"\n"
+
+
+def _etag(header: str) -> str:
+    return header.removeprefix("W/").strip('"')
+
+
+def _origin(location: str) -> str:
+    """Where a redirect leads, without path and credentials."""
+    try:
+        parts = urlsplit(location)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return "an address that can not be read"
+    if not host:
+        return "another path"
+    return f"{parts.scheme}://{host}{'' if port is None else f':{port}'}"[:_WORDS]

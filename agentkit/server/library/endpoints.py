@@ -1,0 +1,263 @@
+"""The endpoints of a library server: the head, and pages of what never changes again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeAlias, TypeVar
+from urllib.parse import parse_qs
+
+from agentkit.errors import AgentKitError
+from agentkit.library.remote.wire import (
+    CHANGES_PATH,
+    EVENTS_PATH,
+    HEAD_PATH,
+    HISTORY_PATH,
+    LINES,
+    LONGEST_WAIT_SECONDS,
+    TOOLS_PATH,
+)
+from agentkit.server.exchange import SCOPE_KEY, Exchange, Header, Scope, Send
+from agentkit.server.library.measures import LibraryMeasures
+from agentkit.server.library.news import News, Told
+from agentkit.server.library.pages import Body, Pages
+from agentkit.server.library.slots import Slots
+from agentkit.server.limits import ServerLimits
+from agentkit.server.problem import Problem, invalid, stopping
+from agentkit.server.rates import RateLimiter
+from agentkit.server.runs import Receive, Runs
+
+_LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Query: TypeAlias = Mapping[str, list[str]]
+Read: TypeAlias = Callable[[], Body]
+
+_MOST_WAITING = 1024
+_MOST_DIGITS = 18
+_DECIMAL = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
+_FOREVER = "max-age=31536000, immutable"
+CLIENT_LEFT = 499
+"""Status in the log for a client that left before it was answered."""
+
+
+class LibraryEndpoints:
+    """Answers from one store. One object for all paths; an ASGI application behind ``Front``.
+
+    Args:
+        news: Knows what is newest.
+        pages: Makes what never changes again.
+        threads: Where the store is read.
+        runs: What is under way.
+        measures: Where things are counted.
+        limits: What is taken on.
+        is_private: Whether only clients with a key may have it, so that no shared cache keeps it.
+    """
+
+    def __init__(
+        self,
+        *,
+        news: News,
+        pages: Pages,
+        threads: ThreadPoolExecutor,
+        runs: Runs,
+        measures: LibraryMeasures,
+        limits: ServerLimits,
+        is_private: bool,
+    ) -> None:
+        self._news = news
+        self._pages = pages
+        self._threads = threads
+        self._runs = runs
+        self._measures = measures
+        self._limits = limits
+        self._scope = "private" if is_private else "public"
+        self._rates = RateLimiter(limits.requests_per_minute)
+        most = limits.max_concurrent
+        self.reading = Slots(most=most, each=max(1, most // 4))
+        self.waiting = Slots(most=_MOST_WAITING, each=_MOST_WAITING // 4)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        exchange: Exchange = scope[SCOPE_KEY]
+        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        client = scope.get("client") or ("",)
+        who = exchange.key or str(client[0])
+        problem = stopping() if self._runs.is_draining else self._too_often(exchange)
+        if problem is None:
+            with self._runs.entered():
+                problem = await self._answered(exchange, query, who)
+        if problem is not None:
+            await exchange.answer_problem(problem)
+
+    def _too_often(self, exchange: Exchange) -> Problem | None:
+        wait = self._rates.wait(exchange.key)
+        if not wait:
+            return None
+        rate = self._limits.requests_per_minute
+        message = f"more than {rate:g} requests a minute with this key; wait {wait} s"
+        return Problem(status=429, message=message, code="rate_limit_exceeded", retry_after=wait)
+
+    async def _answered(self, exchange: Exchange, query: Query, who: str) -> Problem | None:
+        try:
+            if exchange.path == HEAD_PATH:
+                return await self._head(exchange, query, who)
+            return await self._page(exchange, query, who)
+        except AgentKitError:
+            _LOG.exception("request %s: the store can not be read", exchange.request_id)
+            return Problem(
+                status=503,
+                message="the store of the library is not available",
+                code="store_unavailable",
+                retry_after=5,
+            )
+
+    async def _head(self, exchange: Exchange, query: Query, who: str) -> Problem | None:
+        wait = _seconds(query)
+        if isinstance(wait, Problem):
+            return wait
+        known = _etags(exchange)
+        told: Told | Problem | None
+        if wait and known:
+            told = await self._waited(exchange, known, wait, who)
+        else:
+            told = await self._news.newest()
+        if isinstance(told, Told):
+            cache = (b"cache-control", f"{self._scope}, no-cache".encode())
+            headers = [(b"etag", _quoted(told.etag)), cache]
+            if told.etag in known:
+                await _answer(exchange, 304, b"", headers)
+            else:
+                self._measures.bytes.add(exchange.path, by=len(told.body))
+                await exchange.answer_json(told.body, headers=headers)
+            return None
+        return told
+
+    async def _waited(
+        self, exchange: Exchange, known: frozenset[str], seconds: float, who: str
+    ) -> Told | Problem | None:
+        """The head once it is another one, or when the time is over."""
+        if not self.waiting.take(who):
+            message = "as many clients wait for news as may wait; poll without wait instead"
+            return Problem(status=429, message=message, code="too_many_waiting", retry_after=5)
+        try:
+            work = self._news.other_than(known.__contains__)
+            told = await self._runs.see_through(work, receive=exchange.receive, seconds=seconds)
+        finally:
+            self.waiting.free(who)
+        match told:
+            case Told():
+                return told
+            case "disconnected":
+                exchange.status = CLIENT_LEFT
+                return None
+            case "stopping":
+                return stopping()
+            case _:
+                return await self._news.newest()
+
+    async def _page(self, exchange: Exchange, query: Query, who: str) -> Problem | None:
+        read = await self._wanted(exchange.path, query)
+        if isinstance(read, Problem):
+            return read
+        if not self.reading.take(who):
+            message = "as many requests of this client, or of all, are being answered as may be"
+            return Problem(status=503, message=message, code="overloaded", retry_after=1)
+        packs = "gzip" in exchange.headers.get("accept-encoding", "")
+        work = asyncio.get_running_loop().run_in_executor(
+            self._threads, lambda: _in_form(read(), packs=packs)
+        )
+        work.add_done_callback(lambda _: self.reading.free(who))  # a thread can not be cut
+        try:
+            etag, body = await asyncio.wait_for(asyncio.shield(work), self._limits.request_seconds)
+        except TimeoutError:
+            message = f"reading the library took more than {self._limits.request_seconds:g} s"
+            return Problem(status=504, message=message, code="timeout", retry_after=5)
+        headers = [
+            (b"etag", _quoted(etag)),
+            (b"cache-control", f"{self._scope}, {_FOREVER}".encode()),
+            (b"vary", b"accept-encoding"),
+        ]
+        if etag in _etags(exchange):
+            await _answer(exchange, 304, b"", headers)
+            return None
+        if packs:
+            headers.append((b"content-encoding", b"gzip"))
+        self._measures.bytes.add(exchange.path, by=len(body))
+        await exchange.answer(200, body, LINES.encode(), headers)
+        return None
+
+    async def _wanted(self, path: str, query: Query) -> Read | Problem:
+        """What a request is for. Nothing is asked for that is still to come: it could change."""
+        after, upto = _number(query, "after", default=0), _number(query, "upto")
+        if path == TOOLS_PATH:
+            upto = _number(query, "version")
+        if isinstance(after, Problem):
+            return after
+        if isinstance(upto, Problem):
+            return upto
+        told = self._news.known
+        if told is None or not _has(told, path, upto):
+            told = await self._news.newest()
+        if not _has(told, path, upto):
+            what = f"event {upto}" if path == EVENTS_PATH else f"library version {upto}"
+            return Problem(status=404, message=f"there is no {what}", code="not_found")
+        if path == HISTORY_PATH and "tool" not in query:
+            return invalid("name a tool: ?tool=NAME", param="tool")
+        return self._read(path, query, after, upto)
+
+    def _read(self, path: str, query: Query, after: int, upto: int) -> Read:
+        pages = self._pages
+        match path:
+            case _ if path == TOOLS_PATH:
+                return lambda: pages.tools(upto, after)
+            case _ if path == CHANGES_PATH:
+                return lambda: pages.changes(after, upto, outlines="outline" in query)
+            case _ if path == EVENTS_PATH:
+                return lambda: pages.events(after, upto)
+            case _:
+                return lambda: pages.history(query["tool"][0], after, upto)
+
+
+def _in_form(body: Body, *, packs: bool) -> tuple[str, bytes]:
+    """The ETag and the bytes; each form has an ETag of its own, as a strong one must."""
+    return (f"{body.etag}-gzip", body.packed) if packs else (body.etag, body.plain)
+
+
+async def _answer(exchange: Exchange, status: int, body: bytes, headers: list[Header]) -> None:
+    await exchange.send({"type": "http.response.start", "status": status, "headers": headers})
+    await exchange.send({"type": "http.response.body", "body": body})
+
+
+def _has(told: Told, path: str, upto: int) -> bool:
+    return upto <= told.head.events.sequence if path == EVENTS_PATH else told.head.has(upto)
+
+
+def _number(query: Query, name: str, *, default: int | None = None) -> int | Problem:
+    given = query.get(name, [""])[0]
+    if not given and default is not None:
+        return default
+    if given.isascii() and given.isdecimal() and len(given) <= _MOST_DIGITS:
+        return int(given)
+    return invalid(f"?{name}= takes a whole number from 0", param=name)
+
+
+def _seconds(query: Query) -> float | Problem:
+    """How long a client wants to wait at most; never longer than the server likes."""
+    given = query.get("wait", ["0"])[0]
+    if not _DECIMAL.fullmatch(given):
+        return invalid("?wait= takes seconds, such as 25 or 0.5", param="wait")
+    return min(float(given), LONGEST_WAIT_SECONDS)
+
+
+def _etags(exchange: Exchange) -> frozenset[str]:
+    """What the client has; a proxy that compressed it may have made the ETags weak."""
+    given = exchange.headers.get("if-none-match", "")
+    return frozenset(one.strip().removeprefix("W/").strip('"') for one in given.split(",")) - {""}
+
+
+def _quoted(etag: str) -> bytes:
+    return f'"{etag}"'.encode()
