@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from agentkit.testing.store_conformance import (
-    EpisodeStoreConformance,
-    EventStoreConformance,
-    ToolStoreConformance,
-)
+from agentkit.testing import StoreConformance
+from agentkit.testing.conformance.tools import ToolStoreConformance
 
 
-class TestDirectoryStore(ToolStoreConformance, EventStoreConformance, EpisodeStoreConformance):
+class TestDirectoryStore(StoreConformance):
     """A folder: everything applies."""
 
     @pytest.fixture
     def store_url(self, tmp_path: Path) -> str:
         return f"dir:{tmp_path / 'library'}"
+
+    @pytest.fixture
+    def newer_store_url(self, tmp_path: Path) -> str:
+        folder = tmp_path / "newer"
+        folder.mkdir()
+        (folder / "index.json").write_text(json.dumps({"format": 99, "news": []}))
+        return f"dir:{folder}"
+
+    @pytest.fixture
+    def raw_contents(self) -> Callable[[str], object]:
+        def read(url: str) -> object:
+            folder = Path(url.removeprefix("dir:"))
+            return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+        return read
 
 
 class TestDirectoryStoreOfJson(ToolStoreConformance):

@@ -1,0 +1,107 @@
+"""Looking for damage in a folder: every file is read, and nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from agentkit.errors import StoreError
+from agentkit.library.abilities import StoreFault
+from agentkit.library.chain_faults import verify_chain
+from agentkit.library.directory.entries import Entry
+from agentkit.library.directory.folder import Folder
+from agentkit.library.directory.hand_edits import HandEdit
+from agentkit.library.directory.index import Index
+from agentkit.library.directory.log import Log
+from agentkit.library.directory.past import Past, check_follows_file
+from agentkit.library.events import LibraryEvent
+from agentkit.tools.definition import ToolDefinition
+
+_OURS = frozenset({"tools", "history", "local", "index.json"})
+_MAY_BE = frozenset({".gitignore", ".gitattributes", "README.md", "README"})
+
+
+def history_faults(folder: Folder, log: Log) -> Iterator[StoreFault]:
+    """What is damaged in the history; after a file that can not be read, nothing can be told."""
+    places = log.places()
+    past = Past()
+    events: list[LibraryEvent] = []
+    for place in range(1, max(places, default=0) + 1):
+        path = folder.entry(place)
+        try:
+            for entry in log.entries(place, place):
+                check_follows_file(entry, past.head, path)
+                yield from _digest_faults(entry, path)
+                past.apply(entry, path)
+                events += entry.events
+        except StoreError as error:
+            yield StoreFault(place=str(path), message=str(error))
+            return
+    for fault in verify_chain(events):
+        if not fault.is_note:
+            message = f"event {fault.sequence}: {fault.message}"
+            yield StoreFault(place=str(folder.history), message=message)
+
+
+def _digest_faults(entry: Entry, path: Path) -> Iterator[StoreFault]:
+    for told in entry.upserts:
+        record = told.to_json()
+        actual = ToolDefinition.from_json(record).digest
+        if actual != told.digest:
+            yield StoreFault(
+                place=str(path),
+                message=f"the definition of {told.name!r} has the digest {actual[:12]}, and the "
+                f"file says {told.digest[:12]}; restore the file ('git checkout', or a backup)",
+            )
+
+
+def file_faults(folder: Folder, index: Index | None, past: Past) -> Iterator[StoreFault]:
+    """Where the index and the history disagree."""
+    if index is None:
+        if past.length:
+            message = "is missing; the next commit makes it again from the history"
+            yield StoreFault(place=str(folder.index), message=message)
+        return
+    if (index.place, index.head) != (past.length, past.head):
+        message = (
+            f"shows the change at place {index.place}, and the history goes up to {past.length}; "
+            "the next commit brings the files up to date"
+        )
+        yield StoreFault(place=str(folder.index), message=message)
+        return
+    for name in past.definitions.keys() - index.tools.keys():
+        yield StoreFault(
+            place=name,
+            message=f"has no file; delete {folder.index}, and the next commit writes them all",
+        )
+
+
+def edit_faults(edits: Iterable[HandEdit]) -> Iterator[StoreFault]:
+    """Edits by hand, which are no damage, but not what the store wrote either."""
+    for edit in edits:
+        if edit.faults:
+            message = "; ".join(edit.faults)
+        elif edit.is_deletion:
+            message = "was deleted by hand"
+        else:
+            message = "was made by hand" if edit.before is None else "was changed by hand"
+        if edit.is_conflict and edit.newest is not None and edit.before is not None:
+            message += "; the library changed the tool meanwhile"
+        yield StoreFault(place=str(edit.file), message=f"{message} (see 'agentkit edits list')")
+
+
+def strangers(folder: Folder, in_tools: Iterable[Path], suffix: str) -> Iterator[StoreFault]:
+    """Files of other programs; they are left alone."""
+    message = "is not from this store; it is left alone"
+    for path in in_tools:
+        if path.suffix != suffix:
+            yield StoreFault(place=str(path), message=message)
+    with folder.translated(folder.path):
+        beside = sorted(folder.path.iterdir()) if folder.path.is_dir() else []
+        past = sorted(folder.history.iterdir()) if folder.history.is_dir() else []
+    for path in beside:
+        if path.name not in _OURS | _MAY_BE:
+            yield StoreFault(place=str(path), message=message)
+    for path in past:
+        if path != folder.entry(int(path.stem) if path.stem.isdecimal() else 0):
+            yield StoreFault(place=str(path), message=message)

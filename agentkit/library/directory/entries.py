@@ -1,0 +1,251 @@
+"""One file of the history: a change, what it made, and the digest of the file before it.
+
+The file of place 7 is made once and never changed. It has one line for each definition and event,
+so that a reviewer can fold it away and a diff of two branches is short.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from agentkit.errors import DefinitionError, StoreFormatError
+from agentkit.library.events import LibraryEvent
+from agentkit.library.sqlite.connection import storable
+from agentkit.library.store import LibraryChange
+from agentkit.tools.definition import ToolDefinition
+
+FORMAT_VERSION = 1
+"""Version of the files of a store: of its history and of its index."""
+
+_MARKERS = (b"<<<<<<< ", b"=======", b">>>>>>> ", b"||||||| ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A change at its place in the history.
+
+    Attributes:
+        place: From 1; changes of events alone take places too.
+        version: The library version once it had happened.
+        digest: Of the file's content.
+        previous: Digest of the file before it; empty for the first.
+        record: What the file holds.
+    """
+
+    place: int
+    version: int
+    digest: str
+    previous: str
+    record: Mapping[str, Any]
+
+    @property
+    def makes_version(self) -> bool:
+        """Whether the library differs afterwards."""
+        return bool(self.record["upserts"] or self.record["removals"])
+
+    @property
+    def proposal_id(self) -> str:
+        """By which a retry is recognised."""
+        return str(self.record["proposal_id"])
+
+    @property
+    def removals(self) -> tuple[str, ...]:
+        """Names that it took out."""
+        return tuple(self.record["removals"])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every tool that it changed."""
+        return (*self.removals, *(one["definition"]["name"] for one in self.record["upserts"]))
+
+    @cached_property
+    def upserts(self) -> tuple[ToolDefinition, ...]:
+        """The definitions that it put.
+
+        Raises:
+            StoreFormatError: One can not be read.
+        """
+        try:
+            return tuple(
+                ToolDefinition.from_json(one["definition"], digest=one["digest"])
+                for one in self.record["upserts"]
+            )
+        except (DefinitionError, KeyError, TypeError) as error:
+            raise StoreFormatError(
+                f"the change at place {self.place} holds a definition that can not be read: {error}"
+            ) from error
+
+    @cached_property
+    def events(self) -> tuple[LibraryEvent, ...]:
+        """The events that it brought.
+
+        Raises:
+            StoreFormatError: One can not be read.
+        """
+        return tuple(map(LibraryEvent.from_json, self.record["events"]))
+
+    @property
+    def change(self) -> LibraryChange:
+        """What was asked for, without its events."""
+        return LibraryChange(
+            proposal_id=self.proposal_id,
+            upserts=self.upserts,
+            removals=self.removals,
+            author=self.record["author"],
+            reason=self.record["reason"],
+            evidence=tuple(self.record["evidence"]),
+            created_at=self.record["created_at"],
+        )
+
+
+def encoded(
+    change: LibraryChange, *, place: int, version: int, previous: str, created_at: str
+) -> bytes:
+    """The file of a change."""
+    head = {
+        "format": FORMAT_VERSION,
+        "place": place,
+        "version": version,
+        "previous": previous,
+        "proposal_id": storable(change.proposal_id),
+        "author": storable(change.author),
+        "reason": storable(change.reason),
+        "evidence": [storable(one) for one in change.evidence],
+        "created_at": created_at,
+        "removals": list(change.removals),
+    }
+    upserts = [{"digest": one.digest, "definition": one.to_json()} for one in change.upserts]
+    events = [event.to_json() for event in change.events]
+    lines = [f" {_json(name)}: {_json(value)}" for name, value in head.items()]
+    lines += [
+        f' "{name}": {_lines(rows)}' for name, rows in (("upserts", upserts), ("events", events))
+    ]
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def _lines(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return "[]"
+    return "[\n" + ",\n".join(f"  {_json(row)}" for row in rows) + "\n ]"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def digest_of(content: bytes) -> str:
+    """SHA-256 of a file's lines, whatever git made of their ends."""
+    return hashlib.sha256(content.replace(b"\r\n", b"\n")).hexdigest()
+
+
+def decoded(content: bytes, path: Path, *, place: int) -> Entry:
+    """The inverse of ``encoded``.
+
+    Raises:
+        StoreFormatError: The file is none of ours, damaged, holds what git could not merge, or was
+            written by a newer agentkit.
+    """
+    record = json_object(content, path)
+    check_format(record, path)
+    _check_outline(record, path, place)
+    return Entry(
+        place=place,
+        version=record["version"],
+        digest=digest_of(content),
+        previous=record["previous"],
+        record=record,
+    )
+
+
+def json_object(content: bytes, path: Path) -> Mapping[str, Any]:
+    """The JSON object in a file of the store.
+
+    Raises:
+        StoreFormatError: There is none, or git could not merge the file.
+    """
+    if has_markers(content):
+        raise StoreFormatError(
+            f"{path} holds what git could not merge: two branches each made a change at the same "
+            "place, and only one can stand. Take the folder of one side ('git checkout --ours' or "
+            "'--theirs'), then bring the other side's texts as edits by hand (docs/directory.md)"
+        )
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, str(error)) from error
+    if not isinstance(record, dict):
+        raise damaged(path, "it holds no JSON object")
+    return record
+
+
+def has_markers(content: bytes) -> bool:
+    """Whether git left its marks of a conflict in a file."""
+    if b"<<<<<<< " not in content:
+        return False
+    lines = content.splitlines()
+    return all(any(line.startswith(mark) for line in lines) for mark in _MARKERS[:3])
+
+
+def damaged(path: Path, why: str) -> StoreFormatError:
+    """The error for a file that is not as the store wrote it."""
+    return StoreFormatError(
+        f"{path} is damaged: {why}. Nothing was changed; restore it ('git checkout -- FILE', or a "
+        "backup)"
+    )
+
+
+def check_format(record: Mapping[str, Any], path: Path) -> None:
+    """Refuse what a newer agentkit wrote.
+
+    Raises:
+        StoreFormatError: It is newer, or has no format.
+    """
+    form = record.get("format")
+    if type(form) is not int or form < 1:
+        raise StoreFormatError(
+            f"{path} was not written by agentkit, it has no 'format'. Nothing was changed; choose "
+            "another folder, or move the file away"
+        )
+    if form > FORMAT_VERSION:
+        raise StoreFormatError(
+            f"{path} has format {form}, this agentkit reads up to {FORMAT_VERSION}. Nothing was "
+            "changed; run: pip install --upgrade agentkit-evolve"
+        )
+
+
+_SHAPE: Mapping[str, type] = {
+    "place": int,
+    "version": int,
+    "previous": str,
+    "proposal_id": str,
+    "author": str,
+    "reason": str,
+    "created_at": str,
+    "evidence": list,
+    "removals": list,
+    "upserts": list,
+    "events": list,
+}
+
+
+def _check_outline(record: Mapping[str, Any], path: Path, place: int) -> None:
+    for name, kind in _SHAPE.items():
+        if type(record.get(name)) is not kind:
+            raise damaged(path, f"{name!r} is {record.get(name)!r:.60}")
+    if record["place"] != place:
+        raise damaged(path, f"it is the change of place {record['place']}")
+    texts = [*record["evidence"], *record["removals"]]
+    if not all(isinstance(text, str) for text in texts):
+        raise damaged(path, "what should be text is not")
+    for one in record["upserts"]:
+        is_whole = isinstance(one, dict) and isinstance(one.get("digest"), str)
+        if not is_whole or not isinstance(one.get("definition"), dict):
+            raise damaged(path, f"it holds {one!r:.60} in the place of a definition")
+        if not isinstance(one["definition"].get("name"), str):
+            raise damaged(path, "it holds a definition without a name")

@@ -1,0 +1,222 @@
+"""The places in a directory store's folder, and how they are written: whole, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from agentkit.errors import StoreError, StoreUnavailableError
+
+_MANY = 200
+"""From so many files on, one flush of everything is cheaper than one for each of them."""
+
+_SHORT_OF_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+_LOOK_AGAIN_SECONDS = 0.002
+
+
+class Folder:
+    """Where the parts of a store lie.
+
+    ``history`` is the truth, ``tools`` and ``index.json`` show it, and ``local`` belongs to this
+    machine alone: drafts, the lock, a copy of the newest library, and episodes.
+
+    Args:
+        path: The folder of the store. Nothing is made before something is written.
+        timeout_seconds: How long to wait for another writer.
+    """
+
+    def __init__(self, path: Path, *, timeout_seconds: float) -> None:
+        self.path = path
+        self.tools = path / "tools"
+        self.history = path / "history"
+        self.index = path / "index.json"
+        self.local = path / "local"
+        self._timeout_seconds = timeout_seconds
+
+    def make(self) -> None:
+        """Make the folders that are absent; the one above the store's has to be there."""
+        with self.translated(self.path):
+            for one in (self.path, self.history, self.tools):
+                one.mkdir(exist_ok=True)
+            self.make_local()
+
+    def make_local(self) -> None:
+        """Make the folder of this machine, which git leaves out."""
+        with self.translated(self.local):
+            self.path.mkdir(exist_ok=True)
+            self.local.mkdir(exist_ok=True)
+            ignore = self.local / ".gitignore"
+            if not ignore.exists():
+                ignore.write_text("*\n", encoding="utf-8")
+
+    def entry(self, place: int) -> Path:
+        """The file of the change at a place of the history."""
+        return self.history / f"{place:08}.json"
+
+    def content(self, path: Path) -> bytes | None:
+        """What a file holds; None when there is none."""
+        with self.translated(path):
+            try:
+                return path.read_bytes()
+            except (FileNotFoundError, IsADirectoryError):
+                return None
+
+    def lay_aside(self, path: Path, content: bytes) -> Path:
+        """Keep what stood in a file that is about to be written over."""
+        aside = self.local / "set-aside"
+        with self.translated(aside):
+            aside.mkdir(exist_ok=True)
+            kept = aside / f"{path.stem}-{uuid.uuid4().hex[:8]}{path.suffix}"
+            _write_flushed(kept, content)
+        return kept
+
+    @contextmanager
+    def locked(self, *, is_patient: bool = True) -> Iterator[bool]:
+        """Be the only writer on this machine; whether it is so.
+
+        The lock keeps the files of tools in step with the history. That no two changes take one
+        place does not hang on it.
+
+        Args:
+            is_patient: Wait for another writer; otherwise give up at once.
+
+        Raises:
+            StoreUnavailableError: Another writer had it for too long.
+        """
+        with self.translated(self.local), (self.local / "lock").open("ab") as file:
+            deadline = time.monotonic() + (self._timeout_seconds if is_patient else 0)
+            while not (is_held := _try_lock(file)) and time.monotonic() < deadline:
+                time.sleep(_LOOK_AGAIN_SECONDS)
+            if is_patient and not is_held:
+                raise StoreUnavailableError(
+                    f"{self.path} is locked: another program wrote to it for more than "
+                    f"{self._timeout_seconds:g} s. Nothing was changed; try again when that "
+                    "program is done"
+                )
+            yield is_held
+
+    def claim(self, place: int, content: bytes) -> bool:
+        """Make the change at a place the one of this content, unless somebody else has made it.
+
+        The file is on the disk before it gets its name, and a name is given only once.
+        """
+        draft, target = self.draft(), self.entry(place)
+        with self.translated(target):
+            try:
+                _write_flushed(draft, content)
+                try:
+                    os.link(draft, target)
+                except FileExistsError:
+                    # A file server may have done it and lost the answer.
+                    return draft.samefile(target)
+                except OSError as error:
+                    if error.errno in _NO_LINKS and os.access(self.history, os.W_OK):
+                        raise StoreError(
+                            f"{target} can not be made: the file system has no hard links "
+                            f"({error.strerror}), by which two writers are kept apart. Nothing "
+                            "was changed; put the store on another file system"
+                        ) from error
+                    raise
+                flush_folder(self.history)
+                return True
+            finally:
+                draft.unlink(missing_ok=True)
+
+    def draft(self) -> Path:
+        """A name for a file that is not complete yet."""
+        return self.local / f"draft-{os.getpid()}-{uuid.uuid4().hex}.tmp"
+
+    def put(self, contents: Mapping[Path, bytes]) -> None:
+        """Put files in the place of those of their names; each is there whole, before and after."""
+        drafts = {path: self.draft() for path in contents}
+        is_many = len(contents) > _MANY and hasattr(os, "sync")
+        try:
+            for path, content in contents.items():
+                with self.translated(path):
+                    if is_many:
+                        drafts[path].write_bytes(content)
+                    else:
+                        _write_flushed(drafts[path], content)
+            if is_many:
+                os.sync()
+            for path, draft in drafts.items():
+                with self.translated(path):
+                    draft.replace(path)
+        finally:
+            for draft in drafts.values():
+                with suppress(FileNotFoundError):
+                    draft.unlink()
+        for parent in {path.parent for path in contents}:
+            flush_folder(parent)
+
+    @contextmanager
+    def translated(self, path: Path) -> Iterator[None]:
+        """Say what the system refused in our words."""
+        try:
+            yield
+        except OSError as error:
+            raise _in_our_words(error, path, self.path) from error
+
+
+def _write_flushed(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def flush_folder(folder: Path) -> None:
+    """Wait until the disk has the names in a folder; where folders can be opened."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _try_lock(file: IO[bytes]) -> bool:
+    """Take the lock if nobody has it; it goes with the file, also when the program is killed."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system: writers are kept apart by links alone
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _in_our_words(error: OSError, path: Path, store: Path) -> StoreError:
+    code = error.errno or 0
+    if code in _SHORT_OF_ROOM:
+        return StoreError(
+            f"{path} can not be written, its disk is full: {error.strerror}. The store is at the "
+            "version before; make room and try again"
+        )
+    if code in _NOT_ALLOWED:
+        return StoreError(
+            f"{path} can not be read or written: {error.strerror}. Nothing was changed; give this "
+            "user the right to it, or copy the folder to a place where it has it"
+        )
+    if code == errno.ENOENT and not store.absolute().parent.is_dir():
+        return no_parent(store)
+    return StoreError(f"{path}: the system says {type(error).__name__}: {error.strerror}")
+
+
+def no_parent(store: Path) -> StoreError:
+    """The error for a store in a folder that is not there."""
+    return StoreError(
+        f"{store} can not be opened: the folder {store.absolute().parent} does not exist; make it "
+        "first"
+    )

@@ -1,0 +1,185 @@
+"""Edits by hand: files of tools that are not as the store wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentkit.errors import DefinitionError
+from agentkit.library.directory.entries import digest_of, has_markers
+from agentkit.library.directory.folder import Folder
+from agentkit.library.directory.index import Index, Written
+from agentkit.library.directory.past import Past
+from agentkit.library.directory.record_faults import record_faults
+from agentkit.library.directory.texts import TextForm
+from agentkit.tools.definition import ToolDefinition
+
+ONLY_ORIGIN = "only 'origin' differs: where a tool came from is noted by importing it again"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HandEdit:
+    """What a person made of a tool's file.
+
+    Attributes:
+        name: The tool; for a file that can not be read and is new, the file's name.
+        file: The file.
+        before: The definition that the person began with; None for a tool that is new.
+        after: The definition as the file has it; None when the file was deleted or can not be read.
+        newest: The definition that the library holds now; None when it holds none.
+        faults: Why the file can not be taken as it is; empty for a sound one.
+    """
+
+    name: str
+    file: Path
+    before: ToolDefinition | None
+    after: ToolDefinition | None
+    newest: ToolDefinition | None
+    faults: tuple[str, ...] = ()
+
+    @property
+    def is_deletion(self) -> bool:
+        """Whether the file was deleted, for the tool to be taken out."""
+        return self.after is None and not self.faults
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether the library changed the tool too, since the person began."""
+        return is_other(self.before, self.newest)
+
+
+def is_other(one: ToolDefinition | None, other: ToolDefinition | None) -> bool:
+    """Whether two definitions differ in what their digest covers, or one is none."""
+    if one is None or other is None:
+        return one is not other
+    return one.digest != other.digest
+
+
+def is_same(one: ToolDefinition, other: ToolDefinition | None) -> bool:
+    """Whether two definitions are equal, also in where they came from."""
+    return other is not None and one == other and one.origin == other.origin
+
+
+def read_definition(content: bytes, form: TextForm) -> ToolDefinition:
+    """The definition in a file that somebody may have edited.
+
+    Raises:
+        DefinitionError: There is none; ``args`` hold all reasons.
+    """
+    if has_markers(content):
+        raise DefinitionError(
+            "it holds what git could not merge; choose between the lines marked <<<<<<<, ======= "
+            "and >>>>>>>"
+        )
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise DefinitionError(f"it is no text in UTF-8 (byte {error.start})") from error
+    record = form.read(text)
+    if faults := record_faults(record):
+        refused = DefinitionError(faults[0])
+        refused.args = faults
+        raise refused
+    try:
+        definition = ToolDefinition.from_json(record)
+        _ = definition.digest
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise DefinitionError(f"it is no definition of a tool: {error}") from error
+    return definition
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EditFinder:
+    """Looks through the files of tools.
+
+    Attributes:
+        folder: Of the store.
+        form: How tools are written.
+        past: What the history comes to.
+        revision: An earlier definition by name and digest; None when there is none.
+    """
+
+    folder: Folder
+    form: TextForm
+    past: Past
+    revision: Callable[[str, str], ToolDefinition | None]
+
+    def edits(self, index: Index) -> Iterator[HandEdit]:
+        """Every edit: of tools in the order of names, then of files that are new."""
+        for name, written in sorted(index.tools.items()):
+            if (edit := self._edit(name, written)) is not None:
+                yield edit
+        for path in self.strangers(index):
+            if path.suffix == self.form.suffix and (edit := self._new(path)) is not None:
+                yield edit
+
+    def strangers(self, index: Index) -> list[Path]:
+        """Files beside those of tools; hidden ones belong to editors."""
+        known = {one.file for one in index.tools.values()}
+        with self.folder.translated(self.folder.tools):
+            if not self.folder.tools.is_dir():
+                return []
+            found = [path for path in self.folder.tools.iterdir() if path.name not in known]
+        return sorted(path for path in found if not path.name.startswith("."))
+
+    def _edit(self, name: str, written: Written) -> HandEdit | None:
+        path = self.folder.tools / written.file
+        content = self.folder.content(path)
+        if content is not None and digest_of(content) == written.content:
+            return None
+        newest = self.past.definitions.get(name)
+        after, faults = (None, ()) if content is None else self._read(content, name)
+        if after is not None and is_same(after, newest):
+            return None
+        if content is None and newest is None:
+            return None
+        before = self._before(name, written.digest, newest)
+        if after is not None and before is not None and not is_other(before, after):
+            faults = (*faults, ONLY_ORIGIN) if not is_same(after, before) else faults
+            if not faults:  # the same said in other words, of YAML
+                return None
+        return HandEdit(
+            name=name, file=path, before=before, after=after, newest=newest, faults=faults
+        )
+
+    def _before(
+        self, name: str, digest: str, newest: ToolDefinition | None
+    ) -> ToolDefinition | None:
+        if newest is not None and newest.digest == digest:
+            return newest
+        return self.revision(name, digest) if digest else None
+
+    def _read(self, content: bytes, name: str) -> tuple[ToolDefinition | None, tuple[str, ...]]:
+        try:
+            found = read_definition(content, self.form)
+        except DefinitionError as error:
+            return None, tuple(map(str, error.args))
+        if found.name == name:
+            return found, ()
+        fault = (
+            f"it says that its name is {found.name!r}; a tool keeps its name, so put {name!r} "
+            "back, or make a new file for the other one and delete this one"
+        )
+        return None, (fault,)
+
+    def _new(self, path: Path) -> HandEdit | None:
+        content = self.folder.content(path)
+        if content is None:
+            return None
+        try:
+            found = read_definition(content, self.form)
+        except DefinitionError as error:
+            faults = tuple(map(str, error.args))
+            return HandEdit(
+                name=path.stem, file=path, before=None, after=None, newest=None, faults=faults
+            )
+        newest = self.past.definitions.get(found.name)
+        if is_same(found, newest):
+            return None
+        faults = ()
+        if newest is not None:
+            faults = (f"{found.name!r} has a file already; edit that one, and delete this one",)
+        return HandEdit(
+            name=found.name, file=path, before=None, after=found, newest=newest, faults=faults
+        )

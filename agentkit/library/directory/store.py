@@ -1,0 +1,332 @@
+"""``DirectoryStore``: a folder with one readable file for each tool, made for review in git."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from agentkit.episodes import Episode
+from agentkit.errors import StoreError, UsageError
+from agentkit.library.abilities import (
+    AppliedChange,
+    Compacted,
+    EpisodeVolume,
+    Retention,
+    StoreFault,
+)
+from agentkit.library.changes import check_change, check_filter
+from agentkit.library.directory.checking import (
+    edit_faults,
+    file_faults,
+    history_faults,
+    strangers,
+)
+from agentkit.library.directory.committing import answer, encoded_behind
+from agentkit.library.directory.folder import Folder, no_parent
+from agentkit.library.directory.hand_edits import EditFinder, HandEdit
+from agentkit.library.directory.index import Index
+from agentkit.library.directory.leftovers import clear_leftovers, size_of
+from agentkit.library.directory.local_episodes import LocalEpisodes
+from agentkit.library.directory.log import Log
+from agentkit.library.directory.tool_files import ToolFiles
+from agentkit.library.directory.watching import FolderWatch
+from agentkit.library.events import LibraryEvent
+from agentkit.library.library import Library
+from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
+
+logger = logging.getLogger(__name__)
+
+
+class DirectoryStore:
+    """All parts of a store in one folder, of which git may keep all but ``local/``.
+
+    The truth is ``history/``: one file a change, made once. A name can be linked to a file only
+    once, so no two writers make the same version, on whatever machine they are. ``tools/`` shows
+    the newest library, one file a tool, and ``index.json`` says what was written there. Whoever
+    opens the store next brings these up to date when a writer was killed.
+
+    Nothing is made before something is written, so a checkout that may only be read can be opened.
+
+    Args:
+        path: The folder. It is made with the first change; the folder above it has to be there.
+        form: How tools are written, ``yaml`` or ``json``; empty for what the store has, else YAML.
+        timeout_seconds: How long to wait for a writer in another process.
+
+    Raises:
+        MissingExtraError: The tools are YAML files, and PyYAML is not installed.
+        UsageError: The store keeps its tools in another form, or there is no such form.
+        StoreFormatError: The folder is damaged, holds what git could not merge, is another
+            program's, or was written by a newer agentkit. It is left as it was.
+        StoreError: The folder can not be opened.
+
+    Example:
+        >>> import tempfile
+        >>> from agentkit import ToolDefinition
+        >>> from agentkit.library import LibraryChange
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> store = DirectoryStore(Path(folder.name) / "library", form="json")
+        >>> change = LibraryChange(proposal_id="first", upserts=(ToolDefinition(name="ping"),))
+        >>> store.commit(change, expected_version=0)
+        1
+        >>> sorted(path.name for path in store.path.iterdir())
+        ['history', 'index.json', 'local', 'tools']
+        >>> store.close()
+        >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        form: str = "",
+        timeout_seconds: float = 5.0,
+    ) -> None:
+        self.path = Path(path)
+        self._folder = Folder(self.path, timeout_seconds=timeout_seconds)
+        self._log = Log(self._folder)
+        self._files = ToolFiles(self._folder, self._log, form=form)
+        self._episodes = LocalEpisodes(self._folder)
+        self._writing = threading.Lock()
+        self._closed = False
+        self._open()
+
+    def _open(self) -> None:
+        """Look at everything that could be wrong, and end what a killed writer began."""
+        if not self.path.absolute().parent.is_dir():
+            raise no_parent(self.path)
+        if self.path.exists() and not self.path.is_dir():
+            raise StoreError(f"{self.path} is a file; name a folder, which is made when absent")
+        index = self._files.index()  # the index first: the history is never behind it
+        self._files.form  # noqa: B018 - says what can not be used
+        if index is None and not self._folder.history.exists() and self._folder.tools.exists():
+            raise StoreError(
+                f"{self.path} has a folder 'tools' that is not from a store. Nothing was changed; "
+                "choose another folder"
+            )
+        past, _ = self._log.refresh()
+        self._files.check_not_ahead(past)
+        if self._files.is_behind() and self._may_write():
+            with self._folder.locked(is_patient=False) as is_alone:
+                if is_alone:  # otherwise somebody is just at it
+                    self._settle()
+
+    def _may_write(self) -> bool:
+        places = (self.path, self._folder.local, self._folder.tools)
+        return all(os.access(place, os.W_OK) for place in places)
+
+    def __repr__(self) -> str:
+        return f"DirectoryStore({str(self.path)!r})"
+
+    def load(self, version: int | None = None) -> Library:
+        """The snapshot at ``version``; see ``ToolStore.load``.
+
+        The newest snapshot is kept: asking again costs a look at two files and gives the same
+        object until somebody commits, and then only what changed is read.
+        """
+        self._check_open()
+        return self._log.refresh()[1] if version is None else self._log.at(version)
+
+    def commit(self, change: LibraryChange, *, expected_version: int) -> int:
+        """Apply ``change``; see ``ToolStore.commit``.
+
+        A file in ``tools/`` that somebody edited stays as it is; see ``edits``. When the change is
+        made and the files of tools can not be written, as on a full disk, the change stands, a
+        warning is logged, and the next commit writes them.
+        """
+        self._check_open()
+        check_change(change)
+        self._files.form  # noqa: B018 - says what can not be used, before anything is made
+        self._folder.make()
+        with self._writing, self._folder.locked():
+            while True:
+                with self._log.lock:
+                    self._files.check_not_ahead(self._log.refresh()[0])
+                    known = answer(change, self._log, expected_version)
+                    if known is not None:
+                        return known
+                    claim = encoded_behind(change, self._log)
+                if self._folder.claim(claim.place, claim.content):
+                    self._settle()
+                    return claim.version
+
+    def _settle(self) -> None:
+        try:
+            self._files.settle()
+        except StoreError as error:  # the change is made: it would be wrong to say that it is not
+            logger.warning(
+                "%s: the files of tools are behind the history (%s); the next commit brings them "
+                "up to date",
+                self.path,
+                error,
+            )
+
+    def versions(self) -> Sequence[int]:
+        """All versions in ascending order."""
+        self._check_open()
+        return range(1, self._log.refresh()[0].version + 1)
+
+    def history(self, tool_name: str) -> Sequence[ToolRevision]:
+        """All revisions of one tool in ascending order."""
+        self._check_open()
+        return self._log.revisions(tool_name)
+
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """The changes behind ``after``, ascending; see ``ChangeLog.changes``."""
+        self._check_open()
+        return self._log.changes(after)
+
+    def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
+        """The events behind ``after``, ascending."""
+        self._check_open()
+        return self._log.events(after)
+
+    def edits(self) -> tuple[HandEdit, ...]:
+        """What people made of the files of tools since the store wrote them.
+
+        ``agentkit.evolution.hand_edits`` makes proposals of them. Nothing is changed.
+
+        Raises:
+            StoreUnavailableError: Another writer was at the files for too long.
+        """
+        self._check_open()
+        if not self._may_write():
+            return tuple(self._finder().edits(self._index()))
+        with self._writing, self._folder.locked():
+            self._files.settle()
+            return tuple(self._finder().edits(self._index()))
+
+    def take_back(self, name: str) -> Path | None:
+        """Write a tool's file as the library has it; what stood there is kept in ``local/``.
+
+        Args:
+            name: The tool, or the name of an edit.
+
+        Returns:
+            Where the text of the person lies now; None when the file was deleted.
+        """
+        edit = next((one for one in self.edits() if one.name == name), None)
+        if edit is None:
+            raise UsageError(f"{name!r} has no edit by hand; see 'agentkit edits list'")
+        with self._writing, self._folder.locked():
+            return self._files.take_back(edit)
+
+    def watch(self) -> FolderWatch:
+        """Hears commits by looking for the next file; see ``Watchable.watch``."""
+        self._check_open()
+        return FolderWatch(self._folder, place=self._log.refresh()[0].length)
+
+    def check(self) -> Iterator[StoreFault]:
+        """Read every file; edits by hand and files of others are told too."""
+        self._check_open()
+        is_whole = True
+        for fault in history_faults(self._folder, self._log):
+            is_whole = False
+            yield fault
+        if is_whole:
+            past, _ = self._log.refresh()
+            yield from file_faults(self._folder, self._files.index(), past)
+            finder, index = self._finder(), self._index()
+            yield from edit_faults(finder.edits(index))
+            suffix = self._files.form.suffix
+            yield from strangers(self._folder, finder.strangers(index), suffix)
+        yield from self._episodes.check()
+
+    def compact(self) -> Compacted:
+        """Clear away what killed writers left, and shrink the file of episodes."""
+        self._check_open()
+        before = size_of(self.path)
+        if self.path.exists():
+            clear_leftovers(self._folder)
+            episodes = self._episodes.to_read()
+            if episodes is not None:
+                episodes.compact()
+        return Compacted(bytes_before=before, bytes_after=size_of(self.path))
+
+    def append(self, episode: Episode) -> None:
+        """Keep one episode, on this machine; one with a known id is ignored.
+
+        Raises:
+            EpisodeFormatError: The episode holds a value that JSON can not.
+        """
+        self._check_open()
+        self._episodes.to_write().append(episode)
+
+    def append_many(self, episodes: Sequence[Episode]) -> None:
+        """Keep several episodes, all of them or none."""
+        self._check_open()
+        self._episodes.to_write().append_many(episodes)
+
+    def get(self, episode_id: str) -> Episode | None:
+        """The episode of that id, or None."""
+        self._check_open()
+        store = self._episodes.to_read()
+        return None if store is None else store.get(episode_id)
+
+    def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
+        """The episodes that match, of those kept before the call; a page is read at a time."""
+        self._check_open()
+        check_filter(matching)
+        store = self._episodes.to_read()
+        return iter(()) if store is None else store.select(matching)
+
+    def volume(self) -> EpisodeVolume:
+        """How much is kept of episodes."""
+        self._check_open()
+        store = self._episodes.to_read()
+        return EpisodeVolume(count=0, bytes=0) if store is None else store.volume()
+
+    def prunable(self, retention: Retention) -> EpisodeVolume:
+        """How much ``prune`` would delete."""
+        self._check_open()
+        store = self._episodes.to_read()
+        return EpisodeVolume(count=0, bytes=0) if store is None else store.prunable(retention)
+
+    def prune(self, retention: Retention) -> EpisodeVolume:
+        """Delete the episodes that break ``retention``."""
+        self._check_open()
+        store = self._episodes.to_read()
+        return EpisodeVolume(count=0, bytes=0) if store is None else store.prune(retention)
+
+    def close(self) -> None:
+        """Close the file of episodes, and refuse further use. A second call does nothing."""
+        self._episodes.close()
+        self._closed = True
+
+    def _finder(self) -> EditFinder:
+        return EditFinder(
+            folder=self._folder,
+            form=self._files.form,
+            past=self._log.refresh()[0],
+            revision=self._log.revision,
+        )
+
+    def _index(self) -> Index:
+        return self._files.index() or Index(form=self._files.form.name)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self.path} is closed; open it again with open_store")
+
+
+def open_directory(url: str) -> DirectoryStore:
+    """The store of a URL ``dir:PATH`` or ``dir:PATH?format=json``.
+
+    ``dir:library``, ``dir:/data/library`` and ``dir:~/library`` are paths; ``dir:///data/library``
+    is one too.
+
+    Raises:
+        UsageError: The URL names no folder, or asks for something else than a format.
+    """
+    place, _, query = url.partition(":")[2].partition("?")
+    path = place.removeprefix("//")
+    asked = dict(parse_qsl(query, keep_blank_values=True))
+    if not path or not asked.keys() <= {"format"}:
+        raise UsageError(
+            f"{url!r} is not the URL of a directory store; write dir:library, "
+            "dir:/data/library, or dir:library?format=json"
+        )
+    return DirectoryStore(Path(path).expanduser(), form=asked.get("format", ""))

@@ -1,0 +1,206 @@
+"""JSON data as YAML that people like to review: texts stand in blocks, a sentence a line.
+
+Written here rather than by PyYAML: what a reviewer reads, and what a small change of a text does to
+the lines around it, is the point of these files. What is written means the same in YAML 1.1 and
+1.2, and is read back exactly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_WIDTH = 96
+_LEAST_WIDTH = 40
+_LONGEST_ROW = 72
+_LONGEST_KEY = 1_000  # YAML looks no further for the colon behind a key
+_STEP = "  "
+
+_WORDS_WITH_A_MEANING = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+_FIRST = re.compile(r"[^\W\d]|[$^/(]")
+_NOT_PLAIN = re.compile(r": |:$| #|\s$")
+_NOT_PLAIN_IN_ROW = re.compile(r"[,\[\]{}:?#&*!|>'\"%@`]")
+_GAP = re.compile(r"(?<=\S) (?=\S)")
+_SENTENCE_END = re.compile(r"(?<=[.!?]) (?=[^\sa-z])")
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def to_yaml(record: dict[str, Any]) -> str:
+    r"""An object of JSON data as a YAML document, keys in the order given.
+
+    Args:
+        record: Numbers are finite, and keys are text.
+
+    Example:
+        >>> print(to_yaml({"name": "ping", "tags": ["net", "no"], "text": "One.\nTwo."}), end="")
+        name: ping
+        tags: [net, "no"]
+        text: |-
+          One.
+          Two.
+    """
+    return "\n".join(_lines(record, "")) + "\n"
+
+
+def _lines(value: dict[str, Any] | list[Any], indent: str) -> list[str]:
+    """The lines of a collection that is not empty, each with its indentation."""
+    inner = indent + _STEP
+    lines: list[str] = []
+    if isinstance(value, dict):
+        for name, item in value.items():
+            key = _key(name)
+            if len(key) > _LONGEST_KEY:
+                lines.append(f"{indent}? {key}")
+                key = ""
+            if (short := _short(item, inner)) is not None:
+                lines.append(f"{indent}{key}: {short}")
+            else:
+                lines.append(f"{indent}{key}:")
+                lines += _lines(item, inner)
+        return lines
+    for item in value:
+        if (short := _short(item, inner)) is not None:
+            lines.append(f"{indent}- {short}")
+        else:
+            first, *rest = _lines(item, inner)
+            lines += [f"{indent}- {first.removeprefix(inner)}", *rest]
+    return lines
+
+
+def _short(value: Any, indent: str) -> str | None:
+    """A scalar, or a collection that fits in the row; None for any other."""
+    if isinstance(value, dict):
+        return None if value else "{}"
+    if isinstance(value, list):
+        if not value:
+            return "[]"
+        return _row(value) if all(not isinstance(item, dict | list) for item in value) else None
+    return _text(value, indent) if isinstance(value, str) else _number(value)
+
+
+def _row(items: list[Any]) -> str | None:
+    """Single words and numbers side by side; a line for each sentence is easier to review."""
+    if any(isinstance(item, str) and " " in item for item in items):
+        return None
+    told = [_word(item) if isinstance(item, str) else _number(item) for item in items]
+    row = f"[{', '.join(told)}]"
+    return row if len(row) <= _LONGEST_ROW else None
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    told = repr(value)
+    # Without the point, YAML 1.1 takes 1e-05 for text.
+    return told if "." in told else told.replace("e", ".0e")
+
+
+def _key(text: str) -> str:
+    return text if _is_plain(text) and len(text) <= _WIDTH else _quoted(text)
+
+
+def _word(text: str) -> str:
+    """A text in a row."""
+    return text if _is_plain(text) and not _NOT_PLAIN_IN_ROW.search(text) else _quoted(text)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is taken for that text without quotes."""
+    return (
+        _FIRST.match(text) is not None
+        and text.isprintable()
+        and _NOT_PLAIN.search(text) is None
+        and text.lower() not in _WORDS_WITH_A_MEANING
+    )
+
+
+def _text(text: str, indent: str) -> str:
+    """A text as a value: bare, in quotes, or in a block of lines of this indentation."""
+    width = max(_WIDTH - len(indent), _LEAST_WIDTH)
+    is_long = len(text) > width
+    if _is_plain(text) and not is_long:
+        return text
+    if (is_long or "\n" in text) and _fits_in_block(text):
+        return _block(text, indent, width)
+    return _quoted(text) if not is_long else _quoted_in_lines(text, indent, width)
+
+
+def _fits_in_block(text: str) -> bool:
+    """Whether nothing of a text would be lost, or hidden from a reader, in a block."""
+    lines = text.split("\n")
+    return any(lines) and all(
+        not line or (not line.isspace() and line.replace("\t", " ").isprintable()) for line in lines
+    )
+
+
+def _block(text: str, indent: str, width: int) -> str:
+    body = text.rstrip("\n")
+    after = len(text) - len(body)
+    lines = body.split("\n")
+    is_folded = any(len(line) > width for line in lines) and all(map(_can_be_folded, lines))
+    head = ">" if is_folded else "|"
+    if text[0] in " \t\n":
+        head += str(len(_STEP))
+    head += ("-", "", "+")[min(after, 2)]
+    shown = list(_folded(lines, width)) if is_folded else lines
+    shown += [""] * (after - 1)
+    return "\n".join([head, *(f"{indent}{line}" if line else "" for line in shown)])
+
+
+def _can_be_folded(line: str) -> bool:
+    """Whether breaking a line at its spaces gives the line again."""
+    return line == line.strip(" ") and "\t" not in line
+
+
+def _folded(lines: list[str], width: int) -> Iterator[str]:
+    """Long lines in pieces; a line that ends for good has an empty one behind it."""
+    for number, line in enumerate(lines):
+        if number:
+            yield ""
+        for sentence in _SENTENCE_END.split(line) if line else ():
+            yield from _pieces(sentence, width)
+
+
+def _pieces(text: str, width: int) -> Iterator[str]:
+    """A text in pieces of at most the width, broken at single spaces."""
+    piece = ""
+    for word in _GAP.split(text):
+        if piece and len(piece) + 1 + len(word) > width:
+            yield piece
+            piece = word
+        else:
+            piece = f"{piece} {word}" if piece else word
+    yield piece
+
+
+def _quoted(text: str) -> str:
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(letter: str) -> str:
+    """A character in double quotes; what nobody could see is written out."""
+    if letter in _ESCAPES:
+        return _ESCAPES[letter]
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    if code > 0xFFFF:
+        return f"\\U{code:08x}"
+    return f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
+
+
+def _quoted_in_lines(text: str, indent: str, width: int) -> str:
+    """A long text in double quotes: a backslash ends each line but the last."""
+    pieces: list[str] = []
+    for line in re.split(r"(?<=\n)", text):
+        parts = list(_pieces(line, width)) if line else []
+        pieces += [f"{part} " for part in parts[:-1]] + parts[-1:]
+    first, *rest = ("".join(map(_escaped, piece)) for piece in pieces)
+    # Spaces at the start of a line count for nothing, unless they are escaped.
+    rest = [f"\\{piece}" if piece.startswith(" ") else piece for piece in rest]
+    return '"' + f"\\\n{indent}".join([first, *rest]) + '"'
