@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 from agentkit._version import __version__
 from agentkit.errors import StoreError, ToolNotFoundError
 from agentkit.evolution.lifecycle.journal import LibraryStore
 from agentkit.export.artifact import Artifact, ArtifactChange, snapshot_change
 from agentkit.export.evidence import gate_evidence
+from agentkit.library.abilities import AppliedChange
+from agentkit.library.copying.changes import changes_of
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
-from agentkit.library.store import ToolRevision
-
-_WRITES = frozenset({"written", "active", "rolled_back"})
 
 
 def artifact_of(
@@ -65,9 +63,10 @@ def artifact_of(
         bare = _of_library(part)
         kept = tuple(one for one in evidence if one.tool in part)
         return Artifact(library=part, changes=bare.changes, evidence=kept, made_with=bare.made_with)
+    changes = takewhile(lambda one: one.version <= library.version, changes_of(source))
     return Artifact(
         library=library,
-        changes=tuple(_changes(source, library, events)),
+        changes=tuple(map(_change, changes)),
         events=events,
         evidence=evidence,
         made_with=__version__,
@@ -105,58 +104,15 @@ def _until(events: Sequence[LibraryEvent], version: int) -> Iterator[LibraryEven
         yield event
 
 
-def _changes(
-    store: LibraryStore, library: Library, events: Sequence[LibraryEvent]
-) -> Iterator[ArtifactChange]:
-    """Every change up to the library's version, put together from the histories of its tools."""
-    revisions: dict[int, list[tuple[str, ToolRevision]]] = defaultdict(list)
-    for name in _names(store, library, events):
-        for revision in store.history(name):
-            revisions[revision.version].append((name, revision))
-    for version in sorted(revisions):
-        if version <= library.version:
-            yield _change(version, revisions[version])
-
-
-def _change(version: int, revisions: Sequence[tuple[str, ToolRevision]]) -> ArtifactChange:
-    first = revisions[0][1]
+def _change(applied: AppliedChange) -> ArtifactChange:
+    change = applied.change
     return ArtifactChange(
-        version=version,
-        upserts=tuple(one.definition for _, one in revisions if one.definition is not None),
-        removals=tuple(name for name, one in revisions if one.definition is None),
-        proposal_id=first.proposal_id,
-        author=first.author,
-        reason=first.reason,
-        evidence=first.evidence,
-        created_at=first.created_at,
+        version=applied.version,
+        upserts=change.upserts,
+        removals=change.removals,
+        proposal_id=change.proposal_id,
+        author=change.author,
+        reason=change.reason,
+        evidence=change.evidence,
+        created_at=change.created_at,
     )
-
-
-def _names(
-    store: LibraryStore, library: Library, events: Sequence[LibraryEvent]
-) -> dict[str, None]:
-    """Every tool that was ever there, those of the library first and in its order.
-
-    A store is asked by name, and a tool that is gone is in no list of today. Events tell which
-    tools a version brought; a version of which they do not tell is loaded and looked at.
-    """
-    told: dict[int, set[str]] = defaultdict(set)
-    for event in events:
-        if event.kind in _WRITES:
-            told[event.library_version] |= _told(event)
-    names = dict.fromkeys(library.tools)
-    for version in store.versions():
-        if version <= library.version:
-            found = told.get(version) or store.load(version).tools
-            names |= dict.fromkeys(sorted(found) if isinstance(found, set) else found)
-    return names
-
-
-def _told(event: LibraryEvent) -> set[str]:
-    """The tools that came with a library version, as its event tells; none where it does not."""
-    facts: Mapping[str, Any] = event.facts
-    if "count" in facts:
-        return set()
-    listed = [facts.get(part) for part in ("tools", "repinned")]
-    names = {name for part in listed if isinstance(part, Mapping) for name in part}
-    return names | ({event.tool_name} if event.digest_after else set())

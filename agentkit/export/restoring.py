@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from agentkit.errors import ArtifactError, UsageError
 from agentkit.evolution.lifecycle.arriving import text_faults
 from agentkit.evolution.lifecycle.journal import LibraryStore
 from agentkit.export.artifact import Artifact
-from agentkit.library.events import LibraryEvent
-from agentkit.library.store import LibraryChange
+from agentkit.export.store import ArtifactStore
+from agentkit.library.copying.writing import copy_library
 
 
 def restore_artifact(artifact: Artifact, store: LibraryStore, *, trusted: bool = False) -> int:
     """Make a store what the artifact's store was: every version, every event, as it was.
 
-    Versions have their numbers, changes their ids, authors and reasons, and events their hashes
-    and signatures, so that ``agentkit audit verify`` holds. When a revision was written is told by
-    its event; the store itself notes the time of restoring.
+    Versions have their numbers, changes their ids, authors, reasons and times, and events their
+    hashes and signatures, so that ``agentkit audit verify`` holds.
 
     Nothing is validated but the texts of the definitions, which must pass the same checks as on
     import: a history can not be taken in by parts.
@@ -45,31 +42,9 @@ def restore_artifact(artifact: Artifact, store: LibraryStore, *, trusted: bool =
         raise UsageError("a history is restored into an empty store, and this one holds something")
     if not trusted:
         _check_texts(artifact)
-    version, events = 0, artifact.events
-    for change in artifact.changes:
-        taken = _until(events, change.version)
-        events = events[len(taken) :]
-        version = store.commit(
-            LibraryChange(
-                proposal_id=change.proposal_id or f"restored-{change.version}",
-                upserts=change.upserts,
-                removals=change.removals,
-                author=change.author,
-                reason=change.reason,
-                evidence=change.evidence,
-                events=taken,
-            ),
-            expected_version=version,
-        )
+    version = artifact.changes[-1].version
+    copy_library(ArtifactStore(artifact), store, artifact.events, after=0, until=version)
     return version
-
-
-def _until(events: Sequence[LibraryEvent], version: int) -> tuple[LibraryEvent, ...]:
-    """The events up to the last one of a library version."""
-    count = 0
-    while count < len(events) and events[count].library_version <= version:
-        count += 1
-    return tuple(events[:count])
 
 
 def _check_texts(artifact: Artifact) -> None:

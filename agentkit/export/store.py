@@ -9,6 +9,7 @@ from agentkit.episodes import Episode
 from agentkit.errors import StoreError, UsageError
 from agentkit.export.artifact import Artifact, ArtifactChange
 from agentkit.export.file import read_artifact
+from agentkit.library.abilities import AppliedChange
 from agentkit.library.changes import check_filter, no_such_version
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
@@ -77,6 +78,11 @@ class ArtifactStore:
         found = (_revision(tool_name, change) for change in self.artifact.changes)
         return tuple(revision for revision in found if revision is not None)
 
+    def changes(self, *, after: int = 0) -> Iterator[AppliedChange]:
+        """The changes that made the versions behind ``after``, ascending."""
+        self._check_open()
+        return (_applied(change) for change in self.artifact.changes if change.version > after)
+
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """The events behind ``after``, ascending."""
         self._check_open()
@@ -134,6 +140,22 @@ def open_artifact(url: str) -> ArtifactStore:
         return ArtifactStore(read_artifact(Path(path).expanduser()))
     except OSError as error:
         raise StoreError(f"the artifact {path} can not be read: {error.strerror}") from error
+
+
+def _applied(change: ArtifactChange) -> AppliedChange:
+    """A change as stores tell it; one whose id nobody wrote down gets one."""
+    return AppliedChange(
+        version=change.version,
+        change=LibraryChange(
+            proposal_id=change.proposal_id or f"restored-{change.version}",
+            upserts=change.upserts,
+            removals=change.removals,
+            author=change.author,
+            reason=change.reason,
+            evidence=change.evidence,
+            created_at=change.created_at,
+        ),
+    )
 
 
 def _revision(tool_name: str, change: ArtifactChange) -> ToolRevision | None:

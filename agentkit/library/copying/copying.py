@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import Any
 
-from agentkit.episodes import Episode
-from agentkit.errors import StoreError, StoreFormatError, UsageError
-from agentkit.library.abilities import AppliedChange, BatchAppending
-from agentkit.library.copying.changes import changes_of
+from agentkit.errors import StoreError, UsageError
 from agentkit.library.copying.comparing import (
     Comparison,
     Extent,
     compare_stores,
-    episodes_of,
 )
-from agentkit.library.copying.differences import Difference, actual_digest
-from agentkit.library.copying.progress import Progress, counted, episode_count, silent
+from agentkit.library.copying.differences import Difference
+from agentkit.library.copying.progress import Progress, silent
+from agentkit.library.copying.writing import copy_episodes, copy_library
 from agentkit.library.events import LibraryEvent
-from agentkit.library.store import EpisodeFilter, LibraryChange, Store
+from agentkit.library.store import EpisodeFilter, Store
 
-_EVENTS_AT_A_TIME = 500
-_EPISODES_AT_A_TIME = 100
 _LOOKS = 5
 
 
@@ -120,10 +114,11 @@ def copy_store(
     extent = _seen(source)
     held = _beginning(source, target, extent, has_episodes=episodes)
     events = source.events()[held.events : extent.events]
-    versions = _copy_library(source, target, events, _Span(held, extent), progress)
-    kept = _copy_episodes(source, target, held.episodes, progress) if episodes else 0
-    until = replace(extent, episodes=held.episodes + kept)
-    compared = compare_stores(source, target, episodes=episodes, until=until, progress=progress)
+    until, after = extent.version or 0, held.versions
+    copy_library(source, target, events, after=after, until=until, progress=progress)
+    kept = copy_episodes(source, target, after=held.episodes, progress=progress) if episodes else 0
+    done = replace(extent, episodes=held.episodes + kept)
+    compared = compare_stores(source, target, episodes=episodes, until=done, progress=progress)
     if not compared.is_equal:
         raise StoreError(
             f"what was copied is not the same afterwards: {compared.differences[0]}. Somebody else "
@@ -131,7 +126,7 @@ def copy_store(
         )
     return Copied(
         held=held,
-        copied=Amount(versions=versions, events=len(events), episodes=kept),
+        copied=Amount(versions=until - after, events=len(events), episodes=kept),
         compared=compared,
         is_behind=_is_behind(source, target, extent, has_episodes=episodes),
     )
@@ -183,107 +178,9 @@ def _parted(difference: Difference) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """From where to where to copy."""
-
-    held: Amount
-    extent: Extent
-
-    @property
-    def versions(self) -> int:
-        """How many there are to copy."""
-        return (self.extent.version or 0) - self.held.versions
-
-
-def _copy_library(
-    source: Store,
-    target: Store,
-    events: Sequence[LibraryEvent],
-    span: _Span,
-    progress: Progress,
-) -> int:
-    """Versions with the events of each, then the events that are left; how many versions.
-
-    A store does not keep which change brought an event. Each goes along with the version that it
-    tells of, and so do those of events alone that came behind it.
-    """
-    version, rest = span.held.versions, _Events(events)
-    changes = islice(changes_of(source, after=version), span.versions)
-    for applied in counted(changes, progress("versions"), total=span.versions):
-        _check_whole(applied)
-        change = replace(applied.change, events=rest.take(applied.version))
-        made = target.commit(change, expected_version=version)
-        if made != applied.version:
-            raise StoreError(
-                f"the target answered with version {made} to the change that made version "
-                f"{applied.version}: it holds the id {change.proposal_id!r} already"
-            )
-        version = made
-        _copy_events(target, rest, version)
-    _copy_events(target, rest, version, is_end=True)
-    return version - span.held.versions
-
-
-def _copy_events(target: Store, rest: _Events, version: int, *, is_end: bool = False) -> None:
-    """Copy events by themselves: those up to a version, or all that are left."""
-    while some := rest.take(None if is_end else version):
-        proposal_id = f"copied-events-{some[0].sequence}-{some[0].hash[:12]}"
-        change = LibraryChange(proposal_id=proposal_id, events=some)
-        target.commit(change, expected_version=version)
-
-
-class _Events:
-    """The events that are to be copied yet."""
-
-    def __init__(self, events: Sequence[LibraryEvent]) -> None:
-        self._left = deque(events)
-
-    def take(self, version: int | None) -> tuple[LibraryEvent, ...]:
-        """Some of the first ones, up to one that tells of a later version than this."""
-        taken: list[LibraryEvent] = []
-        while self._left and len(taken) < _EVENTS_AT_A_TIME:
-            if version is not None and self._left[0].library_version > version:
-                break
-            taken.append(self._left.popleft())
-        return tuple(taken)
-
-
 def _until(events: Sequence[LibraryEvent], version: int) -> tuple[LibraryEvent, ...]:
     """The beginning of a chain, up to the first event that tells of a later library version."""
     return tuple(takewhile(lambda event: event.library_version <= version, events))
-
-
-def _check_whole(applied: AppliedChange) -> None:
-    """Refuse a definition that is not the one of its digest: it would be copied as if it were."""
-    for definition in applied.change.upserts:
-        if actual_digest(definition) != definition.digest:
-            raise StoreFormatError(
-                f"the source is damaged: tool {definition.name!r} of library version "
-                f"{applied.version} is not the one with digest {definition.digest[:12]}; "
-                "'agentkit store check' tells what else is. What was copied before it stays"
-            )
-
-
-def _copy_episodes(source: Store, target: Store, held: int, progress: Progress) -> int:
-    """Copy the episodes behind those that the target holds; how many."""
-    count = 0
-    rest = islice(episodes_of(source), held, None)
-    watched = counted(rest, progress("episodes"), total=max(episode_count(source) - held, 0))
-    for some in _batches(watched):
-        if isinstance(target, BatchAppending):
-            target.append_many(some)
-        else:
-            for episode in some:
-                target.append(episode)
-        count += len(some)
-    return count
-
-
-def _batches(episodes: Iterable[Episode]) -> Iterator[Sequence[Episode]]:
-    rest = iter(episodes)
-    while some := tuple(islice(rest, _EPISODES_AT_A_TIME)):
-        yield some
 
 
 def _is_behind(source: Store, target: Store, extent: Extent, *, has_episodes: bool) -> bool:
