@@ -1,0 +1,337 @@
+"""The writer of episodes gathers, keeps order, reads its own writes, and waits where it is full."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from agentkit import Agent, Episode
+from agentkit.errors import EpisodeFormatError, StoreError, StoreUnavailableError, UsageError
+from agentkit.library import EpisodeFilter, EpisodeStore, Store
+from agentkit.library.abilities import BatchAppending, Pruning
+from agentkit.library.keeping import EpisodeWriter, WriterSettings, with_episodes
+from agentkit.library.memory import MemoryStore
+from agentkit.library.sqlite import SQLiteStore
+from agentkit.testing import ScriptedModel
+
+QUICK = WriterSettings(
+    linger_seconds=0.005,
+    first_pause_seconds=0.005,
+    longest_pause_seconds=0.01,
+    wait_seconds=0.02,
+    close_seconds=0.05,
+)
+
+
+def episode(name, *, session="s", text=""):
+    """A small episode."""
+    return Episode(episode_id=name, request=text, session_id=session)
+
+
+def ids(store, **matching):
+    """The episodes of a store, oldest first."""
+    found = store.select(EpisodeFilter(oldest_first=True, **matching))
+    return [one.episode_id for one in found]
+
+
+@pytest.fixture
+def make(store, tmp_path):
+    """Makes writers that are closed when the test is over."""
+    made = []
+
+    def make_one(over=store, **settings):
+        made.append(
+            EpisodeWriter(over, spill=tmp_path / "spill", settings=replace(QUICK, **settings))
+        )
+        return made[-1]
+
+    yield make_one
+    store.is_on.set()
+    for writer in made:
+        writer.close()
+
+
+def test_a_writer_is_an_episode_store(make):
+    """Whatever takes a store for episodes takes a writer, many at once included."""
+    assert isinstance(make(), EpisodeStore)
+    assert isinstance(make(), BatchAppending)
+
+
+def test_what_was_flushed_is_in_the_store_in_order(make, store):
+    """After flush the store has everything, in the order in which it was appended."""
+    writer = make()
+    names = [f"e{i}" for i in range(100)]
+    for name in names:
+        writer.append(episode(name))
+    writer.flush()
+    assert ids(store) == names
+    assert (writer.state.pending, writer.state.written) == (0, 100)
+
+
+def test_episodes_are_written_in_batches(make, store):
+    """What comes while the writer lingers goes to the store in one step, bounded by count."""
+    writer = make(linger_seconds=60, batch_count=40)
+    writer.append_many([episode(f"e{i}") for i in range(100)])
+    writer.flush()
+    assert store.batches == [40, 40, 20]
+
+
+def test_batches_are_bounded_by_bytes(make, store):
+    """A batch holds no more bytes than it may; an episode beyond that is a batch of its own."""
+    writer = make(linger_seconds=60, batch_bytes=2_000)
+    writer.append_many([episode(f"e{i}", text="x" * size) for i, size in enumerate((10, 10, 5000))])
+    writer.append(episode("last"))
+    writer.flush()
+    assert store.batches == [2, 1, 1]
+
+
+def test_a_batch_does_not_wait_for_ever(make, store):
+    """Without a flush an episode reaches the store after a while."""
+    arrived = threading.Event()
+    store.append_many = lambda _: arrived.set()
+    make().append(episode("e1"))
+    assert arrived.wait(30)
+
+
+def test_a_store_without_batches_gets_one_by_one(make, plain_store):
+    """A plugin that knows ``append`` alone is written to as well."""
+    writer = make(plain_store)
+    writer.append_many([episode("a"), episode("bad", text="bad"), episode("b")])
+    writer.flush()
+    assert ids(plain_store) == ["a", "b"]
+    assert writer.state.refused == 1
+
+
+def test_pending_episodes_are_read(make, store):
+    """What the store has not got yet is found by id, session, and in its place among the others."""
+    store.append_many([episode("old"), episode("other", session="t")])
+    store.is_on.clear()
+    writer = make()
+    writer.append_many([episode("new1"), episode("new2", session="t"), episode("new3")])
+    assert writer.get("new2").session_id == "t"
+    assert writer.get("none") is None
+    assert ids(writer) == ["old", "other", "new1", "new2", "new3"]
+    assert ids(writer, session_id="s") == ["old", "new1", "new3"]
+    assert ids(writer, session_id="s", limit=2) == ["old", "new1"]
+    newest = writer.select(EpisodeFilter(limit=4))
+    assert [one.episode_id for one in newest] == ["new3", "new2", "new1", "other"]
+    assert ids(writer, limit=0) == []
+    with pytest.raises(UsageError):
+        writer.select(EpisodeFilter(limit=-1))
+
+
+def test_a_selection_has_each_episode_once_while_they_arrive(make, store):
+    """An episode that reaches the store in the middle of a selection comes once."""
+    for oldest_first in (True, False):
+        store.is_on.clear()
+        writer = make()
+        names = [f"{oldest_first}{i}" for i in range(10)]
+        writer.append_many([episode(name, session=str(oldest_first)) for name in names])
+        wanted = EpisodeFilter(session_id=str(oldest_first), oldest_first=oldest_first)
+        found = writer.select(wanted)
+        first = next(found).episode_id
+        store.is_on.set()
+        writer.flush()
+        seen = [first, *(one.episode_id for one in found)]
+        assert seen == (names if oldest_first else names[::-1])
+
+
+def test_a_known_id_is_ignored(make, store):
+    """An id counts once, pending or kept, and the first episode of it is the one."""
+    store.append(episode("a", text="kept"))
+    store.is_on.clear()
+    writer = make()
+    writer.append_many([episode("a", text="late"), episode("b", text="first")])
+    writer.append(episode("b", text="late"))
+    assert [one.request for one in writer.select()] == ["first", "kept"]
+    assert writer.get("a").request == "kept"
+    store.is_on.set()
+    writer.flush()
+    assert [one.request for one in store.select()] == ["first", "kept"]
+
+
+def test_an_episode_that_is_no_json_is_refused_at_once(make, store):
+    """Whoever appends it hears of it, and none of its group is taken."""
+    writer = make()
+    with pytest.raises(EpisodeFormatError, match="odd"):
+        writer.append_many([episode("a"), Episode(episode_id="odd", request="", output=object())])
+    writer.flush()
+    assert ids(store) == []
+
+
+def test_a_full_writer_waits_for_room(make, store):
+    """Appending waits while the store is slow, and goes on when there is room."""
+    store.is_on.clear()
+    writer = make(max_count=5, wait_seconds=60)
+    writer.append_many([episode(f"e{i}") for i in range(5)])
+    more = threading.Thread(target=writer.append, args=(episode("e5"),))
+    more.start()
+    more.join(0.05)
+    assert more.is_alive()
+    assert writer.state.pending == 5
+    store.is_on.set()
+    more.join(30)
+    writer.flush()
+    assert ids(store) == [f"e{i}" for i in range(6)]
+
+
+def test_a_full_writer_may_raise(make, store):
+    """By choice the appender hears at once that there is no room, and what is held stays."""
+    store.is_on.clear()
+    writer = make(max_bytes=2_000, when_full="raise")
+    writer.append(episode("a", text="x" * 1_000))
+    with pytest.raises(StoreUnavailableError, match="full: 1 in memory"):
+        writer.append(episode("b", text="x" * 1_000))
+    store.is_on.set()
+    writer.flush()
+    assert ids(store) == ["a"]
+
+
+def test_one_that_is_bigger_than_all_room_is_held_alone(make, store):
+    """An episode beyond the bound of bytes is taken when nothing else waits."""
+    writer = make(max_bytes=100)
+    writer.append(episode("big", text="x" * 10_000))
+    writer.append(episode("next"))
+    writer.flush()
+    assert ids(store) == ["big", "next"]
+
+
+def test_the_state_tells_of_a_store_that_is_away(make, store):
+    """Pending episodes, how long the oldest waits, failures and the last error can be watched."""
+    store.is_on.clear()
+    writer = make()
+    writer.append(episode("a"))
+    with pytest.raises(StoreUnavailableError, match="switched off"):
+        writer.flush(timeout_seconds=0.05)
+    state = writer.state
+    assert (state.pending, state.written) == (1, 0)
+    assert state.pending_bytes > 0
+    assert state.oldest_seconds > 0
+    assert state.failures > 0
+    assert "switched off" in state.last_error
+    store.is_on.set()
+    writer.flush()
+    assert (writer.state.pending, writer.state.failures, writer.state.oldest_seconds) == (0, 0, 0)
+
+
+def test_a_refused_episode_is_set_aside_and_holds_up_no_other(tmp_path, make, caplog, picky_store):
+    """What the store will never take is in a file with the reason, which the log names."""
+    writer = make(picky_store)
+    writer.append_many([episode("a"), episode("b", text="bad"), episode("c")])
+    writer.flush()
+    assert ids(picky_store) == ["a", "c"]
+    (file,) = (tmp_path / "spill").iterdir()
+    assert "not to our taste" in file.read_text()
+    assert '"episode_id": "b"' in file.read_text()
+    assert str(file) in caplog.text
+    assert (writer.state.refused, writer.state.written) == (1, 2)
+
+
+def test_closing_writes_what_is_held_and_closes_the_store(make, store):
+    """Close loses nothing, a second one does nothing, and a closed writer refuses."""
+    writer = make(linger_seconds=60)
+    writer.append(episode("a"))
+    writer.close()
+    writer.close()
+    assert ids(store) == ["a"]
+    assert store.closed == 1
+    for use in (partial(writer.append, episode("b")), writer.select, writer.flush):
+        with pytest.raises(StoreError, match="closed"):
+            use()
+
+
+def test_threads_lose_nothing_and_keep_their_order(make, store):
+    """Many threads append through a small buffer; each session is whole and in order."""
+    writer = make(max_count=7, wait_seconds=60, batch_count=3)
+
+    def work(name):
+        for i in range(50):
+            writer.append(episode(f"{name}-{i}", session=name))
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    writer.flush()
+    for name in "abcd":
+        assert ids(store, session_id=name) == [f"{name}-{i}" for i in range(50)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_is_told(make):
+    """In a forked process the thread does not run, and the writer says so."""
+    writer = make()
+    child = os.fork()
+    if child == 0:
+        try:
+            writer.append(episode("a"))
+        except StoreError as error:
+            writer.close()
+            os._exit(0 if "fork" in str(error) else 2)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"batch_count": 0}, {"max_bytes": 0}, {"linger_seconds": -1}, {"when_full": "drop"}]
+)
+def test_settings_that_mean_nothing_are_refused(wrong):
+    """A bound of nothing, a negative time or an unknown word is a mistake and says so."""
+    with pytest.raises(UsageError, match=next(iter(wrong))):
+        WriterSettings(**wrong)
+
+
+def test_redaction_comes_before_anything_is_held(tmp_path, store):
+    """What is pending, in memory or in a file, is redacted already."""
+    store.is_on.clear()
+    writer = EpisodeWriter(
+        store,
+        spill=tmp_path / "spill",
+        settings=QUICK,
+        redact=lambda one: replace(one, request="-"),
+    )
+    writer.append(episode("a", text="secret"))
+    assert writer.get("a").request == "-"
+    writer.close()
+    (file,) = (tmp_path / "spill").glob("*.jsonl")
+    assert "secret" not in file.read_text()
+
+
+def test_an_agent_keeps_its_episodes_through_a_writer(tmp_path, store):
+    """An agent takes a store with a writer in it, and reads the conversation that is pending."""
+    tools, kept = MemoryStore(), store
+    writer = EpisodeWriter(kept, spill=tmp_path / "spill", settings=QUICK)
+    with closing(with_episodes(tools, episodes=writer)) as both:
+        assert isinstance(both, Store)
+        assert isinstance(both, BatchAppending)
+        assert not isinstance(both, Pruning)
+        agent = Agent(ScriptedModel(["One.", "Two."]), store=both)
+        kept.is_on.clear()
+        agent.run_sync("first", session_id="s")
+        again = agent.run_sync("second", session_id="s")
+        assert again.episode.history_length == 2
+        kept.is_on.set()
+        assert tools.volume().count == 0
+    assert [one.request for one in kept.select()] == ["second", "first"]
+
+
+def test_a_locked_file_loses_nothing(tmp_path):
+    """While another program holds a SQLite file, episodes wait, and then they are there."""
+    path = tmp_path / "s.db"
+    with closing(SQLiteStore(path)) as holder:
+        store = SQLiteStore(path, timeout_seconds=0.01)
+        with EpisodeWriter(store, spill=tmp_path / "spill", settings=QUICK) as writer:
+            with holder._connection.transaction():
+                writer.append(episode("a"))
+                with pytest.raises(StoreUnavailableError, match="locked"):
+                    writer.flush(timeout_seconds=0.3)
+                assert writer.get("a") is not None
+            writer.flush()
+        assert ids(holder) == ["a"]
