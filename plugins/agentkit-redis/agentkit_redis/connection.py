@@ -44,16 +44,11 @@ class RedisConnection:
         """Send one command and return its answer."""
         return self._attempt(lambda client: client.execute_command(*command))
 
-    def ask_all(self, commands: Sequence[Command], *, as_one: bool = False) -> list[Any]:
-        """Send several commands in one round trip.
-
-        Args:
-            commands: What to send.
-            as_one: Whether nobody else may be served between them.
-        """
+    def ask_all(self, commands: Sequence[Command]) -> list[Any]:
+        """Send several commands in one round trip; others may be served between them."""
 
         def work(client: Client) -> list[Any]:
-            with client.pipeline(transaction=as_one) as pipe:
+            with client.pipeline(transaction=False) as pipe:
                 for command in commands:
                     pipe.execute_command(*command)
                 return list(pipe.execute())

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from agentkit.errors import StoreError
+from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit_redis.connection import RedisConnection
 
 logger = logging.getLogger(__name__)
@@ -83,12 +83,15 @@ def look_at(connection: RedisConnection) -> Durability:
 
 def _settings(connection: RedisConnection) -> dict[str, str]:
     """What CONFIG tells, and INFO where CONFIG is forbidden."""
+    connection.ask("PING")  # a server that lets nobody in is another matter
     told: dict[str, str] = {}
     for section in ("memory", "persistence"):
         told |= _info(connection, section)
     for name in ("appendonly", "appendfsync", "save", "maxmemory", "maxmemory-policy"):
         try:
             found = connection.ask("CONFIG GET", name)
+        except StoreUnavailableError:
+            raise
         except StoreError as error:
             logger.info("%s does not tell its settings: %s", connection.address, error)
             break
@@ -99,6 +102,8 @@ def _settings(connection: RedisConnection) -> dict[str, str]:
 def _info(connection: RedisConnection, section: str) -> dict[str, str]:
     try:
         found = connection.ask("INFO", section)
+    except StoreUnavailableError:
+        raise
     except StoreError as error:
         logger.info("%s does not tell about its %s: %s", connection.address, section, error)
         return {}

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from agentkit.errors import StoreFormatError
 from agentkit.library.events import LibraryEvent
+from agentkit_redis.connection import Command
 from agentkit_redis.reading import LibraryReader
 
-_PAGE = 500
+_AT_A_TIME = 500
+_GREATEST = 2**64 - 1  # the largest number in the id of an entry
+
+_Page: TypeAlias = "Sequence[tuple[bytes, dict[bytes, bytes]]]"
 
 
 class EventStream:
@@ -20,23 +25,31 @@ class EventStream:
 
     def events(self, *, after: int = 0) -> Sequence[LibraryEvent]:
         """See ``EventStore.events``."""
-        newest = self._reader.head().event
-        return tuple(event for event, _ in self.entries(max(after, 0) + 1, newest))
+        first = max(after, 0) + 1
+        if first > _GREATEST:
+            return ()
+        head, page = self._reader.connection.ask_all(
+            [self._reader.head_command(), self._page(first, _GREATEST)]
+        )
+        newest = self._reader.read_head(head).event
+        return tuple(event for event, _ in self._entries(first, newest, page))
 
-    def entries(self, first: int, last: int) -> Iterator[tuple[LibraryEvent, bytes]]:
-        """Events from one place to another, both included, and the hash noted with each.
+    def entries(self, last: int) -> Iterator[tuple[LibraryEvent, bytes]]:
+        """The events up to a place, and the hash noted with each; a page is read at a time."""
+        return self._entries(1, last, self._reader.connection.ask(*self._page(1, last)))
 
-        A page is read at a time.
-        """
+    def _entries(self, first: int, last: int, page: _Page) -> Iterator[tuple[LibraryEvent, bytes]]:
         while first <= last:
-            page = self._reader.connection.ask(
-                "XRANGE", self._reader.keys.events, first, last, "COUNT", _PAGE
-            )
-            for place, (entry, fields) in enumerate(page, start=first):
-                yield _event(place, entry, fields), fields.get(b"hash", b"")
             if not page:
                 raise _damaged(first, "it is absent")
+            for place, (entry, fields) in enumerate(page[: last - first + 1], start=first):
+                yield _event(place, entry, fields), fields.get(b"hash", b"")
             first += len(page)
+            page = self._reader.connection.ask(*self._page(first, last)) if first <= last else []
+
+    def _page(self, first: int, last: int) -> Command:
+        """The command that reads the next events; more may come in between."""
+        return ("XRANGE", self._reader.keys.events, first, last, "COUNT", _AT_A_TIME)
 
 
 def _event(place: int, entry: bytes, fields: dict[bytes, bytes]) -> LibraryEvent:

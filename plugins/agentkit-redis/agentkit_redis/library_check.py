@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from agentkit.tools.definition import ToolDefinition
 from agentkit_redis.connection import Command
 from agentkit_redis.keys import raw, text_of
 from agentkit_redis.reading import AT_A_TIME, LibraryReader, batches
-from agentkit_redis.records import Head, Stored, VersionRecord, read_tool, read_version
+from agentkit_redis.records import Head, Stored, VersionRecord, follows, read_tool, read_version
 
 _RESTORE = "somebody changed the keys by hand, or the server lost some: restore a backup"
 
@@ -36,16 +35,11 @@ class LibraryCheck:
 
     def faults(self) -> Iterator[StoreFault]:
         """What is damaged."""
-        head, tools, versions, events = self._reader.connection.ask_all(
-            [
-                self._reader.head_command(),
-                ("HGETALL", self._keys.tools),
-                ("HLEN", self._keys.versions),
-                ("XLEN", self._keys.events),
-            ],
-            as_one=True,
+        known, (tools, versions, events) = self._reader.at_once(
+            ("HGETALL", self._keys.tools),
+            ("HLEN", self._keys.versions),
+            ("XLEN", self._keys.events),
         )
-        known = self._reader.read_head(head)
         yield from _counted(self._keys.versions, versions, known.version)
         yield from _counted(self._keys.events, events, known.event)
         replayed = _Replayed()
@@ -64,25 +58,15 @@ class LibraryCheck:
                 except StoreFormatError as error:
                     yield StoreFault(place=self._keys.versions, message=str(error))
                     continue
-                yield from self._replay(record, data.partition(b" ")[2], replayed)
+                if not follows(replayed.stamp, data):
+                    words = f"version {version} was changed after it was written, or the one before"
+                    yield StoreFault(place=self._keys.versions, message=f"{words}; {_RESTORE}")
+                _replay(record, replayed)
                 records.append(record)
             yield from self._indexed(records)
         if replayed.stamp != head.stamp:
             words = f"the newest version is not the one that {self._keys.versions} ends with"
             yield StoreFault(place=self._keys.head, message=f"{words}; {_RESTORE}")
-
-    def _replay(
-        self, record: VersionRecord, text: bytes, replayed: _Replayed
-    ) -> Iterator[StoreFault]:
-        stamp = hashlib.sha1(replayed.stamp + text, usedforsecurity=False).hexdigest().encode()
-        if stamp != record.stamp:
-            words = f"version {record.version} was changed after it was written, or the one before"
-            yield StoreFault(place=self._keys.versions, message=f"{words}; {_RESTORE}")
-        replayed.stamp = record.stamp
-        for name in record.removals:
-            replayed.tools.pop(name, None)
-        replayed.tools |= {stored.name: stored for stored in record.upserts}
-        replayed.digests |= {stored.digest for stored in record.upserts}
 
     def _indexed(self, records: Sequence[VersionRecord]) -> Iterator[StoreFault]:
         """Whether versions are found by their proposals and by their tools."""
@@ -145,6 +129,14 @@ class LibraryCheck:
         for digest in sorted(missing):
             words = f"definition {digest} is absent and a version holds it; {_RESTORE}"
             yield StoreFault(place=self._keys.definitions, message=words)
+
+
+def _replay(record: VersionRecord, replayed: _Replayed) -> None:
+    replayed.stamp = record.stamp
+    for name in record.removals:
+        replayed.tools.pop(name, None)
+    replayed.tools |= {stored.name: stored for stored in record.upserts}
+    replayed.digests |= {stored.digest for stored in record.upserts}
 
 
 def _counted(key: str, found: int, expected: int) -> Iterator[StoreFault]:

@@ -63,6 +63,17 @@ class LibraryReader:
             version=int(version or 0), stamp=stamp or b"", event=int(event or 0), hash=end or b""
         )
 
+    def at_once(self, *commands: Command) -> tuple[Head, list[Any]]:
+        """Where the library stands, and the answers to commands at that very moment.
+
+        A transaction would do, but a server whose memory is full takes none, not even to read.
+        """
+        look = self.head_command()
+        while True:
+            before, *answers, after = self.connection.ask_all([look, *commands, look])
+            if before == after:
+                return self.read_head(before), answers
+
     def versions(self, numbers: Iterable[int]) -> Iterator[VersionRecord]:
         """What made some versions, lazily, in the order asked for."""
         for some in batches(numbers, AT_A_TIME):

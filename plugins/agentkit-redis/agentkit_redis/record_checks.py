@@ -28,7 +28,7 @@ def event_faults(reader: LibraryReader, stream: EventStream) -> Iterator[StoreFa
 
     def events() -> Iterator[LibraryEvent]:
         try:
-            for event, noted in stream.entries(1, head.event):
+            for event, noted in stream.entries(head.event):
                 end[0] = event.hash.encode()
                 if noted != end[0]:
                     words = f"event {event.sequence} is not the one that was written"
@@ -62,8 +62,7 @@ class EpisodeCheck:
                 ("HLEN", keys.ids),
                 ("ZCARD", keys.ages),
                 ("ZCARD", keys.index),
-            ],
-            as_one=True,
+            ]
         )
         count, size = (int(one or 0) for one in volume)
         for key, found in zip((keys.episodes, keys.ids, keys.ages), counts, strict=False):

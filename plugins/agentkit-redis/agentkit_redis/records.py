@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -113,6 +114,12 @@ def read_version(version: int, data: bytes | None) -> VersionRecord:
             f"what made version {version} is absent or can not be read ({error}); somebody changed "
             "the keys by hand: restore a backup"
         ) from error
+
+
+def follows(stamp: bytes, data: bytes | None) -> bool:
+    """Whether what made a version was written behind the version of that stamp."""
+    own, _, text = (data or b"").partition(b" ")
+    return own == hashlib.sha1(stamp + text, usedforsecurity=False).hexdigest().encode()
 
 
 def definition_text(tool: ToolDefinition) -> tuple[Stored, str]:

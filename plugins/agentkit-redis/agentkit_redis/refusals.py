@@ -97,6 +97,8 @@ _LOGIN = (
     "redis://USER:PASSWORD@HOST, with %40 for @ and %2F for /"
 )
 
+_SILENT = ". A server without TLS is silent, too: write redis:// for one"
+
 _CODES = {
     "OutOfMemoryError": "OOM",
     "ReadOnlyError": "READONLY",
@@ -138,6 +140,7 @@ def _in_our_words(error: RedisError, address: RedisAddress) -> StoreError:
             return StoreUnavailableError(
                 f"{address} gave no answer in {address.timeout_seconds:g} s. Whether it did what "
                 "was asked, nobody knows: ask for the same again, nothing is done twice"
+                f"{_SILENT if address.uses_tls else ''}"
             )
         case exceptions.ConnectionError():
             return StoreUnavailableError(

@@ -9,9 +9,9 @@ from agentkit.library.changes import no_such_version
 from agentkit.library.library import Library
 from agentkit_redis.connection import Command, Word
 from agentkit_redis.reading import LibraryReader
-from agentkit_redis.records import Head, Stored, VersionRecord, read_tool, read_version
+from agentkit_redis.records import Head, Stored, VersionRecord, follows, read_tool, read_version
 
-_FEW = 32
+_FEW = 16
 """So many versions are asked for along with the head; whoever is further behind reads all tools."""
 
 
@@ -42,23 +42,23 @@ class Snapshots:
             raise no_such_version(wanted, range(1, head.version + 1))
         if wanted == 0:
             return Library()
-        holds = bool(records) and _stamp(records[0]) == kept.stamp
+        holds = _leads_on(kept, head, records)
         if holds and wanted == kept.library.version:
             return kept.library
         if wanted < head.version:
             return self._old(kept.library if holds else Library(), wanted)
         behind = head.version - kept.library.version
-        if holds and 0 < behind < len(records):
-            return self._caught_up(kept, head, records[1 : behind + 1])
+        if holds and behind <= len(records):
+            return self._caught_up(kept, head, records[:behind])
         return self._whole(kept.library)
 
     def _look(self, kept: _Kept) -> tuple[Head, Sequence[bytes | None]]:
-        """The head, and what made the kept version and the few behind it: one round trip."""
+        """The head, and what made the few versions behind the kept one: one round trip."""
         first = kept.library.version
         if first == 0:
             return self._reader.head(), ()
         keys = self._reader.keys
-        numbers: tuple[Word, ...] = tuple(range(first, first + _FEW + 1))
+        numbers: tuple[Word, ...] = tuple(range(first + 1, first + _FEW + 1))
         commands: list[Command] = [
             self._reader.head_command(),
             ("HMGET", keys.versions, *numbers),
@@ -82,14 +82,8 @@ class Snapshots:
 
     def _whole(self, known: Library) -> Library:
         """The newest version from all its tools; definitions that are known are not read again."""
-        keys, connection = self._reader.keys, self._reader.connection
-        answers = connection.ask_all(
-            [self._reader.head_command(), ("HGETALL", keys.tools)], as_one=True
-        )
-        head = self._reader.read_head(answers[0])
-        placed = sorted(
-            (read_tool(*one) for one in answers[1].items()), key=lambda one: (one[0], one[1])
-        )
+        head, (held,) = self._reader.at_once(("HGETALL", self._reader.keys.tools))
+        placed = sorted((read_tool(*one) for one in held.items()), key=lambda one: (one[0], one[1]))
         tools = self._reader.definitions([stored for _, _, stored in placed], known)
         library = Library(tools, version=head.version).continuing(known)
         self._kept = _Kept(library=library, stamp=head.stamp)
@@ -109,5 +103,8 @@ class Snapshots:
         return rest.with_tools(tools).at_version(version)
 
 
-def _stamp(record: bytes | None) -> bytes:
-    return (record or b"").partition(b" ")[0]
+def _leads_on(kept: _Kept, head: Head, records: Sequence[bytes | None]) -> bool:
+    """Whether the kept version is one that the server's newest came from."""
+    if kept.library.version == head.version:
+        return kept.stamp == head.stamp
+    return bool(records) and follows(kept.stamp, records[0])

@@ -23,13 +23,11 @@ _FOLDERS = ("/usr/bin", "/usr/local/bin", "/opt/*/bin")
 class RedisServer(LocalServer):
     """A Redis server of this machine on a port of its own, with its data in a temporary folder.
 
+    ``with RedisServer() as server: store = open_store(server.url)``.
+
     Args:
         settings: Lines of its configuration, which replace ours. Ours keep an append-only file
             that is flushed every second and no snapshots.
-
-    Example:
-        >>> with RedisServer() as server:  # doctest: +SKIP
-        ...     store = open_store(server.url)
     """
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
@@ -42,7 +40,6 @@ class RedisServer(LocalServer):
             "save": "",
             "appendonly": "yes",
             "appendfsync": "everysec",
-            "enable-debug-command": "yes",
             **(settings or {}),
         }
 

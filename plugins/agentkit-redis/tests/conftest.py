@@ -1,13 +1,19 @@
-"""One server for all tests of a process, and an empty library for each test."""
+"""One server for all tests of a process, an empty library for each test, and servers of one's own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
+from redis import Redis
 
+from agentkit import open_store
 from agentkit.testing.local_server import ServerError
-from agentkit_redis.testing import empty_library, redis_server_url
+from agentkit_redis import RedisStore, parse_address
+from agentkit_redis.connection import new_client
+from agentkit_redis.keys import Keys
+from agentkit_redis.testing import RedisServer, empty_library, redis_server_url, server_program
 
 pytest.register_assert_rewrite("agentkit.testing.conformance")
 
@@ -27,3 +33,57 @@ def library_url(server_url: str) -> Iterator[str]:
     """URL of an empty library."""
     with empty_library(server_url) as url:
         yield url
+
+
+@pytest.fixture
+def start_server() -> Iterator[Callable[..., RedisServer]]:
+    """Starts a server of this test's own with some settings; skips where none is installed."""
+    try:
+        server_program()
+    except ServerError as error:
+        pytest.skip(str(error))
+    with ExitStack() as running:
+
+        def start(**settings: str) -> RedisServer:
+            lines = {name.replace("_", "-"): value for name, value in settings.items()}
+            return running.enter_context(RedisServer(lines))
+
+        yield start
+
+
+@pytest.fixture
+def open_redis() -> Iterator[Callable[[str], RedisStore]]:
+    """Opens stores, and closes them when the test is over."""
+    opened: list[RedisStore] = []
+
+    def open_one(url: str) -> RedisStore:
+        store = open_store(url)
+        assert isinstance(store, RedisStore)
+        opened.append(store)
+        return store
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def store(library_url: str, open_redis: Callable[[str], RedisStore]) -> RedisStore:
+    """An empty store."""
+    return open_redis(library_url)
+
+
+@pytest.fixture
+def raw() -> Iterator[Callable[[str], tuple[Redis, Keys]]]:
+    """A client of redis-py for a URL, and the keys of the library there."""
+    opened: list[Redis] = []
+
+    def connect(url: str) -> tuple[Redis, Keys]:
+        address = parse_address(url)
+        opened.append(new_client(address))
+        return opened[-1], Keys.under(address.prefix)
+
+    yield connect
+    for client in opened:
+        client.close()
+        client.connection_pool.disconnect()

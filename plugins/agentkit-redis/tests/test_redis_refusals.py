@@ -1,0 +1,210 @@
+"""A server that refuses a write has changed nothing, and the error says what to do next."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+
+import pytest
+
+from agentkit import Episode, ToolDefinition, open_store
+from agentkit.errors import StoreError, StoreUnavailableError
+from agentkit.library import LibraryChange
+from agentkit.library.abilities import Retention
+from agentkit.library.chain import EventDraft, chained
+from agentkit.library.events import Author
+from agentkit.tools.definition import Description
+
+
+def _change(number, *, size=0, last=None):
+    """A change with a definition of some size, and an event."""
+    draft = EventDraft(kind="written", author=Author(kind="program", name="test"))
+    tool = ToolDefinition(name=f"t{number}", description=Description(summary="x" * size))
+    events = chained(last, [draft], at="2026-11-21T10:00:00+00:00")
+    return LibraryChange(proposal_id=f"p{number}", upserts=(tool,), events=events)
+
+
+def _episode(number, *, size=0):
+    return Episode(episode_id=f"e{number}", request="x" * size, session_id="s")
+
+
+def _commit_for_ever(store):
+    version, last = 0, None
+    while True:
+        change = _change(version, size=200_000, last=last)
+        version, last = store.commit(change, expected_version=version), change.events[0]
+
+
+def _contents(client, keys):
+    return [client.dump(key) for key in keys.all]
+
+
+def test_a_full_memory_takes_nothing_and_loses_nothing(start_server, open_redis, raw):
+    """Without memory a commit is refused before its first write, and a known one is still known."""
+    server = start_server(maxmemory_policy="noeviction")
+    store = open_redis(server.url)
+    client, keys = raw(server.url)
+    first = _change(0)
+    assert store.commit(first, expected_version=0) == 1
+    store.append_many([_episode(0, size=50_000), _episode(1, size=50_000)])
+    client.config_set("maxmemory", client.info("memory")["used_memory"] - 1)
+    before = _contents(client, keys)
+    for work in (
+        lambda: store.commit(_change(1, size=10**6, last=first.events[0]), expected_version=1),
+        lambda: store.commit(
+            LibraryChange(proposal_id="gone", removals=("t0",)), expected_version=1
+        ),
+        lambda: store.append(_episode(2)),
+    ):
+        with pytest.raises(StoreError, match=r"no memory left.*Nothing was changed.*maxmemory"):
+            work()
+        assert _contents(client, keys) == before
+    assert store.commit(first, expected_version=7) == 1
+    assert store.load().version == 1
+    assert list(store.check()) == []
+    assert store.prune(Retention(max_count=0)).count == 2  # the way out works
+    client.config_set("maxmemory", 0)
+    assert store.commit(_change(1, last=first.events[0]), expected_version=1) == 2
+
+
+def test_memory_that_runs_out_in_the_middle_tears_nothing(start_server, open_redis, raw):
+    """Each commit near the bound is there as a whole or not at all."""
+    server = start_server(maxmemory_policy="noeviction")
+    store = open_redis(server.url)
+    client, _ = raw(server.url)
+    client.config_set("maxmemory", client.info("memory")["used_memory"] + 3_000_000)
+    with pytest.raises(StoreError, match="no memory left"):
+        _commit_for_ever(store)
+    version = store.load().version
+    assert version > 3
+    assert (store.load().version, len(store.events())) == (version, version)
+    assert list(store.check()) == []
+
+
+def test_a_replica_is_read_and_not_written(start_server, open_redis, raw):
+    """A store on a read-only replica loads and watches; a commit names the primary as the way."""
+    primary = start_server(repl_diskless_sync_delay="0")
+    store = open_redis(primary.url)
+    store.commit(_change(0), expected_version=0)
+    store.append(_episode(0))
+    replica = start_server(replicaof=f"127.0.0.1 {primary.port}", appendonly="no")
+    client, keys = raw(replica.url)
+    while client.hget(keys.head, "version") != b"1" or not client.exists(keys.episodes):
+        """The first copy is on its way."""
+    reader = open_redis(replica.url)
+    assert reader.load().definitions == store.load().definitions
+    assert [one.episode_id for one in reader.select()] == ["e0"]
+    assert reader.events() == store.events()
+    for work in (
+        lambda: reader.commit(_change(1, last=store.events()[0]), expected_version=1),
+        lambda: reader.append(_episode(1)),
+        lambda: reader.prune(Retention(max_count=0)),
+    ):
+        with pytest.raises(StoreError, match=r"replica.*Nothing was changed.*primary"):
+            work()
+    with closing(reader.watch()) as watch:
+        store.commit(_change(1, last=store.events()[0]), expected_version=1)
+        assert watch.wait(20)
+        assert reader.load().version == 2
+
+
+def test_an_empty_replica_begins_no_library(start_server):
+    """Where there is nothing to read, a replica can not be opened, and says so."""
+    primary = start_server(repl_diskless_sync_delay="0")
+    replica = start_server(replicaof=f"127.0.0.1 {primary.port}", appendonly="no")
+    with pytest.raises(StoreError, match="replica"):
+        open_store(replica.url)
+
+
+def test_a_server_that_can_not_save_takes_no_writes(start_server, open_redis, raw):
+    """When snapshots fail, as on a full disk, a commit is refused and reading goes on."""
+    server = start_server(save="3600 1", appendonly="no", enable_debug_command="yes")
+    store = open_redis(server.url)
+    first = _change(0)
+    store.commit(first, expected_version=0)
+    client, _ = raw(server.url)
+    (server.folder / "dump.rdb").unlink(missing_ok=True)
+    (server.folder / "dump.rdb").mkdir()  # so that no snapshot can take this name
+    client.execute_command("BGSAVE")
+    while client.info("persistence")["rdb_last_bgsave_status"] == "ok":
+        """It is tried in another process."""
+    with pytest.raises(StoreError, match=r"can not save to its disk.*Nothing was changed"):
+        store.commit(_change(1, last=first.events[0]), expected_version=1)
+    assert store.load().version == 1
+    (server.folder / "dump.rdb").rmdir()
+    client.execute_command("BGSAVE")
+    while client.info("persistence")["rdb_last_bgsave_status"] != "ok":
+        """It is tried again."""
+    assert store.commit(_change(1, last=first.events[0]), expected_version=1) == 2
+
+
+def test_a_server_that_reads_its_data_says_to_wait(start_server, open_redis, raw):
+    """While a server loads its data, a store is unavailable; afterwards it works by itself."""
+    server = start_server(enable_debug_command="yes", save="3600 1")
+    store = open_redis(server.url)
+    store.commit(_change(0), expected_version=0)
+    client, _ = raw(server.url)
+    client.execute_command("DEBUG", "POPULATE", "2000")
+    client.config_set("key-load-delay", 500)
+    client.config_set("loading-process-events-interval-bytes", 1024)
+    reload = threading.Thread(target=_reload, args=(server.url, raw))
+    reload.start()
+    said = ""
+    while reload.is_alive() and not said:
+        try:
+            store.load()
+        except StoreUnavailableError as error:
+            said = str(error)
+    reload.join()
+    assert "reading its data" in said
+    assert store.load().version == 1
+
+
+def _reload(url, raw):
+    client, _ = raw(f"{url}?timeout=60")
+    client.execute_command("DEBUG", "RELOAD")
+
+
+def test_a_user_with_few_rights_is_refused_before_the_first_write(start_server, raw):
+    """Whichever command of a script is forbidden, a commit leaves nothing half done."""
+    server = start_server()
+    client, keys = raw(server.url)
+    with closing(open_store(server.url)) as store:
+        store.commit(_change(0), expected_version=0)
+        last = store.events()[0]
+    for command in ("hset", "hsetnx", "zadd", "xadd", "hdel", "hincrby", "xdel", "zrem"):
+        rule = f"ACL SETUSER app reset on >word ~* &* +@all -{command}"
+        client.execute_command(rule)
+        before = _contents(client, keys)
+        with closing(open_store(server.url.replace("://", "://app:word@"))) as store:
+            with pytest.raises(StoreError, match="does not let this user"):
+                store.commit(_change(1, last=last), expected_version=1)
+            assert store.load().version == 1
+        assert _contents(client, keys) == before
+
+
+def test_a_user_who_may_not_publish_commits_all_the_same(start_server, open_redis, raw, caplog):
+    """Without the right to the channel the hint is lost, which is said once, and nothing else."""
+    server = start_server()
+    client, _ = raw(server.url)
+    client.execute_command("ACL SETUSER app on >word ~* resetchannels +@all")
+    store = open_redis(server.url.replace("://", "://app:word@"))
+    first = _change(0)
+    assert store.commit(first, expected_version=0) == 1
+    assert store.commit(_change(1, last=first.events[0]), expected_version=1) == 2
+    assert list(store.check()) == []
+    assert caplog.text.count("may not publish") == 1
+    with pytest.raises(StoreError, match="does not let this user"):
+        store.watch()
+
+
+def test_a_server_that_misses_its_replicas_says_to_wait(start_server, open_redis, raw):
+    """With too few replicas (min-replicas-to-write) a commit is refused and may be sent again."""
+    server = start_server()
+    store = open_redis(server.url)
+    client, _ = raw(server.url)
+    client.execute_command("CONFIG", "SET", "min-replicas-to-write", "1")
+    with pytest.raises(StoreUnavailableError, match="misses the replicas"):
+        store.commit(_change(0), expected_version=0)
+    client.execute_command("CONFIG", "SET", "min-replicas-to-write", "0")
+    assert store.commit(_change(0), expected_version=0) == 1
