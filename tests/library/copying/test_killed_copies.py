@@ -1,0 +1,100 @@
+"""A copy that is killed anywhere is ended by running it again, with the same result."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import pytest
+
+from agentkit import open_store
+from agentkit.library.copying.checking import check_store
+from agentkit.library.copying.comparing import compare_stores
+from agentkit.testing.histories import HistoryStep, all_told, write_history
+
+KILLS = int(os.environ.get("AGENTKIT_FAULT_RUNS", "5"))
+LONGEST_PAUSE = 0.15
+"""Seconds from the first thing that is copied to the kill; a whole copy takes about a second."""
+
+COPY = "import sys; from agentkit.cli.main import main; main(sys.argv[1:])"
+
+STEPS = [
+    HistoryStep(
+        wishes={f"t{number % 9}": (f"text {number}", "x" * 500), f"u{number % 5}": None},
+        events=number % 3,
+        episodes=number % 4,
+        reason="why " * 50,
+    )
+    for number in range(120)
+]
+
+
+@pytest.fixture
+def source(tmp_path):
+    """The URL of a store with a history."""
+    url = f"sqlite:///{tmp_path / 'source.db'}"
+    with closing(open_store(url)) as store:
+        write_history(store, STEPS)
+    return url
+
+
+def start(source, target):
+    """Begin to copy, in a process of its own."""
+    command = [sys.executable, "-c", COPY, "store", "copy", source, target, "--json"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def held(path):
+    """How much a file holds, whoever writes to it; 0 while there is no store in it."""
+    if not path.exists():
+        return 0
+    tables = ("versions", "library_events", "episodes")
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=5)) as raw:
+        try:
+            counts = [raw.execute(f"SELECT count(*) FROM {one}").fetchone()[0] for one in tables]
+        except sqlite3.OperationalError:  # it has no tables yet
+            return 0
+    return sum(counts)
+
+
+def kill_in_the_middle(process, path, pause):
+    """Kill a copy a moment after it wrote something; whether it was still at work."""
+    before = held(path)
+    while process.poll() is None and held(path) == before:
+        time.sleep(0.002)
+    time.sleep(pause)
+    process.kill()
+    process.communicate()
+    return process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.faults
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no SIGKILL")
+def test_a_killed_copy_is_ended_by_the_next(source, tmp_path):
+    """After several kills in the middle, one more run gives what an undisturbed copy gives."""
+    path, draw = tmp_path / "target.db", random.Random(7)
+    target = f"sqlite:///{path}"
+    killed = 0
+    while killed < KILLS:
+        killed += kill_in_the_middle(start(source, target), path, draw.random() * LONGEST_PAUSE)
+        with closing(open_store(source)) as ours, closing(open_store(target)) as theirs:
+            found = compare_stores(ours, theirs)
+            assert all(one.ended == "second" for one in found.differences)  # a beginning of it
+            is_whole = found.is_equal
+        if is_whole and killed < KILLS:  # begin again: the rest of the kills need something to do
+            for part in tmp_path.glob("target.db*"):
+                part.unlink()
+    process = start(source, target)
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert json.loads(output)["compared"]["is_equal"]
+    with closing(open_store(source)) as ours, closing(open_store(target)) as theirs:
+        assert all_told(theirs) == all_told(ours)
+        assert check_store(theirs).is_sound
