@@ -1,0 +1,223 @@
+"""``agentkit store``: copying, comparing, checking and compacting from the command line."""
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from agentkit import open_store
+from agentkit.library.chain import EventDraft, chained
+from agentkit.library.events import Author
+from agentkit.library.signing import KEY_VARIABLE, read_signer
+from agentkit.library.store import LibraryChange
+from agentkit.testing.histories import HistoryStep, all_told, write_history
+
+STEPS = [
+    HistoryStep(wishes={"a": ("one", ""), "b": ("two", "")}, events=2, episodes=3),
+    HistoryStep(wishes={"a": ("three", "")}, events=1),
+]
+
+
+@pytest.fixture
+def filled(store_url):
+    """The store of the test, with two versions, three events and three episodes."""
+    with closing(open_store(store_url)) as store:
+        write_history(store, STEPS)
+    return store_url
+
+
+@pytest.fixture
+def target(tmp_path):
+    """The URL of a store that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'target.db'}"
+
+
+def told(url):
+    """All that a store holds."""
+    with closing(open_store(url)) as store:
+        return all_told(store)
+
+
+def more(url, name):
+    """Write one more version, without events."""
+    with closing(open_store(url)) as store:
+        write_history(store, [HistoryStep(wishes={"c": ("", "")})], name=name)
+
+
+def test_a_copy_says_what_it_copied(invoke, filled, target):
+    """What was copied and compared stands on stdout; nothing is said of quick steps."""
+    ran = invoke("store", "copy", filled, target)
+    assert ran.exit_code == 0
+    assert ran.stdout.splitlines() == [
+        "copied    2 versions, 3 events and 3 episodes",
+        "the same  2 versions (2 tools in the newest), 3 events and 3 episodes",
+    ]
+    assert ran.stderr == ""
+    assert told(target) == told(filled)
+
+
+def test_a_second_copy_brings_the_rest(invoke, filled, target):
+    """Copying again says what was there, and copies what is new."""
+    invoke("store", "copy", filled, target)
+    more(filled, "later")
+    ran = invoke("store", "copy", filled, target)
+    assert ran.stdout.splitlines()[:2] == [
+        "held      2 versions, 3 events and 3 episodes",
+        "copied    1 version, 0 events and 0 episodes",
+    ]
+    assert told(target) == told(filled)
+
+
+def test_episodes_can_be_left_out(invoke, as_json, filled, target):
+    """With --no-episodes nothing of them is copied, compared or counted."""
+    ran = invoke("store", "copy", filled, target, "--no-episodes")
+    assert "episode" not in ran.stdout
+    assert told(target).episodes == []
+    assert as_json("store", "compare", filled, target, "--no-episodes")["is_equal"]
+    assert invoke("store", "compare", filled, target).exit_code == 1
+
+
+def test_a_target_with_another_history_is_left_alone(invoke, filled, target):
+    """The first difference is named, the status is 1, and the target stays as it was."""
+    more(target, "own")
+    before = told(target)
+    ran = invoke("store", "copy", filled, target)
+    assert ran.exit_code == 1
+    assert "version 1" in ran.stderr
+    assert "Nothing was written" in ran.stderr
+    assert told(target) == before
+
+
+@pytest.mark.parametrize("name", ["memory:", "library.db"])
+def test_a_copy_of_no_use_is_refused(invoke, filled, tmp_path, name):
+    """A copy in memory, or into the source itself by another name, is misuse."""
+    assert filled.endswith(str(tmp_path / "library.db"))
+    ran = invoke("store", "copy", filled, name)
+    assert ran.exit_code == 2
+    assert "name another target" in ran.stderr
+
+
+@pytest.mark.parametrize("command", ["copy", "compare", "check", "compact"])
+def test_an_absent_store_is_not_made(invoke, tmp_path, command):
+    """A source that is not there is an error, and stays absent."""
+    others = ["target.db"] if command in {"copy", "compare"} else []
+    ran = invoke("store", command, "absent.db", *others)
+    assert ran.exit_code == 1
+    assert "there is no store at absent.db" in ran.stderr
+    assert not (tmp_path / "absent.db").exists()
+
+
+def test_equal_stores_compare_as_equal(invoke, filled, target):
+    """What is the same is counted, and the status is 0."""
+    invoke("store", "copy", filled, target)
+    ran = invoke("store", "compare", filled, target)
+    assert ran.exit_code == 0
+    assert ran.stdout == "the same  2 versions (2 tools in the newest), 3 events and 3 episodes\n"
+
+
+def test_the_first_differences_are_named(invoke, filled, target):
+    """Of each part the first difference is told, with status 1."""
+    invoke("store", "copy", filled, target)
+    more(filled, "ours")
+    more(target, "theirs")
+    ran = invoke("store", "compare", filled, target)
+    assert ran.exit_code == 1
+    assert "versions  version 3  proposal id 'ours 0' or 'theirs 0'" in ran.stdout
+    found = json.loads(invoke("store", "compare", filled, target, "--json").stdout)
+    assert not found["is_equal"]
+    assert [one["part"] for one in found["differences"]] == ["versions"]
+
+
+def test_a_sound_store_is_called_sound(invoke, filled):
+    """A check counts what it read; without a URL it looks at the store of other commands."""
+    ran = invoke("store", "check")
+    assert ran.exit_code == 0
+    assert ran.stdout.splitlines() == [
+        "read  2 versions (2 tools in the newest), 3 events and 3 episodes",
+        "sound: everything is as it was written",
+    ]
+    assert invoke("store", "check", filled).stdout == ran.stdout
+
+
+def test_damage_is_told_in_a_table(invoke, filled, tmp_path):
+    """Each fault has a place and words, in the table and as JSON; the status is 1."""
+    with closing(sqlite3.connect(tmp_path / "library.db")) as raw, raw:
+        raw.execute("UPDATE definitions SET body = replace(body, 'two', 'evil')")
+        raw.execute("UPDATE episodes SET body = '{' WHERE sequence = 2")
+    ran = invoke("store", "check", filled)
+    assert ran.exit_code == 1
+    assert "where" in ran.stdout
+    assert "version 1" in ran.stdout
+    assert "(row 2)" in ran.stdout
+    found = json.loads(invoke("store", "check", filled, "--json").stdout)
+    assert f"damaged: {len(found['faults'])} faults" in ran.stdout
+    assert {"place", "message"} == set(found["faults"][0])
+
+
+def test_a_file_that_is_no_store_is_one_line(invoke, tmp_path):
+    """A file that can not be opened at all is an error with its reason."""
+    (tmp_path / "broken.db").write_bytes(b"not a database, and long enough to be looked at" * 9)
+    ran = invoke("store", "check", "broken.db")
+    assert ran.exit_code == 1
+    assert "not a SQLite database" in ran.stderr
+
+
+def test_signatures_are_checked_with_the_key_of_the_environment(invoke, store_url, monkeypatch):
+    """With the key signatures hold, with another one they do not, without one that is a note."""
+    signer = read_signer("0" * 32)
+    draft = EventDraft(kind="unpinned", author=Author(kind="person", name="Ada"))
+    events = chained(None, [draft], at="2026-11-21T10:00:00+00:00", signer=signer)
+    with closing(open_store(store_url)) as store:
+        store.commit(LibraryChange(proposal_id="1", events=events), expected_version=0)
+    assert "note: 1 event carries a signature" in invoke("store", "check").stdout
+    monkeypatch.setenv(KEY_VARIABLE, "0" * 32)
+    assert "note" not in invoke("store", "check").stdout
+    monkeypatch.setenv(KEY_VARIABLE, "1" * 32)
+    ran = invoke("store", "check")
+    assert ran.exit_code == 1
+    assert "another key" in ran.stdout
+
+
+def test_compacting_says_the_bytes(invoke, as_json, filled):
+    """What the store took before and takes now is said, and nothing is lost."""
+    before = told(filled)
+    ran = invoke("store", "compact", filled)
+    assert ran.exit_code == 0
+    assert "bytes before" in ran.stdout
+    assert as_json("store", "compact", filled)["bytes_after"] > 0
+    assert told(filled) == before
+
+
+def test_a_store_that_can_not_compact_has_nothing_to_do(invoke, as_json, filled, tmp_path):
+    """An artifact gives back no room, and the command says so and succeeds."""
+    invoke(
+        "export",
+        "--format",
+        "artifact",
+        "--output",
+        str(tmp_path / "tools.json"),
+        "--store",
+        filled,
+    )
+    url = f"artifact:{tmp_path / 'tools.json'}"
+    ran = invoke("store", "compact", url)
+    assert ran.exit_code == 0
+    assert "nothing to do" in ran.stdout
+    assert as_json("store", "compact", url) is None
+
+
+def test_an_artifact_can_be_copied_and_compared(invoke, filled, target, tmp_path):
+    """An artifact with its history becomes a store that is the same but for episodes."""
+    url = f"artifact:{tmp_path / 'tools.json'}"
+    invoke(
+        "export",
+        "--format",
+        "artifact",
+        "--output",
+        str(tmp_path / "tools.json"),
+        "--store",
+        filled,
+    )
+    assert invoke("store", "copy", url, target).exit_code == 0
+    assert invoke("store", "compare", filled, target, "--no-episodes").exit_code == 0
