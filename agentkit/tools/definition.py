@@ -367,22 +367,18 @@ class ToolDefinition:
                     f"to {FORMAT_VERSION}; upgrade agentkit-evolve",
                     tool_name=name,
                 )
-            signature = dict(record.get("signature", {}))
             definition = cls(
                 name=record["name"],
-                signature=Signature(
-                    parameters=signature.get("parameters", {"type": "object", "properties": {}}),
-                    result=signature.get("result"),
-                    effects=Effects(**signature.get("effects", {})),
-                    children=tuple(
-                        ChildReference(**child) for child in signature.get("children", ())
-                    ),
-                ),
+                signature=_signature_from_json(record.get("signature", {})),
                 description=Description(**_tupled(record.get("description", {}))),
-                specification=_specification_from_json(record.get("specification", {})),
-                examples=tuple(Example(**example) for example in record.get("examples", ())),
+                specification=(
+                    _specification_from_json(record["specification"])
+                    if "specification" in record
+                    else _NO_SPECIFICATION
+                ),
+                examples=tuple([Example(**example) for example in record.get("examples", ())]),
                 body=record.get("body"),
-                origin=Origin(**record.get("origin", {})),
+                origin=Origin(**record["origin"]) if "origin" in record else _NO_ORIGIN,
             )
         except (AttributeError, KeyError, TypeError) as error:
             raise DefinitionError(
@@ -403,6 +399,21 @@ def _specification_to_json(specification: Specification) -> dict[str, Any]:
     record = _fields(specification)
     record["rules"] = [views.rule_to_json(rule) for rule in specification.rules]
     return _without_empty(record)
+
+
+# What most definitions of a large library lack: one of each is enough.
+_NO_EFFECTS = Effects()
+_NO_SPECIFICATION = Specification()
+_NO_ORIGIN = Origin()
+
+
+def _signature_from_json(record: JsonObject) -> Signature:
+    return Signature(
+        parameters=record.get("parameters", {"type": "object", "properties": {}}),
+        result=record.get("result"),
+        effects=Effects(**record["effects"]) if "effects" in record else _NO_EFFECTS,
+        children=tuple([ChildReference(**child) for child in record.get("children", ())]),
+    )
 
 
 def _specification_from_json(record: JsonObject) -> Specification:

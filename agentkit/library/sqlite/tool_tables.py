@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 from agentkit.errors import (
     DefinitionError,
@@ -98,7 +99,9 @@ class ToolTables:
                 gone.append(name)  # one that came again stands behind the others
             if digest is not None:
                 tools.append(self._definition(digest, origin, body))
-        rest = base.without(gone) if gone and len(base) else base
+        if not len(base):
+            return Library(tools, version=version, cache=self._cache)
+        rest = base.without(gone) if gone else base
         return rest.with_tools(tools).at_version(version)
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
@@ -166,7 +169,8 @@ class ToolTables:
 
     def _definition(self, digest: str, origin: str, body: str) -> ToolDefinition:
         try:
-            record = {**json.loads(body), "origin": json.loads(origin)}
+            record = _parsed(body)
+            record["origin"] = _parsed(origin)
             return ToolDefinition.from_json(record, digest=digest)
         except (ValueError, TypeError, AttributeError, DefinitionError) as error:
             raise StoreFormatError(
@@ -217,6 +221,18 @@ class ToolTables:
                 change.created_at or now(),
             ),
         )
+
+
+_read_json = json.JSONDecoder().raw_decode
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """The JSON object in a text. ``json.loads`` spends as long again on the space around it."""
+    if text.startswith("{"):
+        record, end = _read_json(text)
+        if end == len(text):
+            return cast("dict[str, Any]", record)
+    return cast("dict[str, Any]", json.loads(text))  # written by hand, or no object
 
 
 def _encoded(tool: ToolDefinition) -> _Encoded:
