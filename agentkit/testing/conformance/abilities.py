@@ -29,6 +29,7 @@ from agentkit.library.abilities import (
 )
 from agentkit.library.chain import EventDraft, chained
 from agentkit.library.chain_faults import verify_chain
+from agentkit.library.changes import now
 from agentkit.library.events import Author
 from agentkit.library.memory import MemoryStore
 from agentkit.library.store import EpisodeFilter, LibraryChange, Store
@@ -59,7 +60,7 @@ def _tell(store: Store, reason: str) -> LibraryChange:
     """A change of one event alone, behind the last one of a store."""
     draft = EventDraft(kind="assessed", author=Author(kind="person", name="Ada"), reason=reason)
     last = next(reversed(store.events()), None)
-    events = chained(last, [draft], at="2026-11-21T10:00:00+00:00")
+    events = chained(last, [draft], at=now())
     return LibraryChange(proposal_id=f"tell {reason}", events=events)
 
 
