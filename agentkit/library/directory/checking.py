@@ -58,14 +58,14 @@ def _digest_faults(entry: Entry, path: Path) -> Iterator[StoreFault]:
 def file_faults(folder: Folder, index: Index | None, past: Past) -> Iterator[StoreFault]:
     """Where the index and the history disagree."""
     if index is None:
-        if past.length:
+        if past.version:
             message = "is missing; the next commit makes it again from the history"
             yield StoreFault(place=str(folder.index), message=message)
         return
-    if (index.place, index.head) != (past.length, past.head):
+    if (index.place, index.head) != past.shown:
         message = (
-            f"shows the change at place {index.place}, and the history goes up to {past.length}; "
-            "the next commit brings the files up to date"
+            f"shows the change at place {index.place}, and the newest version was made at place "
+            f"{past.shown[0]}; the next commit brings the files up to date"
         )
         yield StoreFault(place=str(folder.index), message=message)
         return

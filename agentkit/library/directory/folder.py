@@ -6,14 +6,14 @@ import errno
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from agentkit.errors import StoreError, StoreUnavailableError
 
-_MANY = 200
+_MANY = 8
 """From so many files on, one flush of everything is cheaper than one for each of them."""
 
 _SHORT_OF_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -134,28 +134,45 @@ class Folder:
         """A name for a file that is not complete yet."""
         return self.local / f"draft-{os.getpid()}-{uuid.uuid4().hex}.tmp"
 
-    def put(self, contents: Mapping[Path, bytes]) -> None:
-        """Put files in the place of those of their names; each is there whole, before and after."""
-        drafts = {path: self.draft() for path in contents}
-        is_many = len(contents) > _MANY and hasattr(os, "sync")
+    def put(
+        self, contents: Mapping[Path, bytes], *, gone: Iterable[Path] = (), last: tuple[Path, bytes]
+    ) -> None:
+        """Put files in the place of those of their names; each is there whole, before and after.
+
+        Args:
+            contents: The files.
+            gone: Files to delete.
+            last: The one that is put when the disk has all of that.
+        """
+        drafts = {path: self.draft() for path in (*contents, last[0])}
         try:
-            for path, content in contents.items():
+            self._write_drafts({drafts[path]: text for path, text in (*contents.items(), last)})
+            for path in contents:
                 with self.translated(path):
-                    if is_many:
-                        drafts[path].write_bytes(content)
-                    else:
-                        _write_flushed(drafts[path], content)
-            if is_many:
-                os.sync()
-            for path, draft in drafts.items():
+                    drafts[path].replace(path)
+            for path in gone:
                 with self.translated(path):
-                    draft.replace(path)
+                    path.unlink(missing_ok=True)
+            for parent in {path.parent for path in (*contents, *gone)}:
+                flush_folder(parent)
+            with self.translated(last[0]):
+                drafts[last[0]].replace(last[0])
         finally:
             for draft in drafts.values():
                 with suppress(FileNotFoundError):
                     draft.unlink()
-        for parent in {path.parent for path in contents}:
-            flush_folder(parent)
+
+    def _write_drafts(self, contents: Mapping[Path, bytes]) -> None:
+        """Write files and wait until the disk has them."""
+        is_many = len(contents) >= _MANY and hasattr(os, "sync")
+        for draft, content in contents.items():
+            with self.translated(draft):
+                if is_many:
+                    draft.write_bytes(content)
+                else:
+                    _write_flushed(draft, content)
+        if is_many:
+            os.sync()
 
     @contextmanager
     def translated(self, path: Path) -> Iterator[None]:

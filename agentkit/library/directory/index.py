@@ -44,7 +44,7 @@ class Index:
 
     Attributes:
         form: How tools are written: ``yaml`` or ``json``.
-        place: The last change that the files show.
+        place: The change that made the version which the files show.
         head: Digest of its file in the history.
         version: The library version that they show.
         tools: By name, in the order of names.

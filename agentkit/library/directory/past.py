@@ -25,6 +25,7 @@ class Past:
         length: The last place.
         head: Digest of the file at the last place.
         version: The newest library version.
+        shown: Place and digest of the file that made it; 0 and nothing for none.
         made_by: Version by the id of the proposal that made it.
         version_places: Place of each version; that of version 1 comes first.
         event_ends: For each place, how many events there are up to it.
@@ -36,6 +37,7 @@ class Past:
     length: int = 0
     head: str = ""
     version: int = 0
+    shown: tuple[int, str] = (0, "")
     made_by: dict[str, int] = field(default_factory=dict)
     version_places: list[int] = field(default_factory=list)
     event_ends: list[int] = field(default_factory=list)
@@ -62,6 +64,7 @@ class Past:
         if entry.makes_version:
             self.made_by[entry.proposal_id] = entry.version
             self.version_places.append(entry.place)
+            self.shown = (entry.place, entry.digest)
         self.event_ends.append(end + len(events))
         if events:
             self.last_event = events[-1]
@@ -92,6 +95,7 @@ class Past:
             "length": self.length,
             "head": self.head,
             "version": self.version,
+            "shown": self.shown,
             "made_by": self.made_by,
             "version_places": self.version_places,
             "event_ends": self.event_ends,
@@ -111,6 +115,7 @@ class Past:
             length=record["length"],
             head=record["head"],
             version=record["version"],
+            shown=tuple(record["shown"]),
             made_by=record["made_by"],
             version_places=record["version_places"],
             event_ends=record["event_ends"],

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agentkit.errors import DefinitionError, StoreFormatError, UsageError
 from agentkit.library.directory.entries import digest_of
-from agentkit.library.directory.folder import Folder, flush_folder
+from agentkit.library.directory.folder import Folder
 from agentkit.library.directory.hand_edits import (
     EditFinder,
     HandEdit,
@@ -70,6 +70,7 @@ class ToolFiles:
         self._log = log
         self._wanted = form_named(form) if form else None
         self._known: tuple[object, Index] | None = None
+        self._checked: TextForm | None = None
 
     @property
     def form(self) -> TextForm:
@@ -89,7 +90,9 @@ class ToolFiles:
                     f"{self._folder.path} keeps its tools as {index.form}; open it without "
                     "'?format=', or copy it into a new store of the other form"
                 )
-        form.check()
+        if self._checked is not form:
+            form.check()
+            self._checked = form
         return form
 
     def index(self) -> Index | None:
@@ -124,12 +127,12 @@ class ToolFiles:
             )
 
     def is_behind(self) -> bool:
-        """Whether the files do not show the newest change yet."""
+        """Whether the files do not show the newest version yet."""
         past, _ = self._log.refresh()
         index = self.index()
         if index is None:
-            return past.length > 0
-        return (index.place, index.head) != (past.length, past.head)
+            return past.version > 0
+        return (index.place, index.head) != past.shown
 
     def settle(self) -> None:
         """Make the files show the newest library. The caller holds the lock of the folder.
@@ -145,8 +148,8 @@ class ToolFiles:
                 plan = self._plan(past, index)
                 reached = Index(
                     form=self.form.name,
-                    place=past.length,
-                    head=past.head,
+                    place=past.shown[0],
+                    head=past.shown[1],
                     version=past.version,
                     tools=plan.tools,
                 )
@@ -180,13 +183,8 @@ class ToolFiles:
 
     def _carry_out(self, plan: _Plan, reached: Index) -> None:
         self._folder.make()
-        self._folder.put(plan.writes)
-        for path in plan.deletes:
-            with self._folder.translated(path):
-                path.unlink(missing_ok=True)
-        if plan.deletes:
-            flush_folder(self._folder.tools)
-        self._folder.put({self._folder.index: reached.encoded()})
+        last = (self._folder.index, reached.encoded())
+        self._folder.put(plan.writes, gone=plan.deletes, last=last)
 
     def _plan(self, past: Past, index: Index | None) -> _Plan:
         held = Index(form=self.form.name) if index is None else index
@@ -207,7 +205,7 @@ class ToolFiles:
     def _changed(self, past: Past, index: Index | None) -> tuple[list[str], set[str]]:
         """The tools that changed since the index was written, and those that were taken out."""
         if index is not None and self._is_ours(index, past):
-            entries = list(self._log.entries(index.place + 1, past.length))
+            entries = list(self._log.entries(index.place + 1, past.shown[0]))
             removed = {name for entry in entries for name in entry.removals}
             return list(dict.fromkeys(name for entry in entries for name in entry.names)), removed
         known = {} if index is None else index.tools
@@ -215,8 +213,8 @@ class ToolFiles:
 
     def _is_ours(self, index: Index, past: Past) -> bool:
         """Whether the index was written for this history."""
-        if index.place in {0, past.length}:
-            return index.head == (past.head if index.place else "")
+        if index.place in {0, past.shown[0]}:
+            return index.head == (past.shown[1] if index.place else "")
         content = self._folder.content(self._folder.entry(index.place))
         return content is not None and digest_of(content) == index.head
 
