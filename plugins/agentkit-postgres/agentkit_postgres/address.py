@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,12 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from agentkit.errors import UsageError
 
 _MOST_SCHEMA_BYTES = 63  # PostgreSQL cuts longer names off, and two would become one
+
+_USER = re.compile(r"[^:/?]*://[^@/]*@")
+"""Libpq takes a question mark before the @ for a part of the password."""
+
+_PORTS = re.compile(r"[0-9]*(,[0-9]*)*")
+"""What stands there instead is mostly a password with no user or no host around it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +59,10 @@ class Address:
         Raises:
             UsageError: This is no such URL, or a parameter of ours makes no sense.
         """
-        place, _, query = url.partition("?")
+        user = _USER.match(url)
+        start = user.end() if user else 0
+        place, _, query = url[start:].partition("?")
+        place = url[:start] + place
         parts = [part for part in query.split("&") if part]
         ours = {name: _value(part) for part in parts if (name := part.partition("=")[0]) in _OURS}
         theirs = [part for part in parts if part.partition("=")[0] not in _OURS]
@@ -72,14 +82,17 @@ def _value(part: str) -> str:
 
 def _of_libpq(url: str) -> dict[str, Any]:
     try:
-        return {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
-    except ProgrammingError:
-        # libpq quotes what it can not read, and that may be a password; so may any part of the URL.
+        found = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
+    except ProgrammingError:  # it quotes what it can not read, and that may be a password
+        found = None
+    ports = "" if found is None else str(found.get("port", ""))
+    if found is None or not _PORTS.fullmatch(ports):
         raise UsageError(
             "this is not the URL of a PostgreSQL database, or one of its parameters is not known; "
             "write postgresql://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME, special characters "
             "in a password as %XX"
-        ) from None
+        )
+    return found
 
 
 def _shown(found: Mapping[str, Any]) -> str:

@@ -149,6 +149,7 @@ class PostgresStore:
 
     def check(self) -> Iterator[StoreFault]:
         """Read every row and tell what is damaged; see ``Checkable.check``."""
+        self._connections.check_usable()
         return check_tables(self._connections)
 
     def compact(self) -> Compacted:

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 
+import psycopg
 import pytest
 
 from agentkit.testing.local_server import ServerError
-from agentkit_postgres.testing import empty_store_url, postgres_url
+from agentkit_postgres.address import Address
+from agentkit_postgres.testing import URL_VARIABLE, PostgresServer, empty_store_url
 
 pytest.register_assert_rewrite("agentkit.testing.conformance")
 
+Raw = Callable[[str], "psycopg.Connection[tuple[object, ...]]"]
+
 
 @pytest.fixture(scope="session")
-def server_url() -> Iterator[str]:
-    """A PostgreSQL: that of AGENTKIT_TEST_POSTGRES_URL, or one that is started here."""
+def own_server() -> Iterator[PostgresServer]:
+    """A PostgreSQL that is started here, for tests that end it or look at its users."""
     try:
-        with postgres_url() as url:
-            yield url
+        server = PostgresServer()
     except ServerError as error:
         pytest.skip(str(error))
+    with server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def server_url(request: pytest.FixtureRequest) -> str:
+    """A PostgreSQL: that of AGENTKIT_TEST_POSTGRES_URL, or one that is started here."""
+    existing = os.environ.get(URL_VARIABLE)
+    if existing:
+        return existing
+    server: PostgresServer = request.getfixturevalue("own_server")
+    return server.url
 
 
 @pytest.fixture
@@ -27,3 +43,28 @@ def store_url(server_url: str) -> Iterator[str]:
     """URL of an empty store."""
     with empty_store_url(server_url) as url:
         yield url
+
+
+@pytest.fixture
+def own_store_url(own_server: PostgresServer) -> Iterator[str]:
+    """URL of an empty store on the server that is started here."""
+    with empty_store_url(own_server.url) as url:
+        yield url
+
+
+@pytest.fixture
+def raw() -> Iterator[Raw]:
+    """Opens connections to the schema of a store, beside the store."""
+    opened: list[psycopg.Connection[tuple[object, ...]]] = []
+
+    def connect(url: str) -> psycopg.Connection[tuple[object, ...]]:
+        address = Address.parse(url)
+        opened.append(psycopg.connect(address.conninfo, autocommit=True))
+        opened[-1].execute(
+            "SELECT set_config('search_path', quote_ident(%s), false)", [address.schema]
+        )
+        return opened[-1]
+
+    yield connect
+    for connection in opened:
+        connection.close()

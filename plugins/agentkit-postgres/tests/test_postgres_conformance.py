@@ -12,6 +12,8 @@ from agentkit.testing import StoreConformance
 from agentkit_postgres.address import Address
 from agentkit_postgres.testing import empty_store_url
 
+Raw = Callable[[str], "psycopg.Connection[tuple[object, ...]]"]
+
 OLDEST_SHAPE = """
 CREATE TABLE agentkit_migrations (
     position integer PRIMARY KEY, name text NOT NULL UNIQUE,
@@ -64,14 +66,6 @@ INSERT INTO revisions VALUES (1, 'ping', 'DIGEST', '{"kind":"function"}', 1, 0);
 PING = "22bbda25fb5f9a911dc33e59955a7724fe19e8fb89049681a86549142a6314a6"
 
 
-def raw(url: str) -> psycopg.Connection[tuple[object, ...]]:
-    """A connection to the schema of a store."""
-    address = Address.parse(url)
-    connection = psycopg.connect(address.conninfo, autocommit=True)
-    connection.execute("SELECT set_config('search_path', %s, false)", [address.schema])
-    return connection
-
-
 class TestPostgresStore(StoreConformance):
     """A database: everything applies."""
 
@@ -81,31 +75,28 @@ class TestPostgresStore(StoreConformance):
             yield url
 
     @pytest.fixture
-    def oldest_store_url(self, store_url: str) -> str:
-        schema = Address.parse(store_url).schema
-        with raw(store_url) as connection:
-            connection.execute(f"CREATE SCHEMA {schema}".encode())
-            connection.execute(OLDEST_SHAPE.replace("DIGEST", PING).encode())
+    def oldest_store_url(self, store_url: str, raw: Raw) -> str:
+        connection = raw(store_url)
+        connection.execute(f"CREATE SCHEMA {Address.parse(store_url).schema}".encode())
+        connection.execute(OLDEST_SHAPE.replace("DIGEST", PING).encode())
         return store_url
 
     @pytest.fixture
-    def newer_store_url(self, store_url: str) -> str:
+    def newer_store_url(self, store_url: str, raw: Raw) -> str:
         open_store(store_url).close()
-        with raw(store_url) as connection:
-            connection.execute(
-                "INSERT INTO agentkit_migrations VALUES (9999, 'm9999_new', now(), '99.0')"
-            )
+        raw(store_url).execute(
+            "INSERT INTO agentkit_migrations VALUES (9999, 'm9999_new', now(), '99.0')"
+        )
         return store_url
 
     @pytest.fixture
-    def raw_contents(self) -> Callable[[str], object]:
+    def raw_contents(self, raw: Raw) -> Callable[[str], object]:
         def read(url: str) -> object:
-            with raw(url) as connection:
-                tables = connection.execute(
-                    "SELECT relname, relkind FROM pg_class WHERE relnamespace = "
-                    "current_schema()::regnamespace ORDER BY relname"
-                ).fetchall()
-                ledger = connection.execute("SELECT * FROM agentkit_migrations").fetchall()
-            return tables, ledger
+            connection = raw(url)
+            tables = connection.execute(
+                "SELECT relname, relkind FROM pg_class WHERE relnamespace = "
+                "current_schema()::regnamespace ORDER BY relname"
+            ).fetchall()
+            return tables, connection.execute("SELECT * FROM agentkit_migrations").fetchall()
 
         return read

@@ -1,0 +1,144 @@
+"""What the URL of a store says, and what of it is ever shown."""
+
+from __future__ import annotations
+
+import logging
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit import open_store
+from agentkit.errors import StoreError, StoreUnavailableError, UsageError
+from agentkit.testing.local_server import free_port
+from agentkit_postgres.address import Address
+from agentkit_postgres.testing import PostgresServer, drop_schema, with_schema
+
+SECRET = "s3cret/pass word"
+QUOTED = "s3cret%2Fpass%20word"
+
+
+def test_parameters_of_ours_are_taken_out() -> None:
+    """Ours set the store up; all others go to libpq as they are."""
+    address = Address.parse(
+        "postgres://ada@db.example:6000/tools?schema=my%20team&pool_size=9&timeout=2.5"
+        "&statement_timeout=7&sslmode=require&application_name=bot"
+    )
+    assert (address.schema, address.pool_size) == ("my team", 9)
+    assert (address.timeout, address.statement_timeout) == (2.5, 7.0)
+    found = psycopg.conninfo.conninfo_to_dict(address.conninfo)
+    assert (found["sslmode"], found["application_name"]) == ("require", "bot")
+    assert address.shown == "postgresql://ada@db.example:6000/tools"
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        *("schema=", "schema=pg_mine", f"schema={'x' * 64}", "pool_size=0", "pool_size=many"),
+        *("timeout=0", "timeout=nan", "timeout=soon", "statement_timeout=-1", "colour=red"),
+    ],
+)
+def test_a_parameter_that_makes_no_sense_is_refused(parameter: str) -> None:
+    """A parameter of ours with a value that means nothing, or one that nobody knows, raises."""
+    with pytest.raises(UsageError) as caught:
+        Address.parse(f"postgresql://ada:{QUOTED}@db.example/tools?{parameter}")
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ada:s3cret%zz@db.example/tools",
+        "postgresql://ada:s3cret?x%zz@db.example/tools",
+        "postgresql://ada:s3cret@db.example:port/tools",
+        "postgresql://ada:s3cret",
+        "postgresql://[s3cret",
+    ],
+)
+def test_a_broken_url_shows_no_password(url: str) -> None:
+    """An URL that libpq can not read is refused without a part of it being repeated."""
+    with pytest.raises(UsageError) as caught:
+        open_store(url)
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12))
+def test_any_password_reaches_libpq_and_is_not_shown(password: str) -> None:
+    """Whatever characters a password has, libpq gets it and neither words nor repr show it."""
+    from urllib.parse import quote
+
+    address = Address.parse(f"postgresql://ada:{quote(password, safe='')}@db/tools")
+    found = psycopg.conninfo.conninfo_to_dict(address.conninfo)
+    assert found["password"] == password
+    assert address.shown == "postgresql://ada@db/tools"
+    assert "conninfo" not in repr(address)
+
+
+def test_a_wrong_password_is_refused(
+    own_server: PostgresServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A wrong password raises at once, with the next step, and is told nowhere."""
+    caplog.set_level(logging.DEBUG)
+    url = own_server.url_of(port=own_server.port, password="wr0ng")
+    with pytest.raises(StoreError, match="password") as caught:
+        open_store(f"{url}?timeout=5")
+    assert not isinstance(caught.value, StoreUnavailableError)
+    assert "Give the right user and password" in str(caught.value)
+    assert "wr0ng" not in str(caught.value) + caplog.text
+
+
+@pytest.mark.parametrize(
+    ("user", "database", "words"),
+    [("agentkit", "no_such", "createdb"), ("nobody", "postgres", "user")],
+)
+def test_an_absent_database_or_user_is_refused(
+    own_server: PostgresServer, user: str, database: str, words: str
+) -> None:
+    """A database or a user that is not there raises at once and says what to do."""
+    url = own_server.url_of(port=own_server.port, user=user).replace("/postgres", f"/{database}")
+    with pytest.raises(StoreError, match=words) as caught:
+        open_store(f"{url}?timeout=5")
+    assert not isinstance(caught.value, StoreUnavailableError)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_refused_connection_is_told_at_once(own_server: PostgresServer) -> None:
+    """Where nobody listens, the store is unavailable, long before the time to wait is over."""
+    with pytest.raises(StoreUnavailableError, match="refused") as caught:
+        open_store(own_server.url_of(port=free_port()) + "?timeout=100")
+    assert SECRET not in str(caught.value)
+
+
+def test_a_store_shows_no_password(own_store_url: str) -> None:
+    """The repr of a store, and of what it is made of, has no password."""
+    store = open_store(own_store_url)
+    shown = repr(store) + repr(vars(store))
+    store.close()
+    assert "agentkit@127.0.0.1" in repr(store)
+    assert SECRET not in shown
+    assert QUOTED not in shown
+
+
+@pytest.mark.parametrize(
+    "schema", ['we"ird', "per%s cent%", "Größe 天気", "a.b", "x" * 63, "select", "'; --", "$$"]
+)
+def test_any_name_of_a_schema_works(server_url: str, schema: str) -> None:
+    """A schema may have any name that PostgreSQL takes, and is the one that is used."""
+    from agentkit import ToolDefinition
+    from agentkit.library import LibraryChange
+
+    url = with_schema(server_url, schema)
+    store = open_store(url)
+    watch = store.watch()  # type: ignore[attr-defined]
+    change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
+    assert store.commit(change, expected_version=0) == 1
+    assert watch.wait(20)
+    assert list(store.check()) == []  # type: ignore[attr-defined]
+    watch.close()
+    store.close()
+    with psycopg.connect(server_url) as connection:
+        found = connection.execute("SELECT FROM pg_namespace WHERE nspname = %s", [schema])
+        assert found.rowcount == 1
+    drop_schema(server_url, schema)

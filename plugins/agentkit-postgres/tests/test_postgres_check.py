@@ -1,0 +1,83 @@
+"""Damage that somebody did to the tables is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from agentkit import Episode, ToolDefinition
+from agentkit.episodes import Turn
+from agentkit.library import LibraryChange
+from agentkit.library.abilities import Retention
+from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.testing.store_writer import batch, told
+from agentkit_postgres import PostgresStore
+
+Raw = Callable[[str], "psycopg.Connection[tuple[object, ...]]"]
+
+DAMAGE = {
+    "UPDATE definitions SET body = replace(body, 'text 1', 'text 7')": "definition",
+    "UPDATE definitions SET body = '{' WHERE name = 'p_3'": "definition",
+    "UPDATE revisions SET replaced_in = 9 WHERE version = 3 AND tool_name = 'gone'": "revisions",
+    "DELETE FROM documents WHERE digest = (SELECT min(digest) FROM documents)": "documents",
+    "DELETE FROM revisions WHERE version = 2": "versions",
+    "DELETE FROM revisions WHERE version = 3; DELETE FROM versions WHERE version = 3": "",
+    "ALTER TABLE events DISABLE TRIGGER events_stay": "events",
+    "ALTER TABLE events DISABLE TRIGGER events_stay; DELETE FROM events WHERE sequence = 1; "
+    "ALTER TABLE events ENABLE TRIGGER events_stay": "event 2",
+    "ALTER TABLE events DISABLE TRIGGER events_stay; UPDATE events SET body = "
+    "replace(body, 'p-1', 'p-9'); ALTER TABLE events ENABLE TRIGGER events_stay": "event 2",
+    "UPDATE episodes SET body = replace(body, 'hello', 'hullo!')": "episode 'e1'",
+    "UPDATE episodes SET session_id = 'other' WHERE episode_id = 'e1'": "episode 'e1'",
+    "DELETE FROM episode_tools": "episode 'e1'",
+    "DELETE FROM episodes": "episode_tools",
+    "UPDATE agentkit_migrations SET name = 'm0002_other' WHERE position = 2": "agentkit_migrations",
+}
+
+
+@pytest.mark.parametrize("statement", DAMAGE)
+def test_damage_is_found_where_it_is(store_url: str, raw: Raw, statement: str) -> None:
+    """What was changed by hand is told with its place, and nothing else is changed by looking."""
+    with closing(PostgresStore(store_url)) as store:
+        last = None
+        for number in range(2):
+            change = told(batch("p", number), last, version=number + 1)
+            store.commit(change, expected_version=number)
+            last = change.events[-1]
+        gone = ToolDefinition(name="gone")
+        store.commit(LibraryChange(proposal_id="g", upserts=(gone,)), expected_version=2)
+        store.commit(LibraryChange(proposal_id="h", removals=("gone",)), expected_version=3)
+        call = ToolCall(call_id="1", name="p_0")
+        turn = Turn(message=AssistantMessage(tool_calls=(call,)))
+        store.append(Episode(episode_id="e1", request="hello", turns=(turn,), session_id="s"))
+        assert list(store.check()) == []
+        raw(store_url).execute(statement.encode())
+        faults = list(store.check())
+        assert faults
+        assert DAMAGE[statement] in " ".join(fault.place for fault in faults)
+        assert list(store.check()) == faults
+
+
+def test_events_refuse_to_be_changed(store_url: str, raw: Raw) -> None:
+    """Nobody changes, deletes or empties the chain by mistake."""
+    with closing(PostgresStore(store_url)) as store:
+        store.commit(told(batch("p", 0), None, version=1), expected_version=0)
+        for statement in ("UPDATE events SET hash = ''", "DELETE FROM events", "TRUNCATE events"):
+            with pytest.raises(psycopg.errors.RaiseException, match="only ever appended"):
+                raw(store_url).execute(statement.encode())
+        assert len(store.events()) == 1
+
+
+def test_compacting_gives_room_back(store_url: str) -> None:
+    """The room of episodes that were let go is given back to the disk."""
+    with closing(PostgresStore(store_url)) as store:
+        some = [Episode(episode_id=str(n), request=f"{n} " * 500) for n in range(1000)]
+        store.append_many(some)
+        assert store.prunable(Retention(max_count=10)).count == 990
+        store.prune(Retention(max_count=10))
+        size = store.compact()
+        assert size.bytes_after < size.bytes_before
+        assert sum(1 for _ in store.select()) == 10
