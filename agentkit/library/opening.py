@@ -94,7 +94,8 @@ def open_store(url: str | os.PathLike[str]) -> Store:
 def open_to_read(url: str) -> Store:
     """Open a store for a program that writes nothing: it is there already, and stays as it is.
 
-    A SQLite file is opened so that not a byte of it changes; other stores are opened as usual.
+    A SQLite file is opened so that not a byte of it changes; other stores are opened as usual,
+    which may end what a writer that was killed had begun.
 
     Raises:
         StoreError: There is no such file or folder; or as ``open_store``.
@@ -107,11 +108,15 @@ def open_to_read(url: str) -> Store:
         there is no store at absent.db
     """
     path = file_of(url)
+    if path is not None and path.exists():
+        return SQLiteStore(path, read_only=True)
     if path is None:
-        return open_store(url)
-    if not path.exists():
-        raise StoreError(f"there is no store at {url}")
-    return SQLiteStore(path, read_only=True)
+        store = open_store(url)
+        folder = getattr(store, "path", None)  # of a store that lies in a folder
+        if not isinstance(folder, Path) or folder.exists():
+            return store
+        store.close()
+    raise StoreError(f"there is no store at {url}")
 
 
 def file_of(url: str) -> Path | None:

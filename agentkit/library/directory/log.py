@@ -151,11 +151,12 @@ class Log:
         if not 0 <= version <= past.version:
             raise no_such_version(version, range(1, past.version + 1))
         older = self._older
-        held = older.get(version)
-        if held is not None or version == 0:
-            return held or Library()
+        held = Library() if version == 0 else older.get(version)
+        if held is not None:
+            return held
         nearest = max((one for one in older.versions if one < version), default=0)
-        base = older.get(nearest) or Library()
+        known = older.get(nearest)
+        base = Library() if known is None else known  # an empty library is false
         start = past.version_places[base.version - 1] + 1 if base.version else 1
         for entry in self.entries(start, past.version_places[version - 1]):
             if entry.makes_version:

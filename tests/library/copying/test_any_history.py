@@ -32,7 +32,7 @@ STEPS = st.lists(
     max_size=6,
 )
 
-KINDS = ["memory:", "sqlite:///{folder}/{name}.db"]
+KINDS = ["memory:", "sqlite:///{folder}/{name}.db", "dir:{folder}/{name}"]
 PAIRS = [(source, target) for source in KINDS for target in KINDS]
 
 few = settings(deadline=None, max_examples=12)

@@ -57,10 +57,11 @@ def test_a_writer_is_read_along(path):
         assert reader.load().version == 3
 
 
-def test_no_file_is_made(tmp_path):
+@pytest.mark.parametrize("url", ["{}/absent.db", "sqlite:///{}/absent.db", "dir:{}/absent"])
+def test_no_file_is_made(tmp_path, url):
     """A name that leads nowhere is refused, and nothing is made there."""
     with pytest.raises(StoreError, match="there is no store at"):
-        open_to_read(str(tmp_path / "absent.db"))
+        open_to_read(url.format(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
