@@ -38,10 +38,10 @@ class Snapshots:
         base = library or (self._store.load() if self._store else Library())
         self._current = self._with_code(base)
         self._older = RecentVersions()
-        self._replica: SelfRefreshing | None = None
-        if library is None and isinstance(store, SelfRefreshing):
-            self._replica = store
-            store.follow(self._take_up)
+        source: object = self._store
+        self._replica = source if isinstance(source, SelfRefreshing) else None
+        if self._replica is not None:
+            self._replica.follow(self._take_up)
 
     @property
     def current(self) -> Library:

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 LONGEST_PAUSE_SECONDS = 10.0
 """Most time between two looks for a store that is away, unless ``refresh_seconds`` is longer."""
 
-_LONGEST_WAIT_SECONDS = 0.5
+_LONGEST_WAIT_SECONDS = 0.25
 """How long a wait for a hint may keep the thread from ending."""
 
 
@@ -60,26 +60,19 @@ class RefreshLoop:
         """End, and wait for it. A store that hangs is not waited for longer than it may take."""
         self._stopping.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join(4 * _LONGEST_WAIT_SECONDS)
+            self._thread.join(8 * _LONGEST_WAIT_SECONDS)
 
     def _run(self) -> None:
         try:
             self._listen()
             while not self._stopping.is_set():
                 self._following.look()
-                self.hints_heard += self._heard_within(self._pause())
+                failed = self._following.known.failed_last
+                pause = pause_after(failed, refresh_seconds=self._refresh_seconds)
+                self.hints_heard += self._heard_within(pause)
         finally:
             if self._watch is not None:
                 self._watch.close()
-
-    def _pause(self) -> float:
-        """Time to the next look: longer after each that failed, and never the same for all."""
-        failed = self._following.known.failed_last
-        if not failed:
-            return self._refresh_seconds
-        doubled = self._refresh_seconds * 2.0 ** min(failed - 1, 16)
-        longest = max(self._refresh_seconds, LONGEST_PAUSE_SECONDS)
-        return min(doubled, longest) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
     def _heard_within(self, seconds: float) -> bool:
         """Wait for the next look; True when a hint ended the wait."""
@@ -118,3 +111,19 @@ class RefreshLoop:
                 self._refresh_seconds,
             )
         self._is_deaf = True
+
+
+def pause_after(failed: int, *, refresh_seconds: float) -> float:
+    """Time to the next look: longer after each that failed, and not the same for all replicas.
+
+    Example:
+        >>> pause_after(0, refresh_seconds=1.0)
+        1.0
+        >>> 2.0 <= pause_after(3, refresh_seconds=1.0) <= 4.0
+        True
+    """
+    if not failed:
+        return refresh_seconds
+    doubled = refresh_seconds * 2.0 ** min(failed - 1, 16)
+    longest = max(refresh_seconds, LONGEST_PAUSE_SECONDS)
+    return min(doubled, longest) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret

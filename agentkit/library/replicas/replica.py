@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, get_args
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, StoreUnavailableError, UsageError
@@ -74,6 +74,8 @@ class Replica:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         _check(refresh_seconds, max_staleness_seconds, most_versions)
+        if when_stale not in get_args(WhenStale):
+            raise UsageError(f"when_stale is 'serve' or 'refuse'; got {when_stale!r}")
         self.refresh_seconds = refresh_seconds
         self.max_staleness_seconds = max_staleness_seconds
         self.when_stale = when_stale

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from agentkit.errors import StoreError
+from agentkit.library.memory import MemoryStore
 from agentkit.library.opening import open_store
 from agentkit.library.store import Store
 
@@ -51,9 +52,10 @@ class Source:
     def in_fork(self) -> Source:
         """The source for a process that was forked: a connection is not carried across.
 
-        A store that was given open stays the one that it is, and says itself if it can not go on.
+        A store that was given open stays the one that it is, and says itself if it can not go on;
+        so does one in memory, of which the fork has a copy.
         """
-        return Source(self._given)
+        return Source(self._store if isinstance(self._store, MemoryStore) else self._given)
 
     def close(self) -> None:
         """Close the store, if it is open."""

@@ -1,0 +1,226 @@
+"""While its store is away a replica serves what it has, says so, and comes back by itself."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from agentkit import Episode, ToolDefinition
+from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
+from agentkit.library import LibraryChange, Replica
+from agentkit.library.replicas.loop import pause_after
+
+LOGGER = "agentkit.library.replicas"
+
+
+def test_the_last_snapshot_is_served_and_the_state_says_so(far, replicate, put, eventually):
+    """Reading goes on, and whoever looks at the state knows how good it is."""
+    put(far, "a")
+    replica = replicate(far)
+    far.away()
+    eventually(lambda: replica.status.state == "away")
+    assert list(replica.load().tools) == ["a"]
+    assert replica.status.last_error == "StoreUnavailableError: the store is away"
+    assert replica.status.summary.startswith("the store is away; library version 1 was the newest")
+
+
+def test_it_comes_back_by_itself_with_what_happened_meanwhile(
+    kept, far, replicate, put, eventually
+):
+    """When the store answers again the newest version is taken up."""
+    replica = replicate(far)
+    far.away()
+    eventually(lambda: replica.status.failed_looks >= 3)
+    put(kept, "a")
+    put(kept, "b")
+    far.back()
+    eventually(lambda: replica.load().version == 2)
+    assert (replica.status.state, replica.status.last_error) == ("current", "")
+
+
+def test_going_and_coming_are_said_once(far, replicate, eventually, caplog):
+    """The log has a line for each change, however often the store is looked for."""
+    caplog.set_level(logging.WARNING, LOGGER)
+    replica = replicate(far)
+    far.away()
+    eventually(lambda: replica.status.failed_looks >= 5)
+    far.back()
+    eventually(lambda: replica.status.state == "current")
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 2
+    assert "the store is away; library version 0 is served on" in said[0]
+    assert "the store is back; library version 0 is the newest" in said[1]
+
+
+@pytest.mark.parametrize("refresh_seconds", [0.05, 1.0, 60.0])
+def test_it_looks_less_often_the_longer_it_fails(refresh_seconds):
+    """A store in trouble is not asked all the time, nor by all replicas at once, nor too seldom."""
+    pauses = [pause_after(n, refresh_seconds=refresh_seconds) for n in range(1, 100)]
+    longest = max(10.0, refresh_seconds)
+    assert refresh_seconds / 2 <= min(pauses) <= refresh_seconds
+    assert all(longest / 2 <= pause <= longest for pause in pauses[20:])
+    assert len(set(pauses)) == len(pauses)
+
+
+def test_writing_fails_as_the_store_does(far, replicate):
+    """What can not be kept is the caller's to know: no error is swallowed."""
+    replica = replicate(far)
+    far.away()
+    change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="a"),))
+    for write in (
+        lambda: replica.append(Episode(episode_id="e", request="hello")),
+        lambda: replica.commit(change, expected_version=0),
+        replica.events,
+        replica.versions,
+        lambda: replica.history("a"),
+    ):
+        with pytest.raises(StoreUnavailableError, match="the store is away"):
+            write()
+
+
+def test_looking_by_hand_says_what_went_wrong(far, replicate):
+    """``refresh`` is for somebody who wants to know."""
+    replica = replicate(far, refresh_seconds=3600)
+    far.away()
+    with pytest.raises(StoreUnavailableError, match="the store is away"):
+        replica.refresh()
+    assert replica.load().version == 0
+
+
+def test_staleness_is_the_time_since_it_knew(far, replicate, clock):
+    """The clock of this machine counts on from the last look that found out."""
+    replica = replicate(far, refresh_seconds=3600, clock=clock)
+    replica.refresh()
+    clock.now += 5
+    assert replica.status.staleness_seconds == replica.staleness_seconds == 5
+    replica.refresh()
+    assert replica.staleness_seconds == 0
+    far.away()
+    clock.now += 70
+    with pytest.raises(StoreError):
+        replica.refresh()
+    assert replica.staleness_seconds == 70
+
+
+def test_the_times_of_other_machines_do_not_matter(kept, replicate, clock):
+    """A change that was made tomorrow, or long ago, makes nothing staler or fresher."""
+    replica = replicate(kept, refresh_seconds=3600, hints=False, clock=clock)
+    for version, year in enumerate(("1999", "2199")):
+        tools = (ToolDefinition(name=f"made_{year}"),)
+        at = f"{year}-01-01T00:00:00+00:00"
+        change = LibraryChange(proposal_id=year, upserts=tools, created_at=at)
+        kept.commit(change, expected_version=version)
+        replica.refresh()
+        assert (replica.load().version, replica.staleness_seconds) == (version + 1, 0)
+
+
+def test_beyond_the_bound_runs_are_served_or_refused(far, replicate, clock):
+    """By default the last library goes on and the status says how stale it is."""
+    options = {"refresh_seconds": 60.0, "max_staleness_seconds": 100.0, "clock": clock}
+    serving = replicate(far, **options)
+    refusing = replicate(far, when_stale="refuse", **options)
+    for replica in (serving, refusing):
+        replica.refresh()
+        replica.check_staleness()
+        assert not replica.status.is_too_stale
+    clock.now += 101
+    serving.check_staleness()
+    assert (serving.status.is_too_stale, serving.status.refuses) == (True, False)
+    assert refusing.status.refuses
+    with pytest.raises(StoreUnavailableError, match="more than the 100 s that are allowed"):
+        refusing.check_staleness()
+    assert refusing.load().version == 0
+    refusing.refresh()
+    refusing.check_staleness()
+
+
+def test_older_versions_are_served_as_far_as_they_are_held(far, replicate, put):
+    """A conversation goes on with its version while the store is away, if this process has it."""
+    replica = replicate(far, refresh_seconds=3600, most_versions=3)
+    for version in range(1, 7):
+        put(replica, f"tool{version}")
+    assert replica.load(1).version == 1  # used just now, so it is held
+    far.away()
+    assert [replica.load(version).version for version in (1, 4, 5, 6)] == [1, 4, 5, 6]
+    with pytest.raises(StoreUnavailableError, match=r"version 2 is not among .* \(1, 4, 5, 6\)"):
+        replica.load(2)
+    far.back()
+    assert list(replica.load(2).tools) == ["tool1", "tool2"]
+
+
+def test_a_version_that_never_was_is_no_matter_of_reaching(far, replicate):
+    """What the store says about versions reaches the caller as it is."""
+    with pytest.raises(StoreError, match="7") as caught:
+        replicate(far).load(7)
+    assert not isinstance(caught.value, StoreUnavailableError)
+
+
+def test_it_begins_with_its_store(far):
+    """With nothing to serve there is nothing to begin with."""
+    far.away()
+    with pytest.raises(StoreUnavailableError, match="the store is away"):
+        Replica(far)
+
+
+def test_it_begins_with_a_kept_copy(far, replicate, put, eventually, tmp_path, clock):
+    """An edge that starts while its store is away serves what it kept, and then catches up."""
+    copy = tmp_path / "library.json"
+    put(far, "a", "b", summary="Größe 📏")
+    before = replicate(far, kept_copy=copy).load()
+    far.away()
+    replica = replicate(far, kept_copy=copy, clock=clock, max_staleness_seconds=1e9)
+    assert replica.load().definitions == before.definitions
+    assert (replica.load().version, replica.load().digest) == (1, before.digest)
+    status = replica.status
+    assert (status.state, status.staleness_seconds) == ("away", float("inf"))
+    assert status.is_too_stale
+    assert status.summary.endswith("was the newest when it was kept in a file")
+    far.back()
+    put(far, "c")
+    eventually(lambda: replica.load().version == 2)
+    eventually(lambda: json.loads(copy.read_text())["version"] == 2)
+
+
+def test_a_kept_copy_is_for_a_store_that_is_away(far, replicate, put, tmp_path):
+    """With the store there, what it holds counts, even where it is older than the copy."""
+    copy = tmp_path / "library.json"
+    put(far, "a")
+    replicate(far, kept_copy=copy)
+    other = replicate("memory:", kept_copy=copy)
+    assert (other.load().version, other.status.state) == (0, "current")
+
+
+@pytest.mark.parametrize(
+    ("damage", "match"),
+    [
+        (lambda text: text[: len(text) // 2], "is no copy of a library"),
+        (lambda text: text.replace("good", "evil"), "is not as it was written"),
+        (lambda text: text.replace('"format":1', '"format":2'), "upgrade agentkit-evolve"),
+        (lambda _: "[]", "is no copy of a library"),
+        (lambda _: "\x00", "is no copy of a library"),
+        (lambda text: text.replace('"version":1', '"version":"1"'), "another digest"),
+    ],
+)
+def test_a_damaged_copy_is_not_served(far, replicate, put, tmp_path, damage, match):
+    """A copy that is not whole is refused with what to do, and left as it is."""
+    copy = tmp_path / "library.json"
+    put(far, "a", summary="good")
+    replicate(far, kept_copy=copy)
+    copy.write_text(damage(copy.read_text()))
+    held = copy.read_text()
+    far.away()
+    with pytest.raises(StoreFormatError, match=match):
+        Replica(far, kept_copy=copy)
+    assert copy.read_text() == held
+
+
+def test_a_copy_that_can_not_be_written_is_said_once(far, replicate, put, tmp_path, caplog):
+    """A copy is a precaution: without it the replica does its work."""
+    replica = replicate(far, refresh_seconds=3600, kept_copy=tmp_path / "absent" / "library.json")
+    put(replica, "a")
+    replica.refresh()
+    assert (replica.load().version, replica.status.state) == (1, "current")
+    said = [one for one in caplog.records if "is not kept in" in one.getMessage()]
+    assert len(said) == 2
