@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from agentkit.testing.conformance.abilities import StoreAbilityConformance
 from agentkit.testing.conformance.contents import StoreContentConformance
+from agentkit.testing.conformance.copies import StoreCopyConformance
 from agentkit.testing.conformance.episodes import EpisodeStoreConformance
 from agentkit.testing.conformance.events import EventStoreConformance
 from agentkit.testing.conformance.formats import StoreFormatConformance
@@ -28,6 +29,7 @@ __all__ = [
     "StoreAbilityConformance",
     "StoreConformance",
     "StoreContentConformance",
+    "StoreCopyConformance",
     "StoreFixtures",
     "StoreFormatConformance",
     "StoreRaceConformance",
@@ -43,6 +45,7 @@ class StoreConformance(
     StoreContentConformance,
     StoreFormatConformance,
     StoreAbilityConformance,
+    StoreCopyConformance,
 ):
     """All suites in one, for a store that keeps everything; what it can not do is skipped.
 
