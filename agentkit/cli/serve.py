@@ -17,6 +17,7 @@ from agentkit.agent.agent import Agent
 from agentkit.agent.limits import Limits
 from agentkit.cli.agents import AgentOptions, agent_options, load_all
 from agentkit.cli.output import plural, say
+from agentkit.cli.serve_library import serve_library
 from agentkit.cli.stores import opened
 from agentkit.cli.tracers import tracer_of
 from agentkit.errors import UsageError
@@ -199,7 +200,7 @@ def serve(  # noqa: PLR0917 - click passes every option
     )
     _write_log(each_request=log)
     if library:
-        import_module("agentkit.cli.serve_library").serve_library(
+        serve_library(
             store=store_url,
             host=host,
             port=port,

@@ -115,8 +115,8 @@ class TcpProxy:
         self._forward(client, server)
 
     def _forward(self, source: socket.socket, target: socket.socket) -> None:
-        source.settimeout(None)
         with suppress(OSError):  # one side broke; so does the other
+            source.settimeout(None)
             while chunk := source.recv(_CHUNK):
                 self._flows.wait()
                 target.sendall(chunk)

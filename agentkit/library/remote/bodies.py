@@ -89,10 +89,16 @@ def lines_of(pieces: Iterable[bytes], *, most: int, longest: int) -> Iterator[by
             )
         *whole, rest = piece.split(b"\n")
         for part in whole:
-            yield bytes(open_line + part)
+            open_line += part
+            _check_length(open_line, longest)
+            yield bytes(open_line)
             open_line.clear()
         open_line += rest
-        if len(open_line) > longest:
-            raise StoreFormatError(f"a line of the answer has more than {longest:,} bytes")
+        _check_length(open_line, longest)
     if open_line:
         raise StoreFormatError("the answer breaks off in the middle of a line")
+
+
+def _check_length(line: bytearray, longest: int) -> None:
+    if len(line) > longest:
+        raise StoreFormatError(f"a line of the answer has more than {longest:,} bytes")

@@ -94,7 +94,8 @@ class CatchingUp:
         wants_events = with_events or self._trust.verifier is not None
         if head == known.head and (known.has_all_events or not wants_events):
             return replace(known, etag=etag)
-        check_not_back(known.head, head)
+        if known.is_heard:
+            check_not_back(known.head, head)
         events = self._events(known, head) if wants_events else known.events
         found = replace(
             known, head=head, etag=etag, events=events, library=self._library(known, head)
@@ -149,7 +150,7 @@ class CatchingUp:
     def _library(self, known: Known, head: Head) -> Library:
         """The newest snapshot: by what changed, or whole where that is less."""
         gap = head.version - known.head.version
-        if not gap:
+        if not gap and (known.is_heard or not head.tools):
             return known.library
         if known.head.version and gap <= max(_FEW_VERSIONS, len(known.library)):
             library = known.library

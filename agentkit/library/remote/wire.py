@@ -247,7 +247,7 @@ def decode(line: bytes) -> JsonObject:
         StoreFormatError: The line is no JSON object.
     """
     try:
-        record = json.loads(line, parse_constant=_no_number)
+        record = _DECODER.decode(line.decode())
     except (ValueError, RecursionError) as error:
         raise StoreFormatError(f"not JSON ({error}): {line[:100]!r}") from error
     if not isinstance(record, dict):
@@ -279,6 +279,9 @@ def _text(value: object) -> str:
 
 def _no_number(word: str) -> NoReturn:
     raise ValueError(f"{word} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 def _no_line(what: str, record: JsonObject, error: Exception) -> NoReturn:

@@ -1,0 +1,89 @@
+"""``AppStage``: one real server for the tests of a module, showing one application after another."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.types import Receive, Scope, Send
+
+T = TypeVar("T")
+
+_STOP_SECONDS = 20
+
+
+class AppStage:
+    """Serves one application at a time at a port of the loopback address, with uvicorn.
+
+    Starting and stopping a server takes 0.2 s, most of it uvicorn's own waiting, so that a module
+    of tests has one. The lifespan of an application is the time for which it is shown.
+
+    Example:
+        >>> from agentkit import open_store
+        >>> from agentkit.server.library import create_library_app
+        >>> with AppStage() as stage:
+        ...     with stage.showing(create_library_app(open_store("memory:"))) as url:
+        ...         open_store(f"{url}?cache=none").load()
+        Library(0 tools, version=0)
+    """
+
+    def __init__(self) -> None:
+        import uvicorn
+
+        self._loop = asyncio.new_event_loop()
+        self._app: Starlette | None = None
+        config = uvicorn.Config(
+            self._answer, interface="asgi3", lifespan="off", log_config=None, access_log=False
+        )
+        self._server = uvicorn.Server(config)
+        # With its protocol named, asyncio sends small pieces at once.
+        self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        self._listener.bind(("127.0.0.1", 0))
+        serve = self._server.serve(sockets=[self._listener])
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(serve,))
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self._listener.close()
+        self._loop.close()
+
+    @contextmanager
+    def showing(self, app: Starlette) -> Iterator[str]:
+        """``app`` is served inside; gives its URL."""
+        self._app, lifespan = app, app.router.lifespan_context(app)
+        self.wait_for(lifespan.__aenter__())
+        try:
+            yield f"http://127.0.0.1:{self.port}"
+        finally:
+            self.wait_for(lifespan.__aexit__(None, None, None))
+
+    def wait_for(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """What the coroutine gives, run in the server's loop."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(_STOP_SECONDS)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert self._app is not None
+        await self._app(scope, receive, send)

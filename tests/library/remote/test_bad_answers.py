@@ -1,0 +1,262 @@
+"""Whatever answers in the server's place: a clear error, bounded, and the last snapshot stays."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+
+from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
+from agentkit.library import Store
+from agentkit.library.remote import RemoteStore
+from agentkit.library.remote.bodies import Bounds
+from agentkit.testing import ErrorStatus, FaultyServer, RawReply
+
+HEAD = {
+    "format": 1,
+    "version": 1,
+    "library": {"digest": "0" * 64, "tools": 1},
+    "versions": [[1, 1]],
+    "events": {"sequence": 0, "hash": ""},
+}
+LINES = {"content_type": "application/x-ndjson"}
+END = '{"end":{"next":null}}\n'
+
+
+@contextmanager
+def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Answers each connection with bytes of its own; gives the URL."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    open_ones: list[socket.socket] = []
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                one, _ = listener.accept()
+                open_ones.append(one)
+                with suppress(OSError):
+                    one.recv(65_536)
+                    answer(one)
+                one.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for one in open_ones:
+            one.close()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "words"),
+    [
+        (
+            RawReply(body="<html>Log in</html>", content_type="text/html"),
+            StoreFormatError,
+            "log in",
+        ),
+        (RawReply(body="no json"), StoreFormatError, "not JSON"),
+        (RawReply(body="[]"), StoreFormatError, "not a JSON object"),
+        (RawReply(body="{}"), StoreFormatError, "not the head"),
+        (RawReply(body={**HEAD, "version": -1}), StoreFormatError, "not the head"),
+        (RawReply(body={**HEAD, "version": True}), StoreFormatError, "not the head"),
+        (RawReply(body='{"format": NaN}'), StoreFormatError, "not JSON"),
+        (RawReply(body="[" * 100_000), StoreFormatError, "not JSON"),
+        (RawReply(body={**HEAD, "format": 2}), StoreFormatError, "upgrade agentkit-evolve"),
+        (RawReply(body={"x": "y" * 2_000_000}), StoreFormatError, "more than 1,000,000 bytes"),
+        (
+            RawReply(body="{}", headers={"Content-Encoding": "br"}),
+            StoreFormatError,
+            "packed by 'br'",
+        ),
+        (RawReply(body="{}", headers={"Content-Encoding": "gzip"}), StoreFormatError, "unpacked"),
+        (RawReply(status=404), StoreError, "there is no library"),
+        (RawReply(status=401), StoreError, "AGENTKIT_LIBRARY_KEY"),
+        (RawReply(status=400), StoreError, "refuses the request"),
+        (RawReply(status=204), StoreError, "refuses the request"),
+        (ErrorStatus(status=503, message="busy"), StoreUnavailableError, "busy"),
+        (ErrorStatus(status=429), StoreUnavailableError, "can not answer now"),
+        (RawReply(status=502, content_type="text/html"), StoreUnavailableError, "status 502"),
+    ],
+    ids=lambda value: None if isinstance(value, type) else str(value)[:30],
+)
+def test_what_is_no_head(
+    open_remote: Callable, reply: RawReply, error: type[StoreError], words: str
+) -> None:
+    """Each kind of wrong answer is told apart, in words that say what to do."""
+    with FaultyServer(lambda _: reply) as server:
+        client = open_remote(f"{server.root_url}?cache=none")
+        with pytest.raises(error, match=words) as caught:
+            client.load()
+        assert type(caught.value) is error
+
+
+@pytest.mark.parametrize(
+    ("place", "shown"),
+    [
+        ("https://user:secret@other.example:8443/x", "https://other.example:8443"),
+        ("/elsewhere", "another path"),
+        ("http://[bad", "can not be read"),
+    ],
+)
+def test_a_redirect_is_not_followed(open_remote: Callable, place: str, shown: str) -> None:
+    """The key was meant for one host; where the server sends its clients is told, not tried."""
+    with FaultyServer(lambda _: RawReply(status=302, headers={"Location": place})) as server:
+        client = open_remote(f"{server.root_url}?cache=none", key="sk-secret")
+        with pytest.raises(StoreError, match="nobody follows") as caught:
+            client.load()
+    assert shown in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("", "its last line is missing"),
+        ('{"digest":"x"}\n' + END, "not a definition"),
+        ('{"digest":"00","definition":{"name":"a"}}\n' + END, "should have 00"),
+        (END + END, "goes on behind its last line"),
+        ('{"end":{"next":0}}\n', "the next is behind 0"),
+        ('{"end":{"next":"1"}}\n', "the next is behind '1'"),
+        ('{"end":{"next":null}}', "in the middle of a line"),
+        (END, "what came has 0"),
+    ],
+)
+def test_what_are_no_definitions(open_remote: Callable, lines: str, words: str) -> None:
+    """A page that is not what it should be is refused, and nothing of it is taken up."""
+
+    def answer(request: Any) -> RawReply:
+        is_head = request.path.partition("?")[0].endswith("/head")
+        return RawReply(body=HEAD) if is_head else RawReply(body=lines, **LINES)
+
+    with FaultyServer(answer) as server:
+        client = open_remote(f"{server.root_url}?cache=none")
+        with pytest.raises(StoreFormatError, match=words):
+            client.load()
+
+
+def test_more_tools_than_there_are(open_remote: Callable, tool: Callable) -> None:
+    """A list without end is left when it is longer than the head said."""
+    one = tool("a")
+    line = json.dumps({"digest": one.digest, "definition": one.to_json()}) + "\n"
+
+    def answer(request: Any) -> RawReply:
+        path, _, query = request.path.partition("?")
+        if path.endswith("/head"):
+            return RawReply(body=HEAD)
+        after = int(query.rpartition("after=")[2])
+        return RawReply(body=line + json.dumps({"end": {"next": after + 1}}) + "\n", **LINES)
+
+    with FaultyServer(answer) as server:
+        client = open_remote(f"{server.root_url}?cache=none")
+        with pytest.raises(StoreFormatError, match="more than the 1 tools"):
+            client.load()
+
+
+def test_a_small_answer_that_unpacks_to_very_much(open_remote: Callable) -> None:
+    """A bomb is put out after a bounded number of bytes."""
+    bomb = gzip.compress(b"\n" * 60_000_000)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n"
+    length = f"Content-Length: {len(bomb)}\r\n\r\n".encode()
+    with raw_server(lambda one: one.sendall(head + length + bomb)) as url:
+        client = open_remote(f"{url}?cache=none")
+        with pytest.raises(StoreFormatError, match="more than 1,000,000 bytes"):
+            client.load()
+
+
+@pytest.mark.parametrize("part", ["head", "headers", "body"])
+def test_bytes_that_drip(open_remote: Callable, part: str) -> None:
+    """However slowly it comes, an answer has its time, and no more."""
+    stop = threading.Event()
+    begin = {
+        "head": b"",
+        "headers": b"HTTP/1.1 200 OK\r\nX: ",
+        "body": b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n",
+    }[part]
+
+    def drip(one: socket.socket) -> None:
+        one.sendall(begin)
+        while not stop.wait(0.05):
+            one.sendall(b"H" if part == "head" else b" ")
+
+    with raw_server(drip) as url:
+        client = open_remote(f"{url}?cache=none&timeout=0.4")
+        with pytest.raises(StoreUnavailableError, match=r"within 0.4 s|can not be reached"):
+            client.load()
+        stop.set()
+
+
+def test_a_body_that_breaks_off(open_remote: Callable) -> None:
+    """Half an answer is no answer."""
+    half = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"form'
+    with raw_server(lambda one: one.sendall(half)) as url:
+        client = open_remote(f"{url}?cache=none")
+        with pytest.raises(StoreUnavailableError, match="hung up"):
+            client.load()
+
+
+def _is_tools(path: str) -> bool:
+    return path.endswith(("/tools", "/changes"))
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        lambda lines: [*lines[:-2], lines[-1]],
+        lambda lines: [json.loads(json.dumps(one).replace("a text", "b text")) for one in lines],
+        lambda lines: [lines[0], lines[0], *lines[1:]],
+        lambda lines: [],
+    ],
+    ids=["one less", "other words", "one twice", "nothing"],
+)
+def test_an_answer_that_is_not_true_leaves_the_last_snapshot(
+    store: Store,
+    serve: Callable,
+    open_remote: Callable,
+    put: Callable,
+    tool: Callable,
+    alter: Callable[[list], list],
+) -> None:
+    """What does not fit its digests is refused as a whole; the client goes on with what it has."""
+    put(store, tool("a", "a text"), tool("b", "a text"))
+    is_lying = False
+
+    def lie(path: str, query: object, lines: list) -> list:
+        return alter(lines) if is_lying and _is_tools(path) else lines
+
+    client = open_remote(serve(store, alter=lie))
+    known = client.load()
+    put(store, tool("a", "a text of its own"), tool("c", "a text"))
+    is_lying = True
+    assert client.load() is known
+    assert isinstance(client.fault, StoreFormatError)
+    is_lying = False
+    assert client.refresh().definitions == store.load().definitions
+
+
+def test_bounds_are_the_owners(
+    store: Store, serve: Callable, put: Callable, tool: Callable
+) -> None:
+    """Whoever opens a library says how much of it may come."""
+    put(store, tool("a", "text " * 1_000))
+    url = serve(store)
+    for bounds, words in (
+        (Bounds(page_bytes=1_000), "more than 1,000 bytes"),
+        (Bounds(line_bytes=1_000), "a line of the answer"),
+        (Bounds(library_bytes=1_000), "the library has more"),
+    ):
+        client = RemoteStore(f"{url}?cache=none", bounds=bounds)
+        with pytest.raises(StoreFormatError, match=words):
+            client.load()
+        client.close()
