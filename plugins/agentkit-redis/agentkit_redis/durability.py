@@ -19,12 +19,12 @@ _LINE = "CONFIG SET appendonly yes, CONFIG SET appendfsync everysec, then CONFIG
 _WORTH: Mapping[Level, str] = {
     "always": "an acknowledged commit is on the disk of the server",
     "everysec": (
-        "an acknowledged commit survives the end of the server program; a power cut or a crash of "
-        "its machine may take the last second or two"
+        "a power cut or a crash of the server's machine may take the commits of the last second or "
+        "two; so may the end of its program alone, while the disk is slow"
     ),
     "os": (
-        "an acknowledged commit survives the end of the server program; a power cut or a crash of "
-        f"its machine may take the last half minute. Set: {_LINE}"
+        "a power cut or a crash of the server's machine may take the commits of the last half "
+        f"minute or more. Set: {_LINE}"
     ),
     "snapshots": (
         "any crash of the server takes all commits since its last snapshot, which is made from "

@@ -1,0 +1,156 @@
+"""Servers and writers that die: what was answered is kept as the settings say, nothing twice."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import closing
+
+import pytest
+
+from agentkit import Episode, open_store
+from agentkit.errors import StoreError, StoreUnavailableError
+from agentkit.library.chain_faults import verify_chain
+from agentkit.library.events import Author
+from agentkit.testing.store_fixtures import fault_runs
+from agentkit.testing.store_killer import kill_writers
+from agentkit.testing.store_race import Racer, proposal, race_faults, run_race
+
+pytestmark = pytest.mark.faults
+
+AUTHOR = Author(kind="program", name="writer")
+
+CAN_FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system can not fork")
+
+
+@pytest.mark.parametrize("is_shared", [False, True], ids=["own proposals", "the same proposals"])
+def test_four_processes_lose_no_proposal(library_url, open_redis, *, is_shared):
+    """Each proposal is made once, the versions have no gap, and no update is lost."""
+    each = fault_runs(10)
+    report = run_race(library_url, writers=4, each=each, is_shared=is_shared)
+    assert report.made == report.proposals == (each if is_shared else 4 * each)
+    store = open_redis(library_url)
+    assert race_faults(store, report.proposals) == ()
+    assert list(store.check()) == []
+
+
+@CAN_FORK
+def test_killed_writers_lose_double_and_tear_nothing(library_url, open_redis):
+    """After each kill of a writer all that was answered is there, whole and once."""
+    runs = fault_runs(3)
+    assert kill_writers(library_url, runs).in_commit == runs
+    assert list(open_redis(library_url).check()) == []
+
+
+@pytest.mark.parametrize("appendfsync", ["always", "everysec"])
+def test_a_killed_server_keeps_what_its_settings_say(start_server, record_property, appendfsync):
+    """After kill -9 in the middle of load ``always`` has every answered commit, and none twice.
+
+    With ``everysec`` the last ones may be gone, when the disk was slow; what is there is whole.
+    """
+    server = start_server(appendfsync=appendfsync)
+    version = lost = 0
+    for _ in range(fault_runs(3)):
+        answered, sent = _load_until_killed(server, version)
+        server.start()
+        with closing(open_store(server.url)) as store:
+            version = store.load().version
+            lost += max(0, answered - version)
+            assert version <= sent
+            assert list(store.check()) == []
+            assert race_faults(store, version) == ()
+    record_property("lost", lost)
+    assert lost == 0 or appendfsync == "everysec"
+
+
+def _load_until_killed(server, sent):
+    """Commit one proposal after the other until the server dies; how many it answered and got."""
+    answered = sent
+    with closing(open_store(server.url)) as store:
+        last = next(reversed(store.events()), None)
+        killer = threading.Timer(0.15, server.kill)
+        killer.start()
+        try:
+            while True:
+                change = proposal(sent, last, version=sent + 1, author=AUTHOR)
+                sent += 1
+                store.commit(change, expected_version=answered)
+                answered, last = sent, change.events[-1]
+        except StoreUnavailableError:
+            killer.join()
+            return answered, sent
+
+
+def test_a_restart_in_the_middle_of_load_doubles_nothing(start_server, open_redis):
+    """Writers that send again what got no answer come through restarts with each proposal once."""
+    server = start_server(appendfsync="always")
+    with closing(open_store(server.url)):
+        """The library is there."""
+    works = [threading.Thread(target=_offer, args=(server.url, 60 * n)) for n in range(3)]
+    for work in works:
+        work.start()
+    for number in range(fault_runs(3)):
+        time.sleep(0.15)
+        (server.stop if number % 2 else server.kill)()
+        server.start()
+        if not any(work.is_alive() for work in works):
+            break
+    for work in works:
+        work.join()
+    store = open_redis(server.url)
+    assert race_faults(store, 180) == ()
+    assert list(store.check()) == []
+
+
+def _offer(url, first):
+    with closing(open_store(f"{url}?timeout=20")) as store:
+        racer = Racer(store)
+        for number in range(first, first + 60):
+            while True:
+                try:
+                    racer.offer(number)
+                except StoreUnavailableError:
+                    time.sleep(0.02)
+                else:
+                    break
+
+
+def test_a_server_that_keeps_nothing_says_so_afterwards(start_server, open_redis):
+    """Without persistence a restart takes the library: known at open, and not taken for empty."""
+    server = start_server(appendonly="no", save="")
+    store = open_redis(server.url)
+    assert store.durability.level == "none"
+    racer = Racer(store)
+    racer.offer(0)
+    server.kill()
+    server.start()
+    with pytest.raises(StoreError, match="no longer holds the library"):
+        store.load()
+
+
+def test_a_server_that_came_back_older_is_believed(start_server, open_redis, raw):
+    """After a restart from an old snapshot a store shows what the server has, not what it knew."""
+    server = start_server(appendonly="no", save="3600 1000000")
+    store = open_redis(server.url)
+    racer = Racer(store)
+    for number in range(3):
+        racer.offer(number)
+    client, _ = raw(server.url)
+    client.save()
+    for number in range(3, 6):
+        racer.offer(number)
+    store.append(Episode(episode_id="late", request="?"))
+    newest = store.load()
+    server.kill()
+    server.start()
+    assert store.load().version == 3
+    for number in range(6, 9):  # three others take the places of those that are gone
+        Racer(store).offer(number)
+    again = store.load()
+    assert (newest.version, again.version) == (6, 6)
+    assert again.definitions != newest.definitions
+    with closing(open_store(server.url)) as fresh:
+        assert fresh.load().definitions == again.definitions
+    assert verify_chain(store.events()) == ()
+    assert list(store.check()) == []
