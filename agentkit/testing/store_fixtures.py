@@ -60,6 +60,11 @@ def fault_runs(few: int) -> int:
     return int(os.environ.get("AGENTKIT_FAULT_RUNS", "") or few)
 
 
+def fault_seconds(few: float, many: float) -> float:
+    """How long a test keeps a fault up: ``few``; ``many`` where ``AGENTKIT_FAULT_RUNS`` is set."""
+    return many if os.environ.get("AGENTKIT_FAULT_RUNS") else few
+
+
 def together(works: Sequence[Callable[[], Result]]) -> list[Result | Exception]:
     """Start all of ``works`` at the same moment, each in its thread; what each gave or raised."""
     barrier = Barrier(len(works))

@@ -1,8 +1,9 @@
 """Programs that commit to one store at the same time, and whether nothing got lost between them.
 
-``run_race`` starts them. Each runs ``python -m agentkit.testing.store_race URL FIRST COUNT OF``: it
-offers COUNT proposals of OF, from number FIRST around, and prints JSON. Proposals of several
-programs change the same ten tools, so that whoever builds on a stale snapshot loses an update.
+``run_race`` starts them. Each runs ``python -m agentkit.testing.store_race URL FIRST COUNT OF
+PATIENCE``: it offers COUNT proposals of OF, from number FIRST around, and prints JSON; a store that
+can not be reached is asked again for PATIENCE seconds. Proposals of several programs change the
+same ten tools, so that whoever builds on a stale snapshot loses an update.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
-from agentkit.errors import StaleVersionError, StoreError
+from agentkit.errors import StaleVersionError, StoreError, StoreUnavailableError
 from agentkit.library.chain import EventDraft, chained
 from agentkit.library.chain_faults import verify_chain
 from agentkit.library.chain_library import verify_library
@@ -40,6 +41,7 @@ class RaceReport:
         made: Commits that made a version, of all writers.
         known: Offers that another writer had made already.
         stale: Tries that met a faster writer.
+        unavailable: Tries that met a store which could not be reached.
         seconds: From the start of all writers to the end of the last one.
     """
 
@@ -47,6 +49,7 @@ class RaceReport:
     made: int
     known: int
     stale: int
+    unavailable: int
     seconds: float
 
 
@@ -55,18 +58,33 @@ class Racer:
 
     Args:
         store: Where they are offered.
+        patience_seconds: How long to offer one again to a store that can not be reached.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, patience_seconds: float = 0) -> None:
         self.answers: Counter[str] = Counter()
+        self._patience_seconds = patience_seconds
         self._author = Author(kind="program", name=f"racer {os.getpid()}")
         self._store = store
         self._last: LibraryEvent | None = None
 
     def offer(self, number: int) -> None:
-        """Offer one proposal until the store has it."""
-        while not self._tried(number):
-            self.answers["stale"] += 1
+        """Offer one proposal until the store has it.
+
+        Raises:
+            StoreUnavailableError: The store was away for longer than the racer is patient.
+        """
+        deadline = time.monotonic() + self._patience_seconds
+        while True:
+            try:
+                if self._tried(number):
+                    return
+                self.answers["stale"] += 1
+            except StoreUnavailableError:
+                self.answers["unavailable"] += 1
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
 
     def told(self, offered: int) -> Counter[str]:
         """How many of the proposals are its own work, and how many it found made by others.
@@ -110,7 +128,9 @@ def proposal(
     return LibraryChange(proposal_id=_id(number), upserts=(tool,), events=events)
 
 
-def run_race(url: str, *, writers: int, each: int, is_shared: bool = False) -> RaceReport:
+def run_race(
+    url: str, *, writers: int, each: int, is_shared: bool = False, patience_seconds: float = 0
+) -> RaceReport:
     """Let programs commit at the same time, and wait for all of them.
 
     Args:
@@ -118,6 +138,7 @@ def run_race(url: str, *, writers: int, each: int, is_shared: bool = False) -> R
         writers: How many programs.
         each: How many proposals each of them offers.
         is_shared: All offer the same proposals, each from another one on.
+        patience_seconds: How long they offer one again to a store that can not be reached.
 
     Raises:
         StoreError: A program failed; what it said stands on stderr.
@@ -126,7 +147,7 @@ def run_race(url: str, *, writers: int, each: int, is_shared: bool = False) -> R
     step = proposals // writers if is_shared else each
     with ExitStack() as running:
         racers = [
-            running.enter_context(_start(url, place * step, each, proposals))
+            running.enter_context(_start(url, place * step, each, proposals, patience_seconds))
             for place in range(writers)
         ]
         for racer in racers:
@@ -144,6 +165,7 @@ def run_race(url: str, *, writers: int, each: int, is_shared: bool = False) -> R
         made=total["made"],
         known=total["known"],
         stale=total["stale"],
+        unavailable=total["unavailable"],
         seconds=seconds,
     )
 
@@ -182,10 +204,12 @@ def _id(number: int) -> str:
     return f"proposal-{number}"
 
 
-def _start(url: str, first: int, count: int, of: int) -> subprocess.Popen[str]:
+def _start(
+    url: str, first: int, count: int, of: int, patience_seconds: float
+) -> subprocess.Popen[str]:
     program = [sys.executable, "-m", "agentkit.testing.store_race"]
     return subprocess.Popen(  # noqa: S603 - our own module
-        [*program, url, str(first), str(count), str(of)],
+        [*program, url, *map(str, (first, count, of, patience_seconds))],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -208,9 +232,9 @@ def _tell(racer: subprocess.Popen[str]) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """Offer proposals once told to, and print what came of it."""
-    url, (first, count, of) = arguments[0], map(int, arguments[1:])
+    url, (first, count, of) = arguments[0], map(int, arguments[1:4])
     with closing(open_store(url)) as store:
-        racer = Racer(store)
+        racer = Racer(store, patience_seconds=float(arguments[4]))
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         if not sys.stdin.readline():
