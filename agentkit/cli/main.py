@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "search": ("agentkit.cli.search:search", "Rank the library's tools for a query."),
     "evolve": ("agentkit.cli.evolve:evolution_round", "Repair definitions from what went wrong."),
     "proposals": ("agentkit.cli.proposals:proposals", "Decide on suggested changes of tools."),
+    "edits": ("agentkit.cli.edits:edits", "Propose what people edited in files of tools."),
     "rollback": ("agentkit.cli.proposals:rollback", "Take a promoted change of a tool back."),
     "episodes": ("agentkit.cli.episodes:episodes", "Look at what happened in each run."),
     "audit": ("agentkit.cli.audit:audit", "See who changed the library, and that this is true."),

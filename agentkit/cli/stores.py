@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from agentkit import evolution
 from agentkit.cli.options import data_directory
 from agentkit.errors import StoreError
-from agentkit.library import Author, Library, LibraryChange, Store
+from agentkit.library import Author, Library, LibraryChange, Replica, Store
+from agentkit.library.directory.url import folder_of
 from agentkit.library.opening import file_of, open_store, open_to_read
 
 if TYPE_CHECKING:
@@ -31,13 +32,41 @@ def opened(url: str) -> Iterator[Store]:
 
 
 @contextmanager
+def followed(
+    store: Store, refresh: float, max_staleness: float | None, *, on: bool = True
+) -> Iterator[Store]:
+    """The store with its newest library at hand, for a program that runs for long.
+
+    Args:
+        store: An open store.
+        refresh: Seconds between two looks for a new version.
+        max_staleness: Seconds after which runs are refused where nobody knows whether there is a
+            newer one; None to serve the last one for any time.
+        on: Whether to follow it at all; False gives the store as it is.
+    """
+    if not on:
+        yield store
+        return
+    replica = Replica(
+        store,
+        refresh_seconds=refresh,
+        max_staleness_seconds=max_staleness,
+        when_stale="serve" if max_staleness is None else "refuse",
+    )
+    try:
+        yield replica
+    finally:
+        replica.stop()
+
+
+@contextmanager
 def opened_to_read(url: str) -> Iterator[Store]:
     """The store at ``url`` for a command that writes nothing: it must exist already.
 
     Raises:
-        StoreError: The URL names a file that is not there.
+        StoreError: The URL names a file or a folder that is not there.
     """
-    path = file_of(url)
+    path = file_of(url) or folder_of(url)
     if path is not None and not path.exists():
         raise StoreError(
             f"there is no store at {url} yet; 'agentkit tools import FILE' or 'agentkit tools add' "

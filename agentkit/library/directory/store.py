@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 from agentkit.episodes import Episode
 from agentkit.errors import StoreError, UsageError
@@ -33,6 +32,7 @@ from agentkit.library.directory.leftovers import clear_leftovers, size_of
 from agentkit.library.directory.local_episodes import LocalEpisodes
 from agentkit.library.directory.log import Log
 from agentkit.library.directory.tool_files import ToolFiles
+from agentkit.library.directory.url import DirectoryUrl
 from agentkit.library.directory.watching import FolderWatch
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
@@ -315,18 +315,9 @@ class DirectoryStore:
 def open_directory(url: str) -> DirectoryStore:
     """The store of a URL ``dir:PATH`` or ``dir:PATH?format=json``.
 
-    ``dir:library``, ``dir:/data/library`` and ``dir:~/library`` are paths; ``dir:///data/library``
-    is one too.
-
     Raises:
         UsageError: The URL names no folder, or asks for something else than a format.
+        StoreError: The store can not be opened; see ``DirectoryStore``.
     """
-    place, _, query = url.partition(":")[2].partition("?")
-    path = place.removeprefix("//")
-    asked = dict(parse_qsl(query, keep_blank_values=True))
-    if not path or not asked.keys() <= {"format"}:
-        raise UsageError(
-            f"{url!r} is not the URL of a directory store; write dir:library, "
-            "dir:/data/library, or dir:library?format=json"
-        )
-    return DirectoryStore(Path(path).expanduser(), form=asked.get("format", ""))
+    place = DirectoryUrl.parse(url)
+    return DirectoryStore(place.path, form=place.form)

@@ -1,0 +1,188 @@
+"""``agentkit edits``: what people made of the files of a directory store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+
+from agentkit import evolution
+from agentkit.cli.loading import load_tools
+from agentkit.cli.managing import targets_option
+from agentkit.cli.options import json_option, store_option
+from agentkit.cli.output import Column, print_json, print_table, say
+from agentkit.cli.stores import opened_to_read, person
+from agentkit.errors import UsageError
+from agentkit.evolution.hand_edits import EditedStore, ProposedEdit, propose_edits
+from agentkit.library import Store
+from agentkit.library.directory import HandEdit
+
+
+@click.group()
+def edits() -> None:
+    """Look at edits by hand of the files in a directory store, and propose them.
+
+    A store dir:PATH keeps each tool in a readable file. What people change there does not serve at
+    once: it becomes a proposal, which the checks look at like any other.
+    """
+
+
+@contextmanager
+def _edited(store_url: str) -> Iterator[tuple[Store, EditedStore]]:
+    with opened_to_read(store_url) as store:
+        if not isinstance(store, EditedStore):
+            raise UsageError(
+                f"the store {store_url} keeps no files that people edit; name one with "
+                "--store dir:PATH"
+            )
+        yield store, store
+
+
+@edits.command(
+    "list",
+    epilog="""\b
+Examples:
+  agentkit edits list --store dir:library
+  agentkit edits list --store dir:library --json""",
+)
+@store_option
+@json_option
+def list_(store_url: str, *, as_json: bool) -> None:
+    """List the tools whose files were changed, made or deleted by hand.
+
+    Where a file can not be taken as it is, the exit status is 1.
+    """
+    with _edited(store_url) as (_, edited):
+        found = edited.edits()
+    if as_json:
+        print_json([_brief(edit) for edit in found])
+    elif found:
+        rows = [(edit.name, _what(edit), "; ".join(edit.faults)) for edit in found]
+        columns = [Column(title="tool", fit="fold"), Column(title="edit", fit="fold")]
+        columns.append(Column(title="faults", fit="fold"))
+        print_table(columns, rows)
+        say("'agentkit edits propose' suggests them, 'agentkit edits discard TOOL' takes one back")
+    else:
+        say("no file was edited by hand")
+    if any(edit.faults for edit in found):
+        raise click.exceptions.Exit(1)
+
+
+def _what(edit: HandEdit) -> str:
+    what = "deleted" if edit.is_deletion else "new" if edit.before is None else "changed"
+    if edit.is_conflict and not (edit.before is None and edit.newest is None):
+        what += "; the library changed it too"
+    return what
+
+
+def _brief(edit: HandEdit) -> dict[str, object]:
+    return {
+        "tool": edit.name,
+        "file": str(edit.file),
+        "is_deletion": edit.is_deletion,
+        "is_conflict": edit.is_conflict,
+        "before": None if edit.before is None else edit.before.digest,
+        "after": None if edit.after is None else edit.after.digest,
+        "newest": None if edit.newest is None else edit.newest.digest,
+        "faults": list(edit.faults),
+    }
+
+
+@edits.command(
+    epilog="""\b
+Examples:
+  agentkit edits propose --store dir:library --reason 'clearer for new colleagues'
+  agentkit edits propose get_weather --store dir:library
+  agentkit edits propose --remove --store dir:library"""
+)
+@click.argument("names", metavar="[TOOL]...", nargs=-1)
+@click.option("--reason", default="", help="Why, for the chain of events.")
+@click.option("--remove", "removes", is_flag=True, help="Take out tools whose files were deleted.")
+@targets_option
+@store_option
+@json_option
+def propose(
+    names: Sequence[str],
+    targets: Sequence[str],
+    *,
+    reason: str,
+    removes: bool,
+    store_url: str,
+    as_json: bool,
+) -> None:
+    """Make proposals of the edits of TOOL, or of all, in your name.
+
+    Each edit is checked like any other suggestion, and moved onto the newest definition when the
+    library changed meanwhile. 'agentkit proposals' then shows and decides. Where a file can not be
+    taken, or its proposal is rejected, the exit status is 1.
+    """
+    with _edited(store_url) as (store, edited):
+        found = [edit for edit in edited.edits() if not names or edit.name in names]
+        unknown = sorted(set(names) - {edit.name for edit in found})
+        if unknown:
+            raise UsageError(f"no file of {', '.join(map(repr, unknown))} was edited by hand")
+        manager = evolution.ToolManager(store, tools=load_tools(targets), author=person())
+        came = asyncio.run(
+            propose_edits(found, manager, person=person(), reason=reason, removes=removes)
+        )
+        for one in came:
+            if one.outcome == "contained":
+                edited.take_back(one.edit.name)
+    if as_json:
+        print_json([one.to_json() for one in came])
+    else:
+        _tell(came)
+    if any(one.outcome == "faulty" or _is_rejected(one) for one in came):
+        raise click.exceptions.Exit(1)
+
+
+def _is_rejected(one: ProposedEdit) -> bool:
+    return one.record is not None and one.record.state in {"rejected", "quarantined"}
+
+
+def _tell(came: Sequence[ProposedEdit]) -> None:
+    for one in came:
+        click.echo(f"{one.edit.name}: {_outcome(one)}")
+    if any(one.record is not None and one.record.is_open for one in came):
+        say("'agentkit proposals approve ID' and 'advance ID' let in what waits")
+    if not came:
+        say("no file was edited by hand")
+
+
+def _outcome(one: ProposedEdit) -> str:
+    if one.record is not None:
+        why = "; ".join(check.message for check in one.record.failed)
+        return f"{one.record.state} as {one.record.proposal_id}" + (f": {why}" if why else "")
+    match one.outcome:
+        case "faulty":
+            return f"not taken: {'; '.join(one.edit.faults)}"
+        case "deleted":
+            if one.edit.is_conflict:
+                return "its file is gone, and the library changed it; 'edits discard' shows it"
+            return "its file is gone; --remove takes the tool out, 'edits discard' brings it back"
+        case "removed":
+            return "taken out"
+        case _:
+            return "the library has it already; its file is up to date again"
+
+
+@edits.command(
+    epilog="""\b
+Example:
+  agentkit edits discard get_weather --store dir:library"""
+)
+@click.argument("name", metavar="TOOL")
+@store_option
+@json_option
+def discard(name: str, store_url: str, *, as_json: bool) -> None:
+    """Write the file of TOOL as the library has it; the edited text is kept in local/set-aside."""
+    with _edited(store_url) as (_, edited):
+        aside = edited.take_back(name)
+    if as_json:
+        print_json({"tool": name, "kept": None if aside is None else str(aside)})
+    else:
+        click.echo(f"{name} is as the library has it")
+        if aside is not None:
+            say(f"the edited text is kept in {aside}")
