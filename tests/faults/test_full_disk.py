@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import shutil
+import tempfile
 from contextlib import closing
 from dataclasses import replace
 
@@ -11,6 +14,8 @@ from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError
 from agentkit.library import LibraryChange
 from agentkit.library.chain_faults import verify_chain
+from agentkit.testing.local_server import ServerError
+from agentkit.testing.store_race import Racer, race_faults
 from agentkit.testing.store_writer import told
 from agentkit.tools.definition import Description
 
@@ -75,3 +80,38 @@ def test_episodes_stop_and_go_on(url_in, small_disk):
         store.append(replace(sample, episode_id=f"e{kept}"))
     with closing(open_store(url)) as store:
         assert [one.episode_id for one in store.select()] == [f"e{n}" for n in range(kept, -1, -1)]
+
+
+def test_a_server_whose_disk_is_full_loses_nothing(mount_disk, monkeypatch):
+    """PostgreSQL on a full disk refuses commits, or ends; with room again it has all it told of."""
+    testing = pytest.importorskip("agentkit_postgres.testing")
+    disk = mount_disk(160)
+    monkeypatch.setattr(tempfile, "tempdir", str(disk.folder))  # where a server keeps its data
+    try:
+        made = testing.PostgresServer(options=("min_wal_size=32MB", "max_wal_size=48MB"))
+    except ServerError as error:
+        pytest.skip(str(error))
+    with made as server, closing(open_store(server.url)) as store:
+        racer = Racer(store, patience_seconds=30)
+        racer.offer(0)
+        ballast = disk.folder / "ballast"
+        ballast.write_bytes(b"x" * shutil.disk_usage(disk.folder).free)
+        kept = append_until_refused(store)
+        ballast.unlink()
+        if not server.is_running:
+            server.start()
+        for number in range(1, 20):
+            racer.offer(number)
+        assert race_faults(store, 20) == ()
+        assert [one.episode_id for one in store.select()] == [f"e{n}" for n in range(kept)][::-1]
+
+
+def append_until_refused(store):
+    """Keep episodes of 100 kB until there is no room; how many were kept."""
+    kept, text = 0, random.Random(0).randbytes(50_000).hex()  # which does not become smaller
+    while True:
+        try:
+            store.append(Episode(episode_id=f"e{kept}", request=text))
+        except StoreError:
+            return kept
+        kept += 1
