@@ -18,7 +18,7 @@ from agentkit.agent.limits import Limits
 from agentkit.cli.agents import AgentOptions, agent_options, load_all
 from agentkit.cli.output import plural, say
 from agentkit.cli.serve_library import serve_library
-from agentkit.cli.stores import opened
+from agentkit.cli.stores import followed, opened
 from agentkit.cli.tracers import tracer_of
 from agentkit.errors import UsageError
 from agentkit.library import Library, Store
@@ -34,8 +34,10 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS = ServerLimits()
 _OF_MCP_ALONE = frozenset({"search", "prefix"})
 _OF_MCP = _OF_MCP_ALONE | {
-    *("mcp", "host", "port", "keys_from", "insecure", "drain", "targets", "store_url")
+    *("mcp", "host", "port", "keys_from", "insecure", "drain", "targets", "store_url"),
+    *("refresh", "max_staleness"),
 }
+_OF_A_LIBRARY_THAT_CHANGES = frozenset({"refresh", "max_staleness"})
 _OF_LIBRARY = frozenset(
     {
         *("library", "host", "port", "keys_from", "insecure", "drain", "store_url"),
@@ -125,6 +127,22 @@ Examples:
 @click.option(
     "--allow-origin", "origins", multiple=True, metavar="URL", help="Web pages that may call it."
 )
+@click.option(
+    "--refresh",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    default=1.0,
+    show_default=True,
+    help="With --catalogue or --mcp: how often to look for a new version of the library. A store "
+    "that tells of commits is heard at once.",
+)
+@click.option(
+    "--max-staleness",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="With --catalogue or --mcp: refuse runs while nobody knows for so long whether the "
+    "library is the newest. Without it the last one is served.",
+)
 @click.option("--log", is_flag=True, help="Write a line on stderr for each request.")
 @click.option(
     "--mcp",
@@ -158,6 +176,8 @@ def serve(  # noqa: PLR0917 - click passes every option
     open_metrics: bool,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
+    refresh: float,
+    max_staleness: float | None,
     log: bool,
     mcp: str | None,
     library: bool,
@@ -189,6 +209,8 @@ def serve(  # noqa: PLR0917 - click passes every option
             keys=keys,
             insecure=insecure,
             drain=drain,
+            refresh=refresh,
+            max_staleness=max_staleness,
         )
         return
     limits = ServerLimits(
@@ -211,8 +233,10 @@ def serve(  # noqa: PLR0917 - click passes every option
             hosts=hosts,
         )
         return
-    with opened(store_url) as store:
-        agent = _agent(AgentOptions(**options), store, name)
+    chosen = AgentOptions(**options)
+    follows = chosen.catalogue  # else the store keeps episodes alone
+    with opened(store_url) as store, followed(store, refresh, max_staleness, on=follows) as source:
+        agent = _agent(chosen, source, name)
         app = create_app(
             agent,
             keys=keys,
@@ -245,6 +269,9 @@ def _check_fitting(context: click.Context, mcp: str | None, *, library: bool) ->
         unused = [word for name, word in given.items() if name in _OF_MCP_ALONE]
         if unused:
             raise UsageError(f"without --mcp nothing comes of {' and '.join(unused)}")
+        unused = [word for name, word in given.items() if name in _OF_A_LIBRARY_THAT_CHANGES]
+        if unused and not library and not context.params["catalogue"]:
+            raise UsageError(f"without --catalogue nothing comes of {' and '.join(unused)}")
     elif library:
         raise UsageError("--mcp and --library are two servers; start one for each")
     if "apis" in given and mcp:

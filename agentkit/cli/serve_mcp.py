@@ -8,7 +8,7 @@ from typing import Literal
 
 from agentkit.cli.loading import load_tools
 from agentkit.cli.output import plural, say
-from agentkit.cli.stores import opened
+from agentkit.cli.stores import followed, opened
 from agentkit.mcp.serving.library_server import LibraryServer
 from agentkit.server.keys import Keys
 from agentkit.server.limits import ServerLimits
@@ -30,6 +30,8 @@ def serve_mcp(
     keys: Keys | None = None,
     insecure: bool = False,
     drain: float = 30.0,
+    refresh: float = 1.0,
+    max_staleness: float | None = None,
 ) -> None:
     """Serve the library of a store until the client hangs up (stdio) or Ctrl-C (http).
 
@@ -50,6 +52,9 @@ def serve_mcp(
         keys: Who may use it over ``http``; None lets everybody in.
         insecure: Listen where other machines reach it although there are no keys.
         drain: Seconds that calls may still take when the server is told to stop.
+        refresh: Seconds between two looks for a new version of the library.
+        max_staleness: Seconds after which calls are refused where nobody knows whether there is a
+            newer one; None for never.
 
     Raises:
         MissingExtraError: ``mcp`` is absent, or ``uvicorn`` for ``http``.
@@ -57,8 +62,8 @@ def serve_mcp(
             server without keys.
     """
     code = load_tools(tools)
-    with opened(store) as opened_store:
-        server = LibraryServer(opened_store, tools=code, name=name, prefix=prefix, search=search)
+    with opened(store) as opened_store, followed(opened_store, refresh, max_staleness) as source:
+        server = LibraryServer(source, tools=code, name=name, prefix=prefix, search=search)
         _tell(server)
         if transport == "stdio":
             asyncio.run(server.serve_stdio())

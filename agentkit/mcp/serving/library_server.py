@@ -16,7 +16,8 @@ from agentkit.agent.executing import Executing
 from agentkit.agent.executor import ExecutionPolicy
 from agentkit.agent.limits import Limits
 from agentkit.agent.snapshots import Snapshots
-from agentkit.errors import AgentKitError
+from agentkit.errors import AgentKitError, StoreUnavailableError
+from agentkit.library.abilities import SelfRefreshing
 from agentkit.library.library import Library
 from agentkit.library.store import Store
 from agentkit.mcp.sdk import require_sdk
@@ -24,6 +25,7 @@ from agentkit.mcp.serving.announcing import Announcer
 from agentkit.mcp.serving.asking import NOBODY, ask_client, can_ask
 from agentkit.mcp.serving.exposure import Exposure, HiddenTool
 from agentkit.mcp.serving.guarding import Guard, KeyHolder
+from agentkit.mcp.serving.news import News
 from agentkit.mcp.serving.results import call_record, error_record
 from agentkit.mcp.serving.running import CallRunner
 from agentkit.mcp.serving.searching import CALL, SEARCH, answer_search, search_records
@@ -56,7 +58,8 @@ class LibraryServer:
         approve: Decides here about tools that need approval. Without it they are listed only to
             clients that can ask their person, who is then asked for each call.
         timeout_seconds: Longest run of a call, unless the tool says otherwise.
-        poll_seconds: How often the store is asked for a newer library.
+        poll_seconds: How often the store is asked for a newer library. A ``Replica`` tells of it
+            when it is there.
 
     Raises:
         MissingExtraError: The package ``mcp`` is absent.
@@ -105,7 +108,7 @@ class LibraryServer:
         self._runner = CallRunner(store=store, executing=executing)
         self._exposure = self._exposed(self._snapshots.current)
         self._announcer = Announcer()
-        self._watches = store is not None
+        self._store = store
 
     @property
     def exposure(self) -> Exposure:
@@ -127,7 +130,9 @@ class LibraryServer:
         Returns:
             Whether the library changed.
         """
-        newest = await asyncio.to_thread(self._snapshots.refresh)
+        return await self._show(await asyncio.to_thread(self._snapshots.refresh))
+
+    async def _show(self, newest: Library) -> bool:
         if newest is self._exposure.library:
             return False
         self._exposure = self._exposed(newest)
@@ -190,13 +195,22 @@ class LibraryServer:
 
     @asynccontextmanager
     async def _lifespan(self, _: Server[Any]) -> AsyncIterator[None]:
-        watch = asyncio.create_task(self._watch()) if self._watches else None
+        source: object = self._store
+        following = self._follow(source) if isinstance(source, SelfRefreshing) else None
+        watching = following or (None if self._store is None else self._watch())
+        watch = None if watching is None else asyncio.create_task(watching)
         try:
             yield
         finally:
             if watch is not None:
                 watch.cancel()
                 await asyncio.gather(watch, return_exceptions=True)
+
+    async def _follow(self, replica: SelfRefreshing) -> None:
+        news = News(replica)
+        while True:
+            await news.wait()
+            await self._show(self._snapshots.current)
 
     async def _watch(self) -> None:
         while True:
@@ -247,6 +261,11 @@ class LibraryServer:
         name: str,
         arguments: Mapping[str, Any],
     ) -> Any:
+        try:
+            self._snapshots.for_run()
+        except StoreUnavailableError as error:
+            _logger.warning("a call of %s is refused: %s", name, error)
+            return error_record("The tools may be out of date, and their store is away; try later.")
         exposure = self._exposure
         tool = exposure.runnable.get(name)
         if tool is None:
