@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from agentkit.errors import DefinitionError, StoreFormatError
 from agentkit.library.events import LibraryEvent
@@ -71,13 +71,25 @@ def decode_tool(digest: str, origin: str, body: str, *, shown: str) -> ToolDefin
         StoreFormatError: This is no definition; ``shown`` says where it lies.
     """
     try:
-        record = json.loads(body)
-        record["origin"] = json.loads(origin)
+        record = _parsed(body)
+        record["origin"] = _parsed(origin)
         return ToolDefinition.from_json(record, digest=digest)
     except (ValueError, TypeError, AttributeError, DefinitionError) as error:
         raise StoreFormatError(
             f"{shown} holds a definition that can not be read ({digest}): {error}"
         ) from error
+
+
+_read_json = json.JSONDecoder().raw_decode
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    """The JSON object in a text. ``json.loads`` spends as long again on the space around it."""
+    if text.startswith("{"):
+        record, end = _read_json(text)
+        if end == len(text):
+            return cast("dict[str, Any]", record)
+    return cast("dict[str, Any]", json.loads(text))  # written by hand, or no object
 
 
 def encode_event(event: LibraryEvent) -> str:

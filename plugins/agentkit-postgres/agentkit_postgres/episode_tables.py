@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from agentkit.episodes import Episode
@@ -12,7 +14,7 @@ from agentkit.episodes.jsonl import decode_episode, encode_episode
 from agentkit.library.begun import begun_at
 from agentkit.library.changes import check_filter
 from agentkit.library.store import EpisodeFilter
-from agentkit_postgres.connection import Connections
+from agentkit_postgres.connection import Connections, Link, fetch
 from agentkit_postgres.migrations import newer
 from agentkit_postgres.steps import STEPS
 from agentkit_postgres.texts import key, storable
@@ -37,11 +39,12 @@ class EpisodeTables:
 
     def append_many(self, episodes: Sequence[Episode]) -> None:
         """See ``PostgresStore.append_many``."""
-        if episodes:
-            parameters = _parameters(episodes)
-            ((outcome,),) = self._connections.execute(_KEEP, parameters)
-            if outcome == "newer":
-                raise newer(self._connections)
+        batches = [
+            _parameters(episodes[start : start + _AT_A_TIME])
+            for start in range(0, len(episodes), _AT_A_TIME)
+        ]
+        if batches and "newer" in self._connections.run(partial(_keep, batches)):
+            raise newer(self._connections)
 
     def get(self, episode_id: str) -> Episode | None:
         """See ``EpisodeStore.get``."""
@@ -71,6 +74,12 @@ class EpisodeTables:
             if len(rows) < size:
                 return
             position, size = rows[-1][0], min(size * 2, _LARGEST_PAGE)
+
+
+def _keep(batches: Sequence[Sequence[Any]], link: Link) -> list[str]:
+    """Keep all batches or none; what ``keep_episodes`` said of each."""
+    with link.transaction() if len(batches) > 1 else nullcontext():
+        return [str(outcome) for batch in batches for (outcome,) in fetch(link, _KEEP, batch)]
 
 
 def _page(

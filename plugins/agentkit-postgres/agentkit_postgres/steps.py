@@ -217,10 +217,21 @@ BEGIN
 END $$;
 """
 
+M0005_DERIVED_VALUES = """
+CREATE TABLE derived (
+    key        text PRIMARY KEY,
+    generation bigint NOT NULL,  -- the last time that somebody wrote and named it
+    checksum   bytea NOT NULL,   -- BLAKE2b of the body, 16 bytes
+    body       bytea NOT NULL
+);
+ALTER TABLE derived ALTER COLUMN body SET STORAGE EXTERNAL;  -- vectors do not shrink
+"""
+
 STEPS: Mapping[str, str] = {
     "m0001_tool_tables": M0001_TOOL_TABLES,
     "m0002_event_table": M0002_EVENT_TABLE,
     "m0003_episode_tables": M0003_EPISODE_TABLES,
     "m0004_commit": M0004_COMMIT,
+    "m0005_derived_values": M0005_DERIVED_VALUES,
 }
 """In order. Append to it; never edit, reorder or remove."""

@@ -21,6 +21,7 @@ from agentkit_postgres.change_log import read_changes
 from agentkit_postgres.checking import check_tables
 from agentkit_postgres.compacting import compact_tables
 from agentkit_postgres.connection import Connections
+from agentkit_postgres.derived_table import DerivedTable
 from agentkit_postgres.episode_tables import EpisodeTables
 from agentkit_postgres.event_table import EventTable
 from agentkit_postgres.opening import make_ready
@@ -58,7 +59,7 @@ class PostgresStore:
             self._connections.close()
             raise
         self._events = EventTable(self._connections)
-        self._tools = ToolTables(self._connections)
+        self._tools = ToolTables(self._connections, DerivedTable(self._connections))
         self._episodes = EpisodeTables(self._connections)
 
     def __repr__(self) -> str:

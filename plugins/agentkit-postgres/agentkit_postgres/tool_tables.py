@@ -8,6 +8,7 @@ from typing import Any
 
 from agentkit.errors import StaleChainError, StaleVersionError, StoreError, ToolNotFoundError
 from agentkit.library.changes import check_change, no_such_version, now
+from agentkit.library.derived import DerivedCache
 from agentkit.library.library import Library, nearest_names
 from agentkit.library.store import LibraryChange, ToolRevision
 from agentkit.tools.definition import ToolDefinition
@@ -56,9 +57,10 @@ _NEVER = -1
 class ToolTables:
     """The five methods of ``ToolStore``, but ``close``."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, cache: DerivedCache) -> None:
         self._connections = connections
-        self._newest = Library()
+        self._cache = cache
+        self._newest = Library(cache=cache)
 
     def load(self, version: int | None = None) -> Library:
         """See ``PostgresStore.load``."""
@@ -69,7 +71,7 @@ class ToolTables:
         known = self._newest
         if wanted == known.version:
             return known
-        base = known if 0 < known.version < wanted else Library()
+        base = known if 0 < known.version < wanted else Library(cache=self._cache)
         library = self._after(base, wanted)
         if wanted == newest:
             self._newest = library
@@ -87,6 +89,8 @@ class ToolTables:
             if base.version and (digest is None or since > base.version):
                 # One that came again stands behind the others.
                 gone.append(tools[-1].name if digest is not None else self.name(stored))
+        if not len(base):
+            return Library(tools, version=version, cache=self._cache)
         rest = base.without(gone) if gone else base
         return rest.with_tools(tools).at_version(version)
 
