@@ -8,6 +8,7 @@ can stand for gigabytes, and so is a key that stands twice, which a merge by han
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ from agentkit.errors import DefinitionError, MissingExtraError
 
 if TYPE_CHECKING:
     import yaml
+
+_MOST_LEVELS = 300
+"""Deeper data would break the parser rather than fail."""
 
 _PREFIX = "tag:yaml.org,2002:"
 _MEANINGS = (
@@ -58,11 +62,7 @@ def from_yaml(content: str) -> Any:
 
     loader = _loader()
     try:
-        for event in yaml.parse(content, Loader=loader):
-            if isinstance(event, yaml.AliasEvent):
-                raise DefinitionError(
-                    f"'*{event.anchor}' stands for another part of the file; write that part out"
-                )
+        _check_events(yaml.parse(content, Loader=loader))
         return yaml.load(content, Loader=loader)  # noqa: S506 - a subclass of the safe loader
     except yaml.YAMLError as error:
         raise DefinitionError(_in_our_words(error)) from error
@@ -70,6 +70,22 @@ def from_yaml(content: str) -> Any:
         raise DefinitionError("it is nested too deeply") from error
     except ValueError as error:  # such as a number of thousands of digits
         raise DefinitionError(f"a value can not be read: {error}") from error
+
+
+def _check_events(events: Iterable[yaml.Event]) -> None:
+    """Refuse what would grow, or break the parser."""
+    import yaml
+
+    levels = 0
+    for event in events:
+        levels += isinstance(event, yaml.CollectionStartEvent)
+        levels -= isinstance(event, yaml.CollectionEndEvent)
+        if levels > _MOST_LEVELS:
+            raise RecursionError
+        if isinstance(event, yaml.AliasEvent):
+            raise DefinitionError(
+                f"'*{event.anchor}' stands for another part of the file; write that part out"
+            )
 
 
 @cache

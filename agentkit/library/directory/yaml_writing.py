@@ -125,17 +125,21 @@ def _text(text: str, indent: str) -> str:
     is_long = len(text) > width
     if _is_plain(text) and not is_long:
         return text
-    if (is_long or "\n" in text) and _fits_in_block(text):
+    if (is_long or "\n" in text) and _fits_in_block(text, width):
         return _block(text, indent, width)
     return _quoted(text) if not is_long else _quoted_in_lines(text, indent, width)
 
 
-def _fits_in_block(text: str) -> bool:
-    """Whether nothing of a text would be lost, or hidden from a reader, in a block."""
+def _fits_in_block(text: str, width: int) -> bool:
+    """Whether nothing of a text would be lost, hidden, or off the screen in a block."""
     lines = text.split("\n")
-    return any(lines) and all(
-        not line or (not line.isspace() and line.replace("\t", " ").isprintable()) for line in lines
-    )
+    return any(lines) and all(_fits_in_line(line, width) for line in lines if line)
+
+
+def _fits_in_line(line: str, width: int) -> bool:
+    if line.isspace() or (len(line) > width and line[-1] == " "):  # such a line is not folded
+        return False
+    return line.replace("\t", " ").isprintable()
 
 
 def _block(text: str, indent: str, width: int) -> str:
@@ -198,9 +202,9 @@ def _quoted_in_lines(text: str, indent: str, width: int) -> str:
     """A long text in double quotes: a backslash ends each line but the last."""
     pieces: list[str] = []
     for line in re.split(r"(?<=\n)", text):
-        parts = list(_pieces(line, width)) if line else []
+        parts = list(_pieces("".join(map(_escaped, line)), width)) if line else []
         pieces += [f"{part} " for part in parts[:-1]] + parts[-1:]
-    first, *rest = ("".join(map(_escaped, piece)) for piece in pieces)
+    first, *rest = pieces
     # Spaces at the start of a line count for nothing, unless they are escaped.
     rest = [f"\\{piece}" if piece.startswith(" ") else piece for piece in rest]
     return '"' + f"\\\n{indent}".join([first, *rest]) + '"'

@@ -1,0 +1,193 @@
+"""What is written of a tool is read back as it was, and reads well."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit import ToolDefinition
+from agentkit.errors import DefinitionError
+from agentkit.library.directory.texts import FORMS
+from agentkit.library.directory.yaml_reading import from_yaml
+from agentkit.library.directory.yaml_writing import to_yaml
+from agentkit.testing import sample_library
+from agentkit.tools.definition import Description, Example, Signature
+
+TRAPS = [
+    *("no", "y", "NULL", "~", "true", "1e3", "1_000", "0x1f", "010", ".5", ".inf", "190:20:30"),
+    *("2024-01-01", "=", "<<", "-", "- a", "? a", "a: b", "a:", "a #b", "#", "---", "...", "%a"),
+    *("!!str a", "&a", "*a", "@a", "`a", "|", ">", '"', "'", "\\", "[a", "{a", "a, b", "", " "),
+    *(" a", "a ", "a\n", "a\n\n", "\n", "\na", "\n\na\n", "  a\n b", "a\n  b\n", "\ta", "a\n\tb"),
+    *("a \nb", "a\n \nb", "a\rb", "\u0085", "a\u2028b", "\ufeffa", "\u00a0", "a\u202eb", "\x00"),
+    *("天気", "e\u0301", "🌦️", "\U0010ffff"),
+]
+CHARACTERS = st.one_of(
+    st.characters(exclude_categories=["Cs"]), st.sampled_from(" \n\t:#-'\"\\|>\u0085[]{},aA1é天")
+)
+WORDS = st.sampled_from(
+    [
+        "word ",
+        "Sentence. ",
+        "Next ",
+        "e.g. ",
+        "\n",
+        "\n\n",
+        "- a",
+        "# b",
+        "  ",
+        "\t",
+        "é天",
+        "a" * 99,
+    ]
+)
+TEXTS = st.one_of(
+    st.sampled_from(TRAPS),
+    st.text(CHARACTERS),
+    st.lists(WORDS, max_size=60).map("".join),
+)
+NUMBERS = st.one_of(
+    st.integers(-(10**40), 10**40), st.floats(allow_nan=False, allow_infinity=False)
+)
+DATA = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+OBJECTS = st.dictionaries(TEXTS, DATA, min_size=1, max_size=4)
+
+
+def same(one: object, other: object) -> bool:
+    """Whether data are equal to the letter: order of keys, and ``1`` is not ``1.0``."""
+    return json.dumps(one) == json.dumps(other)
+
+
+@settings(deadline=None)
+@given(OBJECTS)
+def test_any_data_come_back_from_yaml(record):
+    """What JSON can hold is read back exactly, by us and by a reader of YAML 1.1."""
+    text = to_yaml(record)
+    assert same(from_yaml(text), record)
+    assert same(yaml.safe_load(text), record)
+
+
+@pytest.mark.parametrize("text", TRAPS)
+@pytest.mark.parametrize("form", FORMS)
+def test_each_trap_is_avoided(form, text):
+    """A text that YAML takes for something else is kept wherever it stands in a definition."""
+    tool = ToolDefinition(
+        name=f"name {text}",
+        signature=Signature(parameters={"properties": {text: {"enum": [text, None, 1.0]}}}),
+        description=Description(summary=text, tags=(text,), parameters={text: text}),
+        examples=(Example(arguments={text: [text, {text: text}]}, result=text or None),),
+    )
+    form = FORMS[form]
+    assert ToolDefinition.from_json(form.read(form.text_of(tool).decode())) == tool
+
+
+def test_long_keys_and_deep_data_come_back():
+    """A key longer than YAML looks for its colon, and a hundred levels, are kept."""
+    deep: dict[str, object] = {"a": 1}
+    for _ in range(100):
+        deep = {"inner": [deep, []], "x": {}}
+    record = {"k" * 3000: deep, "é: " * 400: [1, [2, ["b", [{"c": [{}]}]]]]}
+    assert same(from_yaml(to_yaml(record)), record)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_tools_of_people_come_back(form):
+    """The sample library is the same through its files, with where its tools came from."""
+    for tool in sample_library().definitions:
+        text = FORMS[form].text_of(tool).decode()
+        again = ToolDefinition.from_json(FORMS[form].read(text))
+        assert (again, again.origin, again.digest) == (tool, tool.origin, tool.digest)
+
+
+def test_keys_stand_in_the_same_order():
+    """What people review comes first; the order in which a definition was made does not matter."""
+    tool = sample_library()["bill_split"].definition
+    record = dict(reversed(tool.to_json().items()))
+    text = FORMS["yaml"].text_of(ToolDefinition.from_json(record))
+    assert text == FORMS["yaml"].text_of(tool)
+    keys = [line.split(":")[0] for line in text.decode().splitlines() if line[0].isalpha()]
+    assert keys == [
+        "name",
+        "description",
+        "signature",
+        "specification",
+        "examples",
+        "origin",
+        "format",
+    ]
+
+
+def test_a_sentence_more_is_a_line_more():
+    """A sentence put into a long text adds its lines, and leaves those of the others alone."""
+    sentences = [
+        f"Sentence {n} says something that is of some length, for it to count." for n in range(9)
+    ]
+    tool = ToolDefinition(name="a", description=Description(summary=" ".join(sentences)))
+    longer = " ".join([*sentences[:4], "A new one.", *sentences[4:]])
+    edited = replace(tool, description=Description(summary=longer))
+    before, after = (FORMS["yaml"].text_of(one).decode().splitlines() for one in (tool, edited))
+    assert [line for line in after if line not in before] == ["    A new one."]
+    assert [line for line in before if line not in after] == []
+
+
+def test_lines_of_texts_fit_the_screen():
+    """However long a text is, its lines are short, in blocks and in quotes."""
+    texts = ["word " * 500, "with\u00a0odd spaces " * 200, "line one\n" + "long line " * 100]
+    for text in texts:
+        shown = to_yaml({"description": {"summary": text}})
+        assert max(map(len, shown.splitlines())) <= 110
+        assert from_yaml(shown) == {"description": {"summary": text}}
+
+
+def test_what_nobody_sees_is_written_out():
+    """Characters that hide from a reviewer stand as their numbers."""
+    shown = to_yaml({"summary": "a\u200bb\u202ec\u00a0d"})
+    assert shown == 'summary: "a\\u200bb\\u202ec\\xa0d"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("a: [1", "line 2"),
+        ("a: &x 1\nb: *x", "stands for another part"),
+        ("a: 1\na: 2", "a second time"),
+        ("1: a", "is no text"),
+        ("a: !!python/object/apply:os.system [ls]", "tag"),
+        ("a: 1\n---\nb: 2", "another document"),
+        ("\x00", "not allowed"),
+        ("a: " + "[" * 3000, "nested"),
+        ("a: " + "[" * 100_000 + "]" * 100_000, "nested"),
+        (f"a: {'9' * 5000}", "can not be read"),
+    ],
+)
+def test_what_json_does_not_have_is_refused(text, why):
+    """Anchors, doubled keys, foreign types and broken lines are told, and nothing is run."""
+    with pytest.raises(DefinitionError, match=why):
+        from_yaml(text)
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": NaN}', "{", "[" * 100_000])
+def test_json_is_read_as_strictly(text):
+    """A doubled key, NaN and broken JSON are told."""
+    with pytest.raises(DefinitionError):
+        FORMS["json"].read(text)
+
+
+def test_a_person_means_letters():
+    """``no``, dates and sexagesimal numbers that a person writes are texts, as they look."""
+    assert from_yaml("a: no\nb: 2024-01-01\nc: 1:30\nd: 010\ne: 1e3\nf: ~") == {
+        "a": "no",
+        "b": "2024-01-01",
+        "c": "1:30",
+        "d": "010",
+        "e": 1000.0,
+        "f": None,
+    }
