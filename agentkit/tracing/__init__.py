@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         ToolOperation,
     )
     from agentkit.tracing.otel import OpenTelemetryTracing
+    from agentkit.tracing.replicas import observe_replica
     from agentkit.tracing.tracer import ChildSpans, Span, Tracer
 
 _MODULES = {
@@ -56,6 +57,7 @@ _MODULES = {
     "Tracing": "agentkit.tracing.guarded",
     "facts_after": "agentkit.tracing.facts",
     "facts_before": "agentkit.tracing.facts",
+    "observe_replica": "agentkit.tracing.replicas",
     "traced_model": "agentkit.tracing.models",
 }
 
@@ -82,6 +84,7 @@ __all__ = [
     "Tracing",
     "facts_after",
     "facts_before",
+    "observe_replica",
     "traced_model",
 ]
 

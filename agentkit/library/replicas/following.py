@@ -33,7 +33,9 @@ class Known:
         library: The snapshot that is served.
         at: When it was known to be the newest, by a clock that nobody sets.
         state: How things stand.
-        error: What the last look failed of; None when it did not.
+        error: What the last look failed of, in words: an exception would keep alive who met it.
+            Empty when it did not fail.
+        error_kind: The name of that exception.
         looks: How often the store was looked at.
         failed: How many looks failed.
         failed_last: How many of these came one after the other, up to now.
@@ -43,7 +45,8 @@ class Known:
     library: Library
     at: float
     state: ReplicaState = "current"
-    error: Exception | None = None
+    error: str = ""
+    error_kind: str = ""
     looks: int = 0
     failed: int = 0
     failed_last: int = 0
@@ -205,11 +208,21 @@ def _after(known: Known, error: Exception | None, began: float) -> Known:
     """What is known after a look that began then."""
     looks = known.looks + 1
     if error is None:
-        return replace(known, at=began, state="current", error=None, looks=looks, failed_last=0)
+        return replace(
+            known,
+            at=began,
+            state="current",
+            error="",
+            error_kind="",
+            looks=looks,
+            failed_last=0,
+        )
+    kind = type(error).__name__
     return replace(
         known,
         state="behind" if _answered(error) else "away",
-        error=error,
+        error=f"{kind}: {error}",
+        error_kind=kind,
         looks=looks,
         failed=known.failed + 1,
         failed_last=known.failed_last + 1,
@@ -219,18 +232,18 @@ def _after(known: Known, error: Exception | None, began: float) -> Known:
 def _tell(before: Known, now: Known, *, seconds: float) -> None:
     """Say in the log what changed; what stays as it is was said before."""
     version = now.library.version
-    if now.error is None:
-        if before.error is not None:
+    if now.state == "current":
+        if before.state != "current":
             logger.warning(
                 "the store is back; library version %d is the newest (%.1f s without knowing)",
                 version,
                 seconds,
             )
         return
-    if now.state == before.state and type(now.error) is type(before.error):
+    if (now.state, now.error_kind) == (before.state, before.error_kind):
         return
     if now.state == "away":
-        words = "the store is away; library version %d is served on (%s: %s)"
+        words = "the store is away; library version %d is served on (%s)"
     else:
-        words = "the newest library can not be taken up; version %d is served on (%s: %s)"
-    logger.warning(words, version, type(now.error).__name__, now.error)
+        words = "the newest library can not be taken up; version %d is served on (%s)"
+    logger.warning(words, version, now.error)

@@ -123,14 +123,13 @@ class Replica:
         staleness = self._since(known)
         bound = self.max_staleness_seconds
         is_too_stale = bound is not None and staleness > bound
-        error = known.error
         return ReplicaStatus(
             state=known.state,
             version=known.library.version,
             staleness_seconds=staleness,
             is_too_stale=is_too_stale,
             refuses=is_too_stale and self.when_stale == "refuse",
-            last_error="" if error is None else f"{type(error).__name__}: {error}",
+            last_error=known.error,
             looks=known.looks,
             failed_looks=known.failed,
             refreshes=known.refreshes,
