@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from psycopg import sql
 
+from agentkit.errors import StoreError
 from agentkit.library.abilities import Compacted
 from agentkit_postgres.connection import Connections, Link, fetch
 
 _TABLES = """
-SELECT relname FROM pg_class
+SELECT relname, pg_has_role(relowner, 'MEMBER') FROM pg_class
 WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname
 """
 
@@ -25,8 +26,15 @@ def compact_tables(connections: Connections) -> Compacted:
     """See ``PostgresStore.compact``."""
     with connections.own() as link:
         before = _size(link)
+        tables: dict[str, bool] = dict(fetch(link, _TABLES))
+        if not all(tables.values()):  # PostgreSQL would pass over them with a warning
+            raise StoreError(
+                f"the user of {connections.address.shown} does not own the tables of the schema "
+                f"{connections.address.schema!r}, which compacting takes. Nothing was changed; "
+                "open the store as the user who made it"
+            )
         fetch(link, _UNUSED)
-        for (table,) in fetch(link, _TABLES):
+        for table in tables:
             link.execute(sql.SQL("VACUUM (FULL, ANALYZE) {}").format(sql.Identifier(table)))
         return Compacted(bytes_before=before, bytes_after=_size(link))
 

@@ -11,8 +11,10 @@ import pytest
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError
 from agentkit.library import LibraryChange
+from agentkit.library.abilities import Retention
 from agentkit.library.store import Store
 from agentkit.testing.store_fixtures import together
+from agentkit_postgres import PostgresStore
 from agentkit_postgres.address import Address
 from agentkit_postgres.steps import STEPS
 
@@ -123,6 +125,30 @@ def test_a_user_who_only_reads(own_store_url: str, raw: Raw) -> None:
     reader.close()
     connection.execute("DROP OWNED BY reader")
     connection.execute("DROP ROLE reader")
+
+
+def test_a_user_who_writes(own_store_url: str, raw: Raw) -> None:
+    """The rights that the README names are enough for everything but compacting."""
+    open_store(own_store_url).close()
+    schema = Address.parse(own_store_url).schema
+    connection = raw(own_store_url)
+    for statement in (
+        "DROP ROLE IF EXISTS bot",
+        "CREATE ROLE bot LOGIN PASSWORD 'b'",
+        f"GRANT USAGE ON SCHEMA {schema} TO bot",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO bot",
+    ):
+        connection.execute(statement.encode())
+    bot = PostgresStore(as_user(own_store_url, "bot", "b"))
+    assert bot.commit(PING, expected_version=0) == 1
+    bot.append(Episode(episode_id="e", request="?"))
+    assert bot.prune(Retention(max_count=0)).count == 1
+    assert list(bot.check()) == []
+    with pytest.raises(StoreError, match=r"does not own the tables.*who made it"):
+        bot.compact()
+    bot.close()
+    connection.execute("DROP OWNED BY bot")
+    connection.execute("DROP ROLE bot")
 
 
 def test_a_user_who_may_not_make_a_schema(own_server_nobody: str) -> None:
