@@ -152,7 +152,9 @@ class _Check:
         """Every change, one after the other, and what they make together."""
         total = max(self.store.versions(), default=0)
         made: dict[str, str] = {}
-        for applied in counted(changes_of(self.store), self.progress("versions"), total=total):
+        for applied in counted(
+            changes_of(self.store), self.progress("checking versions"), total=total
+        ):
             place = f"version {applied.version}"
             if self.versions and applied.version != self.versions + 1:
                 self.tell(place, f"it follows version {self.versions}: what was between is missing")
@@ -210,7 +212,7 @@ class _Check:
 
     def look_at_episodes(self) -> None:
         """Every episode can be read."""
-        watched = self.progress("episodes")
+        watched = self.progress("checking episodes")
         total = episode_count(self.store)
         for _ in counted(episodes_of(self.store), watched, total=total):
             self.episodes += 1

@@ -49,7 +49,7 @@ def copy_library(
     """
     version, rest = after, _Events(events)
     changes = islice(changes_of(source, after=after), until - after)
-    for applied in counted(changes, progress("versions"), total=until - after):
+    for applied in counted(changes, progress("copying versions"), total=until - after):
         _check_whole(applied)
         change = replace(applied.change, events=rest.take(applied.version))
         made = target.commit(change, expected_version=version)
@@ -67,7 +67,9 @@ def copy_episodes(source: Store, target: Store, *, after: int, progress: Progres
     """Copy the episodes behind the first ``after``, which the target holds; how many."""
     count = 0
     rest = islice(episodes_of(source), after, None)
-    watched = counted(rest, progress("episodes"), total=max(episode_count(source) - after, 0))
+    watched = counted(
+        rest, progress("copying episodes"), total=max(episode_count(source) - after, 0)
+    )
     for some in _batches(watched):
         if isinstance(target, BatchAppending):
             target.append_many(some)

@@ -55,7 +55,7 @@ class SQLiteConnection:
         self._raw: sqlite3.Connection | None = None
         with self._translated():
             self._raw = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=ro" if read_only else path.absolute(),
+                _uri_to_read(path.absolute()) if read_only else path.absolute(),
                 uri=read_only,
                 timeout=timeout_seconds,
                 isolation_level=None,  # transactions start where the code says so
@@ -188,6 +188,18 @@ class SQLiteConnection:
                 f"{self.path} is damaged: it holds text that is no UTF-8 ({error}). Nothing was "
                 "changed; restore a backup, or save what can be read with `sqlite3 FILE .recover`"
             ) from error
+
+
+def _uri_to_read(path: Path) -> str:
+    """The file as SQLite opens it to read only.
+
+    Even then SQLite wants to make a log beside it. Where nobody may, such as on a read-only disk,
+    and there is none, nobody writes either, and the file may be read as one that does not change.
+    """
+    is_still = (
+        not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
+    )
+    return f"{path.as_uri()}?mode=ro{'&immutable=1' if is_still else ''}"
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import tracemalloc
 from contextlib import closing
 from dataclasses import replace
 
@@ -223,3 +224,23 @@ def test_times_are_compared_as_moments(source, target):
     target.commit(replace(moved, created_at="2026-11-21T10:00:01+00:00"), expected_version=0)
     (difference,) = compare_stores(source_again, target).differences
     assert "made at" in difference.message
+
+
+def test_memory_does_not_grow_with_episodes(tmp_path):
+    """Forty megabytes of episodes are copied with a few megabytes of memory."""
+    url = f"sqlite:///{tmp_path / 'source.db'}"
+    with closing(open_store(url)) as source, closing(open_store(str(tmp_path / "t.db"))) as target:
+        for first in range(0, 2000, 100):
+            some = [
+                Episode(episode_id=f"e{number}", request="x" * 20_000)
+                for number in range(first, first + 100)
+            ]
+            source.append_many(some)
+        del some
+        tracemalloc.start()
+        try:
+            assert copy_store(source, target).copied.episodes == 2000
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak < 20_000_000

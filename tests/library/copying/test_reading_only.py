@@ -1,6 +1,9 @@
 """A store that is opened to be read stays as it is, down to the bytes of its file."""
 
+import os
+import shutil
 import sqlite3
+import subprocess
 from contextlib import closing
 
 import pytest
@@ -92,3 +95,27 @@ def test_a_foreign_file_is_refused(tmp_path):
     with pytest.raises(StoreFormatError, match="another program"):
         open_to_read(str(path))
     assert path.read_bytes() == before
+
+
+@pytest.fixture
+def sealed(path, tmp_path):
+    """The same file on a disk that is mounted to be read only."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if os.name != "posix" or os.getuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("only root may mount a disk")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    mounted = subprocess.run(mount, check=False, capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
+    shutil.copy(path, folder)
+    subprocess.run(["mount", "-o", "remount,ro", str(folder)], check=True)
+    yield folder / path.name
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_read_only_disk_is_no_obstacle(path, sealed):
+    """A file on a disk that nobody can write to is read in full."""
+    with closing(open_to_read(str(path))) as store, closing(open_to_read(str(sealed))) as other:
+        assert all_told(other) == all_told(store)
+    assert [one.name for one in sealed.parent.iterdir()] == [sealed.name]
