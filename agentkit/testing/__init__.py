@@ -9,6 +9,7 @@ from agentkit._lazy import lazy_door
 if TYPE_CHECKING:
     from agentkit.testing.faulty_server import FaultyServer
     from agentkit.testing.function_model import FunctionModel
+    from agentkit.testing.local_server import LocalServer
     from agentkit.testing.primitives import primitive_library
     from agentkit.testing.provider_server import ProviderServer
     from agentkit.testing.replay_model import ReplayModel
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         StoreConformance,
         ToolStoreConformance,
     )
+    from agentkit.testing.tcp_proxy import TcpProxy
 
 __all__ = [
     "EpisodeStoreConformance",
@@ -37,6 +39,7 @@ __all__ = [
     "FaultyServer",
     "FunctionModel",
     "HalfStream",
+    "LocalServer",
     "ProviderServer",
     "RawReply",
     "RawStream",
@@ -46,6 +49,7 @@ __all__ = [
     "ScriptedModel",
     "Stall",
     "StoreConformance",
+    "TcpProxy",
     "ToolStoreConformance",
     "primitive_library",
     "sample_library",
@@ -58,6 +62,7 @@ _MODULES = {
     "FaultyServer": "agentkit.testing.faulty_server",
     "FunctionModel": "agentkit.testing.function_model",
     "HalfStream": "agentkit.testing.server_steps",
+    "LocalServer": "agentkit.testing.local_server",
     "ProviderServer": "agentkit.testing.provider_server",
     "RawReply": "agentkit.testing.server_steps",
     "RawStream": "agentkit.testing.server_steps",
@@ -67,6 +72,7 @@ _MODULES = {
     "ScriptedModel": "agentkit.testing.scripted_model",
     "Stall": "agentkit.testing.server_steps",
     "StoreConformance": "agentkit.testing.store_conformance",
+    "TcpProxy": "agentkit.testing.tcp_proxy",
     "ToolStoreConformance": "agentkit.testing.store_conformance",
     "primitive_library": "agentkit.testing.primitives",
     "sample_library": "agentkit.testing.sample_definitions",

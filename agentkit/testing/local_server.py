@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -57,7 +58,11 @@ class LocalServer(ABC):
         """Whether the server takes requests now."""
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self._clear_away()
+            raise
         return self
 
     def __exit__(
@@ -66,8 +71,10 @@ class LocalServer(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            self.stop()
+        finally:
+            self._clear_away()
 
     @property
     def is_running(self) -> bool:
@@ -122,6 +129,10 @@ class LocalServer(ABC):
         if self._process is not None:
             self._process.send_signal(signal.SIGCONT)
 
+    def _clear_away(self) -> None:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
     @property
     def log_tail(self) -> str:
         """The end of what the program wrote."""
@@ -142,12 +153,20 @@ def free_port() -> int:
 
 
 def find_program(name: str, *, folders: Sequence[str] = ()) -> str | None:
-    """The path of a program: on ``PATH``, or in one of ``folders`` (``*`` for any part of them)."""
+    """The path of a program: on ``PATH``, or in one of ``folders`` (``*`` for any part of them).
+
+    Where several folders have it, the one with the highest version in its name counts.
+    """
     found = shutil.which(name)
     if found is not None:
         return found
     for pattern in folders:
-        places = sorted(Path("/").glob(f"{pattern.lstrip('/')}/{name}"), reverse=True)
+        places = list(Path("/").glob(f"{pattern.lstrip('/')}/{name}"))
         if places:
-            return str(places[0])
+            return str(max(places, key=_by_version))
     return None
+
+
+def _by_version(path: Path) -> list[tuple[str, int]]:
+    """Numbers in a path count as numbers: 10 is newer than 9."""
+    return [(text, int(part or 0)) for text, part in re.findall(r"(\D+)(\d*)", str(path))]
