@@ -143,14 +143,12 @@ def new_client(address: RedisAddress, *, idle_seconds: int = _IDLE_SECONDS) -> C
 
 
 def _tls_options(address: RedisAddress) -> dict[str, Any]:
-    options: dict[str, Any] = {"ssl": address.uses_tls, **address.tls}
-    if "ssl_check_hostname" in options:
-        options["ssl_check_hostname"] = options["ssl_check_hostname"].lower() in {
-            "1",
-            "true",
-            "yes",
-        }
-    return options
+    if not address.uses_tls:
+        return {}
+    options: dict[str, Any] = {"ssl": True, **address.tls}
+    checks = "no" if options.get("ssl_cert_reqs") == "none" else "yes"  # older ones check no name
+    told = options.get("ssl_check_hostname", checks)
+    return options | {"ssl_check_hostname": told.lower() in {"1", "true", "yes"}}
 
 
 def _run(client: Client, script: Script, keys: Sequence[str], arguments: Sequence[Word]) -> Any:

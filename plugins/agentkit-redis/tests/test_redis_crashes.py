@@ -27,7 +27,7 @@ CAN_FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system can no
 @pytest.mark.parametrize("is_shared", [False, True], ids=["own proposals", "the same proposals"])
 def test_four_processes_lose_no_proposal(library_url, open_redis, *, is_shared):
     """Each proposal is made once, the versions have no gap, and no update is lost."""
-    each = fault_runs(10)
+    each = fault_runs(5)
     report = run_race(library_url, writers=4, each=each, is_shared=is_shared)
     assert report.made == report.proposals == (each if is_shared else 4 * each)
     store = open_redis(library_url)
@@ -38,7 +38,7 @@ def test_four_processes_lose_no_proposal(library_url, open_redis, *, is_shared):
 @CAN_FORK
 def test_killed_writers_lose_double_and_tear_nothing(library_url, open_redis):
     """After each kill of a writer all that was answered is there, whole and once."""
-    runs = fault_runs(3)
+    runs = fault_runs(2)
     assert kill_writers(library_url, runs).in_commit == runs
     assert list(open_redis(library_url).check()) == []
 

@@ -14,7 +14,6 @@ from agentkit import ToolDefinition, open_store
 from agentkit.errors import StoreUnavailableError
 from agentkit.library import LibraryChange
 from agentkit.testing.tcp_proxy import TcpProxy
-from agentkit_redis.testing import RedisServer
 
 
 def _put(number):
@@ -192,13 +191,3 @@ def test_a_fork_goes_on_with_the_store(library_url):
         [sys.executable, "-c", FORK, library_url], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_server_of_tests_leaves_nothing_behind():
-    """Its folder and its process are gone when it is over."""
-    with RedisServer() as server:
-        assert server.folder.exists()
-        server.restart()
-        assert server.is_running
-    assert not server.is_running
-    assert not server.folder.exists()
