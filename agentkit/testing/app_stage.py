@@ -1,4 +1,4 @@
-"""``AppStage``: one real server for the tests of a module, showing one application after another."""
+"""``AppStage``: one real server for the tests of a module; it shows one application at a time."""
 
 from __future__ import annotations
 

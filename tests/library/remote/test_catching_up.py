@@ -10,12 +10,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentkit import Library, ToolDefinition, open_store
+from agentkit import Episode, Library, ToolDefinition, open_store
+from agentkit.errors import StoreError
+from agentkit.export import write_artifact
+from agentkit.export.collecting import artifact_of
 from agentkit.library import LibraryChange, Store
 from agentkit.library.remote import RemoteStore
 from agentkit.server.library import create_library_app
 from agentkit.server.library.pages import Pages
 from agentkit.server.library.reading import LibraryReader
+from agentkit.testing import sample_library
 from agentkit.testing.app_stage import AppStage
 from agentkit.tools.definition import Description, Origin
 
@@ -148,10 +152,6 @@ def test_a_store_without_versions_one_by_one(
     serve: Callable, open_remote: Callable, tmp_path: Path
 ) -> None:
     """An artifact is served too, though it holds its own version alone and nothing before it."""
-    from agentkit.export import write_artifact
-    from agentkit.export.collecting import artifact_of
-    from agentkit.testing import sample_library
-
     path = tmp_path / "tools.json"
     write_artifact(artifact_of(sample_library()), path)
     artifact = open_store(f"artifact:{path}")
@@ -164,9 +164,6 @@ def test_what_can_not_be_written_is_refused(
     store: Store, serve: Callable, open_remote: Callable, tool: Callable
 ) -> None:
     """Commits and episodes have no place in a library that is only read."""
-    from agentkit import Episode
-    from agentkit.errors import StoreError
-
     client = open_remote(serve(store))
     with pytest.raises(StoreError, match="can only be read"):
         client.commit(LibraryChange(proposal_id="1", upserts=(tool("a"),)), expected_version=0)

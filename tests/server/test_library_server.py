@@ -1,0 +1,313 @@
+"""The library over HTTP as any client sees it: heads, pages, keys, limits."""
+
+import asyncio
+import hashlib
+import json
+import threading
+import time
+
+import httpx
+import pytest
+
+from agentkit import open_store
+from agentkit.errors import StoreUnavailableError
+from agentkit.library import LibraryChange
+from agentkit.library.chain import EventDraft, chained
+from agentkit.library.events import Author
+from agentkit.server import Keys, ServerLimits
+from agentkit.server.library import create_library_app
+from agentkit.server.library.reading import LibraryReader
+from agentkit.tools import ToolDefinition
+
+KEY = "sk-0123456789abcdef"
+ROOT = "/library/v1"
+
+
+def commit(store, *names):
+    """One version that brings these tools."""
+    version = len(store.versions())
+    tools = tuple(ToolDefinition(name=name) for name in names)
+    change = LibraryChange(proposal_id=str(version), upserts=tools)
+    return store.commit(change, expected_version=version)
+
+
+@pytest.fixture
+def library():
+    """A store with two versions."""
+    store = open_store("memory:")
+    commit(store, "a", "b")
+    commit(store, "c")
+    return store
+
+
+@pytest.fixture
+def get(served, library):
+    """Asks a server of that library."""
+
+    def ask(path, *, headers=None, store=None, **options):
+        app = create_library_app(store or library, **options)
+        with served(app) as url, httpx.Client(base_url=url, headers=headers) as client:
+            return client.get(path)
+
+    return ask
+
+
+def lines(answer):
+    """The lines of an answer."""
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+def test_the_head_says_what_is_newest(get, library):
+    """Version, digest and the end of the chain, with an ETag, to be asked for each time."""
+    answer = get(f"{ROOT}/head")
+    assert answer.json() == {
+        "format": 1,
+        "version": 2,
+        "library": {"digest": library.load().digest, "tools": 3},
+        "versions": [[1, 2]],
+        "events": {"sequence": 0, "hash": ""},
+    }
+    assert answer.headers["cache-control"] == "public, no-cache"
+    assert answer.headers["etag"].startswith('"')
+
+
+def test_a_head_that_is_known_has_no_body(served, library):
+    """If-None-Match is answered with 304 until something is committed, weak or in a list."""
+    with served(create_library_app(library)) as url, httpx.Client(base_url=url) as client:
+        etag = client.get(f"{ROOT}/head").headers["etag"]
+        for known in (etag, f"W/{etag}", f'"other", {etag}'):
+            same = client.get(f"{ROOT}/head", headers={"if-none-match": known})
+            assert (same.status_code, same.content) == (304, b"")
+            assert same.headers["etag"] == etag
+        commit(library, "d")
+        news = client.get(f"{ROOT}/head", headers={"if-none-match": etag})
+    assert (news.status_code, news.json()["version"]) == (200, 3)
+
+
+def test_pages_never_change(served, library):
+    """Definitions, changes and histories may be kept for ever; each form has its own ETag."""
+    paths = ["/tools?version=1", "/changes?upto=2", "/history?tool=a&upto=2", "/events?upto=0"]
+    with served(create_library_app(library)) as url, httpx.Client(base_url=url) as client:
+        for path in paths:
+            packed = client.get(ROOT + path, headers={"accept-encoding": "gzip"})
+            plain = client.get(ROOT + path, headers={"accept-encoding": "identity"})
+            assert packed.headers["cache-control"] == "public, max-age=31536000, immutable"
+            assert packed.headers["content-type"] == "application/x-ndjson"
+            assert packed.headers["vary"] == "accept-encoding"
+            assert packed.headers["content-encoding"] == "gzip"
+            assert packed.text == plain.text
+            assert packed.headers["etag"] == plain.headers["etag"][:-1] + '-gzip"'
+            known = {"if-none-match": plain.headers["etag"], "accept-encoding": "identity"}
+            assert client.get(ROOT + path, headers=known).status_code == 304
+
+
+def test_definitions_come_with_their_digests(get, library):
+    """One definition a line, in the library's order, and a last line that ends the page."""
+    *found, end = lines(get(f"{ROOT}/tools?version=2"))
+    assert [one["definition"] for one in found] == [
+        one.to_json() for one in library.load().definitions
+    ]
+    assert [one["digest"] for one in found] == [one.digest for one in library.load().definitions]
+    assert end == {"end": {"next": None}}
+
+
+def test_changes_say_who_and_why(get):
+    """A change is one line, and its definitions follow; an outline leaves them out."""
+    (first, a, b, second, *_) = lines(get(f"{ROOT}/changes?after=0&upto=2"))
+    assert (first["version"], [name for name, _ in first["upserts"]]) == (1, ["a", "b"])
+    assert [a["definition"]["name"], b["definition"]["name"]] == ["a", "b"]
+    assert second["proposal_id"] == "1"
+    assert len(lines(get(f"{ROOT}/changes?after=0&upto=2&outline=1"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/tools?version=3", 404, "no library version 3"),
+        ("/events?upto=1", 404, "no event 1"),
+        ("/changes?upto=9", 404, "no library version 9"),
+        ("/tools", 400, "?version="),
+        ("/tools?version=-1", 400, "?version="),
+        ("/tools?version=" + "9" * 30, 400, "?version="),
+        ("/changes?upto=1&after=x", 400, "?after="),
+        ("/history?upto=1", 400, "?tool=NAME"),
+        ("/head?wait=inf", 400, "?wait="),
+        ("/nothing", 404, "no such path"),
+    ],
+)
+def test_what_is_not_there(get, path, status, words):
+    """Nothing is promised about what is still to come, and wrong questions are told."""
+    answer = get(ROOT + path)
+    assert answer.status_code == status
+    assert words in answer.json()["error"]["message"]
+
+
+def test_nobody_writes(served, library):
+    """There is no method but GET."""
+    with served(create_library_app(library)) as url, httpx.Client(base_url=url) as client:
+        for method in ("POST", "PUT", "DELETE"):
+            answer = client.request(method, f"{ROOT}/head", json={})
+            assert answer.status_code == 405
+
+
+def test_a_key_is_asked_for(get):
+    """Without it nothing is told; with keys, no shared cache may keep an answer."""
+    keys = Keys({"edge": KEY})
+    for path in ("/head", "/tools?version=1"):
+        assert get(ROOT + path, keys=keys).status_code == 401
+        allowed = get(ROOT + path, keys=keys, headers={"authorization": f"Bearer {KEY}"})
+        assert allowed.status_code == 200
+        assert allowed.headers["cache-control"].startswith("private, ")
+
+
+def test_other_names_are_not_answered_to_without_keys(get):
+    """A web page can not lead its own name here to read the library."""
+    assert get(f"{ROOT}/head", headers={"host": "evil.example"}).status_code == 421
+
+
+def test_health_readiness_and_metrics(served, library):
+    """The process lives, the store answers, and what was asked is counted by route."""
+    with served(create_library_app(library)) as url, httpx.Client(base_url=url) as client:
+        client.get(f"{ROOT}/head")
+        client.get(f"{ROOT}/tools?version=2")
+        assert client.get("/healthz").json() == {"status": "ok"}
+        assert client.get("/readyz").json() == {"status": "ok"}
+        text = client.get("/metrics").text
+    assert 'agentkit_requests_total{route="/library/v1/tools",status="200",key=""} 1' in text
+    assert "agentkit_library_version 2" in text
+
+
+def test_too_many_requests_of_one_key(served, library):
+    """The rate of ``agentkit serve`` counts here too."""
+    limits = ServerLimits(requests_per_minute=6)
+    with served(create_library_app(library, limits=limits)) as url, httpx.Client() as client:
+        answers = [client.get(f"{url}{ROOT}/head") for _ in range(2)]
+    assert [one.status_code for one in answers] == [200, 429]
+    assert int(answers[1].headers["retry-after"]) > 0
+
+
+class Slow:
+    """A store that takes its time for histories, and may be away."""
+
+    def __init__(self, store):
+        self.store = store
+        self.goes_on = threading.Event()
+        self.is_away = False
+
+    def __getattr__(self, name):
+        return getattr(self.store, name)
+
+    def load(self, version=None):
+        if self.is_away:
+            raise StoreUnavailableError("the disk is gone")
+        return self.store.load(version)
+
+    def history(self, tool_name):
+        self.goes_on.wait(60)
+        return self.store.history(tool_name)
+
+
+async def test_a_slow_store_holds_up_nobody(served, library):
+    """Reads take threads and places; a client with all of its own gets no more, others do."""
+    slow = Slow(library)
+    keys = Keys({"greedy": KEY, "modest": KEY[::-1]})
+    app = create_library_app(slow, keys=keys, limits=ServerLimits(max_concurrent=8))
+    greedy, modest = ({"authorization": f"Bearer {one}"} for one in (KEY, KEY[::-1]))
+    with served(app) as url:
+        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+
+            def ask(path, headers):
+                return asyncio.create_task(client.get(ROOT + path, headers=headers))
+
+            asked = [ask("/history?tool=a&upto=2", greedy) for _ in range(2)]
+            while len(app.state.runs.endpoints.reading) < 2:
+                await asyncio.sleep(0.01)
+            refused = await ask("/history?tool=a&upto=2", greedy)
+            others = [await ask(path, modest) for path in ("/head", "/tools?version=2")]
+            slow.goes_on.set()
+            served_late = await asyncio.gather(*asked)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "overloaded")
+    assert [one.status_code for one in (*others, *served_late)] == [200] * 4
+
+
+def test_a_store_that_is_away(served, library):
+    """The answer says that it may work later, and nothing of the inside."""
+    slow = Slow(library)
+    with served(create_library_app(slow)) as url, httpx.Client(base_url=url) as client:
+        slow.is_away = True
+        answer, ready = client.get(f"{ROOT}/head"), client.get("/readyz")
+        slow.is_away = False
+        assert client.get(f"{ROOT}/head").status_code == 200
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert "disk" not in answer.text
+    assert ready.json() == {"status": "unavailable", "reason": "store"}
+
+
+async def test_news_end_a_wait(served, library):
+    """A client that waits gets the new head as soon as there is one; so do many at once."""
+    app = create_library_app(library)
+    with served(app) as url:
+        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+            etag = (await client.get(f"{ROOT}/head")).headers["etag"]
+            known = {"if-none-match": etag}
+            asked = [
+                asyncio.create_task(client.get(f"{ROOT}/head?wait=25", headers=known))
+                for _ in range(20)
+            ]
+            while len(app.state.runs.endpoints.waiting) < 20:
+                await asyncio.sleep(0.01)
+            commit(library, "d")
+            answers = await asyncio.gather(*asked)
+            short = await client.get(
+                f"{ROOT}/head?wait=0.05", headers={"if-none-match": answers[0].headers["etag"]}
+            )
+    assert {one.json()["version"] for one in answers} == {3}
+    assert short.status_code == 304
+
+
+def test_a_server_that_stops_lets_go_who_waits(served_alone, library):
+    """SIGTERM is not held up by clients that wait for news."""
+    app = create_library_app(library)
+    outcomes = []
+
+    def wait(url, etag):
+        answer = httpx.get(f"{url}{ROOT}/head?wait=25", headers={"if-none-match": etag}, timeout=60)
+        outcomes.append(answer.status_code)
+
+    with served_alone(app) as url:
+        etag = httpx.get(f"{url}{ROOT}/head").headers["etag"]
+        waiting = threading.Thread(target=wait, args=(url, etag))
+        waiting.start()
+        while not len(app.state.runs.endpoints.waiting):
+            time.sleep(0.01)
+    waiting.join()
+    assert outcomes == [304]
+
+
+def test_a_chain_that_was_exchanged_is_read_anew(served):
+    """A store behind the server that holds other events than before is told as it is now."""
+
+    def events(*reasons):
+        drafts = [
+            EventDraft(kind="assessed", author=Author(kind="person", name="Ada"), reason=reason)
+            for reason in reasons
+        ]
+        return chained(None, drafts, at="2026-11-21T10:00:00+00:00")
+
+    stores = []
+    for reasons in (("one", "two"), ("uno", "due", "tre"), ("un",)):
+        store = open_store("memory:")
+        store.commit(LibraryChange(proposal_id="1", events=events(*reasons)), expected_version=0)
+        stores.append(store)
+    reader = LibraryReader(stores[0])
+    for store in stores:
+        reader.store = store
+        assert reader.head().events.hash == store.events()[-1].hash
+
+
+def test_the_etag_names_the_content(get):
+    """Equal content has an equal ETag, whichever server process gives it."""
+    first, second = (get(f"{ROOT}/tools?version=1") for _ in range(2))
+    assert first.headers["etag"] == second.headers["etag"]
+    name = hashlib.sha256(first.content).hexdigest()[:32]
+    assert first.headers["etag"] == f'"{name}-gzip"'
