@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from agentkit.evolution.learning.private import KEY_FORMATS, SECRET_FIELD
+from agentkit.episodes.redaction.secrets import KEY_FORMATS
+from agentkit.evolution.learning.private import SECRET_FIELD
 
 REDACTED = "<redacted>"
 """Stands where a secret was."""

@@ -9,21 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-KEY_FORMATS = re.compile(
-    r"""
-      \b(?:sk|pk|rk)-[\w-]{16,}                    # OpenAI, Anthropic, OpenRouter, ...
-    | \b(?:sk|rk)_(?:live|test)_\w{16,}            # Stripe
-    | \bgh[pousr]_\w{20,} | \bgithub_pat_\w{20,}   # GitHub
-    | \bhf_\w{20,}                                 # Hugging Face
-    | \bAKIA[0-9A-Z]{16}\b                         # AWS
-    | \bAIza[\w-]{30,}                             # Google
-    | \bxox[abprs]-[\w-]{10,}                      # Slack
-    | \beyJ[\w-]{8,900}\.eyJ[\w-]{8,}\.[\w-]+      # JSON web tokens; unbounded would be quadratic
-    | (?<=Bearer\ )[\w.~+/-]{12,}=*
-    """,
-    re.VERBOSE,
-)
-"""Keys whose format their issuers document."""
+from agentkit.episodes.redaction.check_digits import is_iban, passes_luhn
+from agentkit.episodes.redaction.secrets import KEY_FORMATS
 
 SECRET_FIELD = re.compile(
     r"key$|token$|secret|passw(or)?d|authorization|cookie|credential", re.IGNORECASE
@@ -79,25 +66,13 @@ def _in_text(text: str) -> str | None:
 
 
 def _has_account(text: str) -> bool:
-    return any(_is_account(found.group()) for found in _ACCOUNT.finditer(text))
-
-
-def _is_account(written: str) -> bool:
-    """Whether the check digits of an IBAN are right (ISO 13616)."""
-    bare = written.replace(" ", "")
-    moved = bare[4:] + bare[:4]
-    return int("".join(str(int(char, 36)) for char in moved)) % 97 == 1
+    return any(is_iban(found.group().replace(" ", "")) for found in _ACCOUNT.finditer(text))
 
 
 def _has_card(text: str) -> bool:
-    return any(_is_card(found.group()) for found in _CARD.finditer(text))
-
-
-def _is_card(written: str) -> bool:
-    """Whether the check digit of a card number is right (ISO 7812)."""
-    digits = [int(char) for char in reversed(written) if char.isdigit()]
-    doubled = [sum(divmod(2 * digit, 10)) for digit in digits[1::2]]
-    return (sum(digits[::2]) + sum(doubled)) % 10 == 0
+    return any(
+        passes_luhn("".join(filter(str.isdigit, found.group()))) for found in _CARD.finditer(text)
+    )
 
 
 def _has_random_word(text: str) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from agentkit.evolution.learning.private import KEY_FORMATS
+from agentkit.episodes.redaction.secrets import KEY_FORMATS
 from agentkit.evolution.validation.reasons import Form, first_found, holds_any, reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 

@@ -1,0 +1,172 @@
+"""What personal data looks like, by name. Each pattern takes time in proportion to the text.
+
+They know formats, not meaning: no names, no addresses. A finding is checked where there is
+something to check: the digits of cards and account numbers, the parts of an address of a computer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from agentkit.episodes.redaction.check_digits import iban_length, is_iban, is_payment_card
+from agentkit.episodes.redaction.secrets import secret_spans
+
+PatternName = Literal["secret", "email", "iban", "card", "ipv6", "ipv4", "ssn", "phone"]
+
+Spans = Iterable[tuple[int, int]]
+"""Beginning and end of each finding."""
+
+
+def _as_written(found: str) -> str:
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pattern:
+    """One sort of personal data.
+
+    Attributes:
+        name: What it is called.
+        spans: Where it stands in a text.
+        same: Makes two ways to write the same thing equal, for pseudonyms.
+    """
+
+    name: str
+    spans: Callable[[str], Spans]
+    same: Callable[[str], str] = _as_written
+
+
+_LONGEST_LOCAL = 64
+_DOMAIN = re.compile(r"(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,63}")
+
+_PHONE = re.compile(
+    r"(?<![\w+])\+\d[\d ()/.-]{6,18}\d\b"  # international
+    r"|(?<![\w.-])(?:\(\d{3}\)\ ?|\d{3}[-.])\d{3}[-.]\d{4}\b(?![-.]\d)"  # North American
+)
+
+_SSN = re.compile(r"(?<![\w-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w-])")
+
+_CARD = re.compile(
+    r"(?<![\w.-])(?:\d{13,19}|\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5})"
+    r"(?!\w|[.-]\d)"
+)
+
+_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}")
+
+_BYTE = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_IPV4 = re.compile(rf"(?<![\w.-])(?:{_BYTE}\.){{3}}{_BYTE}(?![\w-]|\.\d)")
+_IPV6 = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
+_VERSION = re.compile(
+    r"(?:\bv|\bver\.?|version|release|build|firmware|\w[=<>~]=)\s{0,2}\Z", re.IGNORECASE
+)
+_BEFORE = 12
+
+
+def _emails(text: str) -> Iterator[tuple[int, int]]:
+    end, at = 0, text.find("@")
+    while at != -1:
+        domain = _DOMAIN.match(text, at + 1)
+        start = _beginning(text, at, least=max(end, at - _LONGEST_LOCAL)) if domain else at
+        if domain and start < at:
+            end = domain.end()
+            yield start, end
+        at = text.find("@", max(at + 1, end))
+
+
+def _beginning(text: str, at: int, *, least: int) -> int:
+    """Where the part of an address before its ``@`` begins."""
+    while at > least and (text[at - 1].isalnum() or text[at - 1] in "._+%-"):
+        at -= 1
+    return at
+
+
+def _phones(text: str) -> Iterator[tuple[int, int]]:
+    for found in _PHONE.finditer(text):
+        if 8 <= sum(map(str.isdigit, found.group())) <= 15:
+            yield found.span()
+
+
+def _cards(text: str) -> Iterator[tuple[int, int]]:
+    for found in _CARD.finditer(text):
+        if is_payment_card(_digits(found.group())):
+            yield found.span()
+
+
+def _ibans(text: str) -> Iterator[tuple[int, int]]:
+    position = 0
+    while found := _IBAN.search(text, position):
+        end = _end_of_iban(found.group())
+        position = found.start() + max(end, 4)
+        if end:
+            yield found.start(), position
+
+
+def _end_of_iban(candidate: str) -> int:
+    """Where the account number ends with which a text begins; 0 when it is none."""
+    left = length = iban_length(candidate[:2])
+    for place, char in enumerate(candidate if length else "", start=1):
+        left -= char != " "
+        if left == 0:
+            rest = candidate[place : place + 1]
+            is_whole = not rest.strip()
+            return place if is_whole and is_iban(candidate[:place].replace(" ", "")) else 0
+    return 0
+
+
+def _ipv4(text: str) -> Iterator[tuple[int, int]]:
+    for found in _IPV4.finditer(text):
+        before = text[max(0, found.start() - _BEFORE) : found.start()]
+        if not _is_numbering(found.group()) and not _VERSION.search(before):
+            yield found.span()
+
+
+def _is_numbering(found: str) -> bool:
+    """Whether it is this computer, or rather a version, a section or a class of enzymes.
+
+    One address of five hundred looks like ``3.5.1.50``, and hardly anybody has one of those.
+    """
+    parts = [int(part) for part in found.split(".")]
+    return parts[0] in {0, 127} or (parts[0] <= 7 and max(parts) < 100)
+
+
+def _ipv6(text: str) -> Iterator[tuple[int, int]]:
+    from ipaddress import AddressValueError, IPv6Address
+
+    for found in _IPV6.finditer(text) if text.count(":") >= 2 else ():
+        if sum(map(bool, found.group().split(":"))) < 3:  # x[::2], fe80::1, ::1: nobody's
+            continue
+        try:
+            IPv6Address(found.group())
+        except AddressValueError:
+            continue
+        yield found.span()
+
+
+def _ssns(text: str) -> Iterator[tuple[int, int]]:
+    return (found.span() for found in _SSN.finditer(text))
+
+
+def _digits(text: str) -> str:
+    return "".join(filter(str.isdigit, text))
+
+
+def _ip(text: str) -> str:
+    from ipaddress import ip_address
+
+    return ip_address(text).exploded
+
+
+PATTERNS: Mapping[PatternName, Pattern] = {
+    "secret": Pattern(name="secret", spans=secret_spans),
+    "email": Pattern(name="email", spans=_emails, same=str.casefold),
+    "iban": Pattern(name="iban", spans=_ibans, same=lambda found: found.replace(" ", "")),
+    "card": Pattern(name="card", spans=_cards, same=_digits),
+    "ipv6": Pattern(name="ipv6", spans=_ipv6, same=_ip),
+    "ipv4": Pattern(name="ipv4", spans=_ipv4),
+    "ssn": Pattern(name="ssn", spans=_ssns),
+    "phone": Pattern(name="phone", spans=_phones, same=_digits),
+}
+"""In the order in which they are looked for: what one has taken, the next ones do not see."""
