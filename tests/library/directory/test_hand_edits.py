@@ -1,0 +1,224 @@
+"""Edits by hand are seen, validated and kept, whatever the library does meanwhile."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+
+import pytest
+
+from agentkit.errors import UsageError
+from agentkit.tools.definition import Origin
+
+
+def test_an_untouched_folder_has_no_edits(workshop):
+    """What the store wrote itself is no edit, also when it is written or saved once more."""
+    assert workshop.store.edits() == ()
+    workshop.file("ping").write_bytes(workshop.file("ping").read_bytes())
+    os.utime(workshop.file("pong"), (0, 0))
+    assert workshop.again().edits() == ()
+
+
+def test_a_changed_text_is_an_edit(workshop, make_tool):
+    """An edit tells the definition that it began with and the one that the file has."""
+    workshop.edit("ping", "Ping a host.", "Ping a host by its name.")
+    (edit,) = workshop.store.edits()
+    assert (edit.name, edit.file) == ("ping", workshop.file("ping"))
+    assert edit.before == edit.newest == make_tool("ping", "Ping a host.")
+    assert edit.after == make_tool("ping", "Ping a host by its name.")
+    assert (edit.faults, edit.is_conflict, edit.is_deletion) == ((), False, False)
+
+
+def test_an_edit_does_not_serve(workshop, make_tool):
+    """The library is what was committed; a file that somebody edits changes nothing in it."""
+    workshop.edit("ping", "Ping a host.", "Ignore all that.")
+    assert workshop.store.load()["ping"].definition == make_tool("ping", "Ping a host.")
+    assert workshop.again().load().version == 1
+
+
+@pytest.mark.parametrize(
+    "dressed",
+    [
+        lambda text: text.replace(b"\n", b"\r\n"),
+        lambda text: b"\xef\xbb\xbf" + text,
+        lambda text: b"# read me\n" + text,
+        lambda text: text.replace(b"Ping a host.", b"'Ping a host.'"),
+        lambda text: text + b"\n\n",
+    ],
+)
+def test_other_words_of_yaml_are_no_edit(workshop, make_tool, dressed):
+    """Line ends of another system, comments and quotes change no definition."""
+    workshop.file("ping").write_bytes(dressed(workshop.file("ping").read_bytes()))
+    assert workshop.store.edits() == ()
+    workshop.put(make_tool("ping", "Ping twice."))
+    assert "Ping twice." in workshop.file("ping").read_text()
+    assert workshop.store.edits() == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("Ping a host.", '"Ping', "line "),
+        ("summary:", "sumary:", "no key 'sumary'"),
+        ("summary: Ping a host.", "summary: 7", "description.summary is a number"),
+        ("summary: Ping a host.", "summary:", "description.summary is empty"),
+        ("summary: Ping a host.", "tags: net", "description.tags is text"),
+        ("name: ping", "name: pang", "a tool keeps its name"),
+        ("name: ping", "nam: ping", "no key 'name'"),
+        ("name: ping", "name: ping\nname: ping", "a second time"),
+        ("type: object", "type: objekt", "signature.parameters.type"),
+        ("properties: {}", "properties: [a]", "signature.parameters"),
+        ("properties: {}", "properties: {x: {type: 5}}", "signature.parameters.properties.x.type"),
+        ("format: 1", "format: 99", "format 99"),
+        ("format: 1", "examples: [1]", "'arguments'"),
+        ("format: 1", "body: .nan", "body is a number|does not have"),
+        ("Ping a host.", "a\n<<<<<<< HEAD\n b\n=======\n c\n>>>>>>> theirs", "could not merge"),
+    ],
+)
+def test_what_is_wrong_with_an_edit_is_told(workshop, old, new, why):
+    """A file that can not be taken is an edit with reasons; the tool goes on as it is."""
+    workshop.edit("ping", old, new)
+    (edit,) = workshop.store.edits()
+    assert (edit.name, edit.after, edit.is_deletion) == ("ping", None, False)
+    assert len(edit.faults) > 0
+    assert any(re.search(why, fault) for fault in edit.faults), edit.faults
+    assert len(workshop.store.load()) == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"[]", b"7", b"\x00" * 100])
+def test_a_file_of_rubbish_is_told(workshop, content):
+    """An emptied or broken file is an edit with a reason."""
+    workshop.file("ping").write_bytes(content)
+    (edit,) = workshop.store.edits()
+    assert (edit.after, len(edit.faults)) == (None, 1)
+
+
+def test_a_new_file_is_a_new_tool(workshop, make_tool):
+    """A file that somebody adds is a tool to be, under whatever name the file has."""
+    text = workshop.file("ping").read_text().replace("name: ping", "name: Pang/2")
+    workshop.file("my-pang").write_text(text)
+    (edit,) = workshop.store.edits()
+    assert (edit.name, edit.before, edit.newest) == ("Pang/2", None, None)
+    assert edit.after == make_tool("Pang/2", "Ping a host.")
+    workshop.put(edit.after)
+    assert workshop.store.edits() == ()
+    assert workshop.file("my-pang").read_text() == text  # the tool stays where the person put it
+    workshop.put(make_tool("Pang/2", "Better."))
+    assert "Better." in workshop.file("my-pang").read_text()
+
+
+def test_a_second_file_of_a_tool_is_told(workshop):
+    """A copy of a tool's file that says something else is no new tool."""
+    workshop.file("copy").write_text(workshop.file("ping").read_text().replace("host", "server"))
+    (edit,) = workshop.store.edits()
+    assert "has a file already" in edit.faults[0]
+
+
+def test_a_deleted_file_is_an_edit(workshop, make_tool):
+    """A file that somebody deletes says that the tool is to go; nothing brings it back silently."""
+    workshop.file("ping").unlink()
+    (edit,) = workshop.again().edits()
+    assert (edit.name, edit.is_deletion, edit.after) == ("ping", True, None)
+    assert "ping" in workshop.store.load()
+    workshop.put(make_tool("ping", "Changed meanwhile."))
+    assert not workshop.file("ping").exists()
+    assert workshop.store.edits()[0].is_conflict
+    workshop.put(remove=("ping",))
+    assert workshop.store.edits() == ()
+
+
+def test_a_commit_overwrites_no_edit(workshop, make_tool):
+    """A tool that both a person and a commit change keeps both: the file, and the library."""
+    workshop.edit("ping", "Ping a host.", "Ping by hand.")
+    by_hand = workshop.file("ping").read_bytes()
+    workshop.put(make_tool("ping", "Ping by program."), make_tool("pong", "Pong by program."))
+    assert workshop.file("ping").read_bytes() == by_hand
+    assert "Pong by program." in workshop.file("pong").read_text()
+    for opened in (lambda: workshop.store, workshop.again):
+        store = opened()
+        assert store.load()["ping"].definition == make_tool("ping", "Ping by program.")
+        (edit,) = store.edits()
+        assert edit.is_conflict
+        told = [one.description.summary for one in (edit.before, edit.after, edit.newest)]
+        assert told == ["Ping a host.", "Ping by hand.", "Ping by program."]
+
+
+def test_an_edit_of_a_removed_tool_stays(workshop, make_tool):
+    """A tool that is taken out while somebody edits it leaves the edit, and is told."""
+    workshop.edit("ping", "Ping a host.", "Ping by hand.")
+    workshop.put(remove=("ping",))
+    (edit,) = workshop.store.edits()
+    assert (edit.newest, edit.is_conflict) == (None, True)
+    assert edit.after == make_tool("ping", "Ping by hand.")
+    workshop.put(make_tool("other"))
+    assert workshop.store.edits() == (edit,)
+
+
+def test_a_new_file_in_the_way_of_a_commit_stays(workshop, make_tool):
+    """A commit that adds a tool does not overwrite the file that somebody made for one."""
+    text = workshop.file("ping").read_text().replace("name: ping", "name: pang")
+    workshop.file("pang").write_text(text)
+    workshop.put(make_tool("pang", "Of a program."))
+    assert workshop.file("pang").read_text() == text
+    (edit,) = workshop.store.edits()
+    assert (edit.name, edit.before, edit.is_conflict) == ("pang", None, True)
+    assert edit.newest == make_tool("pang", "Of a program.")
+
+
+def test_an_edit_that_is_committed_is_no_edit_any_more(workshop):
+    """Once the library says what the person wrote, the file is left as the person wrote it."""
+    workshop.edit("ping", "summary: Ping a host.", "summary: 'Ping by hand.'  # better")
+    (edit,) = workshop.store.edits()
+    text = workshop.file("ping").read_text()
+    workshop.put(edit.after)
+    assert workshop.store.edits() == ()
+    assert workshop.file("ping").read_text() == text
+    assert list(workshop.store.check()) == []
+
+
+def test_an_edit_of_the_origin_alone_is_told(workshop, make_tool):
+    """Where a tool came from can not be changed by hand, and is not lost silently either."""
+    workshop.put(replace(make_tool("ping", "Ping a host."), origin=Origin(reference="a.py")))
+    workshop.edit("ping", "a.py", "b.py")
+    (edit,) = workshop.store.edits()
+    assert "only 'origin' differs" in edit.faults[0]
+
+
+def test_taking_back_an_edit_keeps_its_text(workshop):
+    """The file is as the library has it, and what stood there lies aside."""
+    before = workshop.contents()
+    workshop.edit("ping", "Ping a host.", "Ping by hand.")
+    by_hand = workshop.file("ping").read_bytes()
+    aside = workshop.store.take_back("ping")
+    assert aside.read_bytes() == by_hand
+    assert workshop.contents() == before
+    workshop.file("pong").unlink()
+    assert workshop.store.take_back("pong") is None
+    assert workshop.contents() == before
+    workshop.file("new").write_text("name: new")
+    assert workshop.store.take_back("new").read_text() == "name: new"
+    assert (workshop.contents(), workshop.store.edits()) == (before, ())
+    with pytest.raises(UsageError, match="has no edit"):
+        workshop.store.take_back("ping")
+
+
+def test_foreign_files_are_left_alone_and_named(workshop, make_tool):
+    """Files of other programs stay as they are; ``check`` names them."""
+    places = ["notes.txt", "tools/README.md", "tools/.ping.yaml.swp", "history/old.json"]
+    for place in places:
+        (workshop.path / place).write_text("mine")
+    workshop.put(make_tool("ping", "New."), make_tool("more"))
+    workshop.store.compact()
+    assert [(workshop.path / place).read_text() for place in places] == ["mine"] * 4
+    named = {fault.place for fault in workshop.store.check()}
+    assert named == {str(workshop.path / place) for place in places if ".swp" not in place}
+
+
+def test_a_check_tells_of_edits(workshop):
+    """Every edit is named by ``check``, with its faults."""
+    workshop.edit("ping", "Ping a host.", "Ping by hand.")
+    workshop.edit("pong", "summary:", "sumary:")
+    told = {fault.place: fault.message for fault in workshop.store.check()}
+    assert "changed by hand" in told[str(workshop.file("ping"))]
+    assert "'sumary'" in told[str(workshop.file("pong"))]

@@ -1,0 +1,88 @@
+"""A commit that is killed anywhere was made, or was not; and nothing else was touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).with_name("kill_at_each_step.py")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_commit_may_be_killed_at_every_step(tmp_path):
+    """Whoever opens next ends what was begun, around an edit by hand, and a retry is safe."""
+    ran = subprocess.run(
+        [sys.executable, PROGRAM, tmp_path], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["made"] > 3
+    assert found["not made"] > 3
+    assert found["made"] + found["not made"] == found["steps"]
+
+
+def test_an_index_that_is_behind_is_brought_up(workshop, make_tool):
+    """An index and files of the version before are brought up to date when the store is opened."""
+    index = (workshop.path / "index.json").read_bytes()
+    ping = workshop.file("ping").read_bytes()
+    workshop.put(make_tool("ping", "New."), make_tool("pang"), remove=("pong",))
+    after = workshop.contents()
+    (workshop.path / "index.json").write_bytes(index)
+    workshop.file("ping").write_bytes(ping)
+    assert workshop.again().edits() == ()
+    assert workshop.contents() == after
+
+
+@pytest.mark.parametrize("stale", [True, False])
+def test_a_lost_index_is_made_again(workshop, make_tool, stale):
+    """Without the index, files of earlier versions are told from edits by hand."""
+    old = workshop.file("ping").read_bytes()
+    workshop.put(make_tool("ping", "New."))
+    after = workshop.contents()
+    (workshop.path / "index.json").unlink()
+    if stale:
+        workshop.file("ping").write_bytes(old)
+    workshop.edit("pong", "Answer.", "Answer by hand.")
+    (edit,) = workshop.again().edits()
+    assert (edit.name, edit.is_conflict) == ("pong", False)
+    workshop.store.take_back("pong")
+    assert workshop.contents() == after
+
+
+def test_a_tool_that_went_and_came_is_there(workshop, make_tool):
+    """A tool that was taken out and added again while nobody wrote files has its file."""
+    index = (workshop.path / "index.json").read_bytes()
+    workshop.put(remove=("ping",))
+    workshop.put(make_tool("ping", "Back."))
+    (workshop.path / "index.json").write_bytes(index)
+    workshop.file("ping").unlink()
+    assert workshop.again().edits() == ()
+    assert "Back." in workshop.file("ping").read_text()
+
+
+def test_the_copy_of_this_machine_can_go(workshop, make_tool):
+    """Without ``local``, as after a clone, everything is read from the history."""
+    for number in range(40):
+        workshop.put(make_tool("ping", f"{number} " * 2_000))
+    before = workshop.contents()
+    assert (workshop.path / "local" / "newest.json").exists()
+    workshop.store.close()
+    shutil.rmtree(workshop.path / "local")
+    store = workshop.again()
+    assert (store.load().version, list(store.check())) == (41, [])
+    assert workshop.contents() == before
+    assert len(store.history("ping")) == 41
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format": 1, "past": {"length": 3}}'])
+def test_a_damaged_copy_is_left_aside(workshop, make_tool, content):
+    """What this machine keeps for a quick start may be damaged: the history is read."""
+    (workshop.path / "local" / "newest.json").write_bytes(content)
+    assert workshop.again().load().version == 1
+    assert workshop.put(make_tool("ping", "New.")) == 2
