@@ -160,7 +160,7 @@ def _require_two(source: str, target: str) -> None:
     one, other = file_of(source), file_of(target)
     is_same_file = one is not None and other is not None and one.resolve() == other.resolve()
     if source == target or is_same_file:
-        raise UsageError(f"{source} and {target} are the same store; name another target")
+        raise UsageError("SOURCE and TARGET are the same store; name another target")
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def render_check(found: StoreCheck) -> None:
 def render_compacted(done: Compacted | None) -> None:
     """Print what room was given back."""
     if done is None:
-        click.echo("nothing to do: this kind of store gives room back by itself")
+        click.echo("nothing to do: this kind of store has no room to give back")
         return
     given = done.bytes_before - done.bytes_after
     told = f"{given:,} bytes given back" if given > 0 else "there was nothing to give back"

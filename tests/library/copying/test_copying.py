@@ -12,7 +12,8 @@ import pytest
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError, UsageError
 from agentkit.export import ArtifactStore, artifact_of
-from agentkit.library import LibraryChange
+from agentkit.library import Author, LibraryChange
+from agentkit.library.chain import EventDraft, chained
 from agentkit.library.copying.comparing import compare_stores
 from agentkit.library.copying.copying import Amount, copy_store
 from agentkit.testing.histories import BareStore, HistoryStep, all_told, write_history
@@ -81,6 +82,26 @@ def test_very_many_events_of_one_version_are_copied(target):
     write_history(source, [*many, HistoryStep(events=700), HistoryStep(wishes={"b": ("", "")})])
     assert copy_store(source, target).copied.events == 2700
     assert all_told(target) == all_told(source)
+
+
+@pytest.mark.parametrize("told", [0, 1, 99])
+def test_events_may_tell_of_any_version(target, told):
+    """Events whose version is not that of their change, as others may write them, come along."""
+    source, last = open_store("memory:"), None
+    for number in range(4):
+        draft = EventDraft(
+            kind="written",
+            author=Author(kind="program", name="another"),
+            library_version=told if number % 2 else number,
+        )
+        events = chained(last, [draft], at="2026-11-21T10:00:00+00:00")
+        upserts = (ToolDefinition(name=f"t{number}"),)
+        change = LibraryChange(proposal_id=str(number), upserts=upserts, events=events)
+        source.commit(change, expected_version=number)
+        last = events[-1]
+    copy_store(source, target)
+    assert all_told(target) == all_told(source)
+    assert copy_store(source, target).copied == Amount()
 
 
 @pytest.mark.parametrize(
