@@ -109,6 +109,7 @@ class RedisConnection:
                 raise  # they are connection errors to redis-py
             except exceptions.ConnectionError as error:
                 logger.info("%s: a connection broke, trying once more: %s", self.address, error)
+                self.check_open()  # closing the store breaks connections, too
                 client.connection_pool.disconnect(inuse_connections=False)
             return work(client)
 
