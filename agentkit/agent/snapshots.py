@@ -35,7 +35,9 @@ class Snapshots:
     ) -> None:
         self._store = store if library is None else None
         self._tools = tuple(tools)
-        base = library or (self._store.load() if self._store else Library())
+        base = Library() if library is None else library
+        if self._store is not None:
+            base = self._store.load()
         self._current = self._with_code(base)
         self._older = RecentVersions()
         source: object = self._store

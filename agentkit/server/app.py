@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from agentkit.agent.agent import Agent
 from agentkit.errors import AgentKitError, MissingExtraError, UsageError
-from agentkit.library.replicas import Replica
+from agentkit.library.replicas import replica_of
 from agentkit.server.asked import Reader
 from agentkit.server.chat import ChatCompletions
 from agentkit.server.front import LOCAL_NAMES, Admission, Front
@@ -155,7 +155,7 @@ class _Service:
         self._limits = limits
         self._model_name = model_name
         self._began = int(time.time())
-        self._replica = agent.store if isinstance(agent.store, Replica) else None
+        self._replica = replica_of(agent.store)
         self.runs = Runs(limits.max_concurrent)
         self.measures = Measures(
             in_flight=lambda: len(self.runs),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from agentkit.errors import StoreError
 from agentkit.evolution.lifecycle.ledger import Ledger
-from agentkit.library.replicas import Replica
+from agentkit.library.replicas import replica_of
 from agentkit.library.store import EventStore
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class LedgerWatch:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
-        self._replica = store if isinstance(store, Replica) else None
+        self._replica = replica_of(store)
         self._refresh_seconds = refresh_seconds
         self._max_age_seconds = max_age_seconds
         self._clock = clock

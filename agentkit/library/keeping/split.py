@@ -15,7 +15,7 @@ from agentkit.library.store import (
     ToolRevision,
 )
 
-_ABILITIES_OF_TOOLS = ("watch", "changes")
+_ABILITIES_OF_TOOLS = ("watch", "changes", "follow", "refresh", "check_staleness")
 _ABILITIES_OF_EPISODES = ("append_many", "prune", "prunable", "volume")
 
 

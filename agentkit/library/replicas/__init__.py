@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentkit.library.replicas.replica import Replica
+from agentkit.library.replicas.replica import Replica, replica_of
 from agentkit.library.replicas.status import ReplicaState, ReplicaStatus, WhenStale
 
-__all__ = ["Replica", "ReplicaState", "ReplicaStatus", "WhenStale"]
+__all__ = ["Replica", "ReplicaState", "ReplicaStatus", "WhenStale", "replica_of"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
+from agentkit.library.abilities import Confirming
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.recent_versions import RecentVersions
@@ -162,6 +163,8 @@ class Following:
     def _newest(self) -> Library:
         """The newest snapshot, by the question that costs the store less."""
         store, known = self.source.get(), self.known.library
+        if isinstance(store, Confirming):
+            return store.refresh()
         if self._asks_versions and max(store.versions(), default=0) == known.version:
             return known
         newest, before = store.load(), self._loaded
@@ -172,7 +175,10 @@ class Following:
         return newest
 
     def _read_copy(self) -> Library | None:
-        return None if self._kept_copy is None else read_copy(self._kept_copy)
+        copy = None if self._kept_copy is None else read_copy(self._kept_copy)
+        if copy is None and isinstance(store := self.source.get(), Confirming):
+            return store.load()  # it keeps copies of its own
+        return copy
 
     def _keep_copy(self) -> None:
         library = self.known.library

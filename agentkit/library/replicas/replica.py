@@ -274,6 +274,17 @@ class Replica:
         attached.loop.start()
 
 
+def replica_of(store: object) -> Replica | None:
+    """The replica that a store is, or whose definitions it has with episodes of elsewhere.
+
+    Example:
+        >>> print(replica_of("memory:"))
+        None
+    """
+    tools = getattr(store, "tools", store)  # as ``with_episodes`` makes it
+    return tools if isinstance(tools, Replica) else None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Attached:
     """What follows the store in one process."""
