@@ -54,6 +54,20 @@ class Watchable(Protocol):
 
 
 @runtime_checkable
+class Confirming(Protocol):
+    """A store that loads its last snapshot while it is cut off, and can be asked not to."""
+
+    def refresh(self) -> Library:
+        """The newest snapshot, as ``load`` gives it, but only if it is known to be the newest now.
+
+        Raises:
+            StoreUnavailableError: It can not be known now.
+            StoreError: What was told can not be right; ``load`` gives the last snapshot on.
+        """
+        ...
+
+
+@runtime_checkable
 class SelfRefreshing(Protocol):
     """A store that looks after its newest snapshot by itself, as a ``Replica`` does."""
 
