@@ -17,7 +17,7 @@ from agentkit.agent.agent import Agent
 from agentkit.agent.limits import Limits
 from agentkit.cli.agents import AgentOptions, agent_options, load_all
 from agentkit.cli.output import plural, say
-from agentkit.cli.serve_library import serve_library
+from agentkit.cli.serve_library import Place, serve_library
 from agentkit.cli.stores import followed, opened
 from agentkit.cli.tracers import tracer_of
 from agentkit.errors import UsageError
@@ -222,16 +222,8 @@ def serve(  # noqa: PLR0917 - click passes every option
     )
     _write_log(each_request=log)
     if library:
-        serve_library(
-            store=store_url,
-            host=host,
-            port=port,
-            keys=keys,
-            insecure=insecure,
-            limits=limits,
-            open_metrics=open_metrics,
-            hosts=hosts,
-        )
+        place = Place(host=host, port=port, insecure=insecure, hosts=hosts)
+        serve_library(store_url, place, keys=keys, limits=limits, open_metrics=open_metrics)
         return
     chosen = AgentOptions(**options)
     follows = chosen.catalogue  # else the store keeps episodes alone

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 
 from agentkit.cli.output import plural, say
 from agentkit.cli.stores import opened_to_read
@@ -15,28 +16,34 @@ from agentkit.server.running import is_loopback
 from agentkit.server.running import serve as serve_app
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Where a server listens, and to whom.
+
+    Attributes:
+        host: The address.
+        port: The port; 0 takes a free one.
+        insecure: Listen where other machines reach it although there are no keys.
+        hosts: Host names to answer to; empty for the usual ones.
+    """
+
+    host: str
+    port: int
+    insecure: bool
+    hosts: tuple[str, ...]
+
+
 def serve_library(
-    *,
-    store: str,
-    host: str,
-    port: int,
-    keys: Keys | None,
-    insecure: bool,
-    limits: ServerLimits,
-    open_metrics: bool,
-    hosts: tuple[str, ...],
+    store: str, place: Place, *, keys: Keys | None, limits: ServerLimits, open_metrics: bool
 ) -> None:
     """Serve the library of a store, read-only, until SIGTERM or Ctrl-C.
 
     Args:
         store: The store's URL; it must exist.
-        host: Where to listen.
-        port: Where to listen; 0 takes a free one.
+        place: Where to listen.
         keys: Who may read; None lets everybody in.
-        insecure: Listen where other machines reach it although there are no keys.
         limits: What is taken on.
         open_metrics: Whether ``/metrics`` needs no key.
-        hosts: Host names to answer to.
 
     Raises:
         MissingExtraError: Starlette or uvicorn is not installed.
@@ -48,13 +55,13 @@ def serve_library(
             keys=keys,
             limits=limits,
             open_metrics=open_metrics,
-            allowed_hosts=hosts or (("*",) if insecure else None),
+            allowed_hosts=place.hosts or (("*",) if place.insecure else None),
         )
         serve_app(
             app,
-            host=host,
-            port=port,
-            insecure=insecure,
+            host=place.host,
+            port=place.port,
+            insecure=place.insecure,
             on_start=lambda url: _greet(opened, keys, url),
             on_stop=_part,
         )
