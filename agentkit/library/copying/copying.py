@@ -8,11 +8,7 @@ from itertools import takewhile
 from typing import Any
 
 from agentkit.errors import StoreError, UsageError
-from agentkit.library.copying.comparing import (
-    Comparison,
-    Extent,
-    compare_stores,
-)
+from agentkit.library.copying.comparing import Comparison, Extent, compare_stores
 from agentkit.library.copying.differences import Difference
 from agentkit.library.copying.progress import Progress, silent
 from agentkit.library.copying.writing import copy_episodes, copy_library
@@ -100,6 +96,7 @@ def copy_store(
 
     Example:
         >>> from agentkit import ToolDefinition, open_store
+        >>> from agentkit.library import LibraryChange
         >>> source, target = open_store("memory:"), open_store("memory:")
         >>> add = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="ping"),))
         >>> source.commit(add, expected_version=0)

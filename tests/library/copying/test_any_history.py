@@ -35,7 +35,7 @@ STEPS = st.lists(
 KINDS = ["memory:", "sqlite:///{folder}/{name}.db", "dir:{folder}/{name}"]
 PAIRS = [(source, target) for source in KINDS for target in KINDS]
 
-few = settings(deadline=None, max_examples=12)
+few = settings(deadline=None, max_examples=8)
 
 
 def url_of(kind, folder, name):

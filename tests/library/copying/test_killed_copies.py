@@ -20,7 +20,7 @@ from agentkit.library.copying.checking import check_store
 from agentkit.library.copying.comparing import compare_stores
 from agentkit.testing.histories import HistoryStep, all_told, write_history
 
-KILLS = int(os.environ.get("AGENTKIT_FAULT_RUNS", "5"))
+KILLS = int(os.environ.get("AGENTKIT_FAULT_RUNS", "3"))
 LONGEST_PAUSE = 0.15
 """Seconds from the first thing that is copied to the kill; a whole copy takes about a second."""
 
