@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
-from typing import Any, Literal, TextIO, get_args
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, TextIO, cast, get_args
 
 import click
 
+from agentkit.cli.episode_keeping import import_, prune
 from agentkit.cli.episode_view import render_episode
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, plural, print_json, print_table, say
 from agentkit.cli.stores import opened_to_read
 from agentkit.episodes import Episode
+from agentkit.episodes.files import SUFFIXES, FileFormat, export_episodes, format_of
 from agentkit.episodes.jsonl import write_episodes
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
-from agentkit.errors import StoreError
+from agentkit.episodes.redaction import Redaction
+from agentkit.errors import StoreError, UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.results.wording import label_name
 from agentkit.library import EpisodeFilter, EpisodeStore
@@ -96,10 +100,15 @@ def _select(
     stop_reason: str | None,
     verdict: VerdictFilter | None,
     labels: Sequence[str],
+    oldest_first: bool = False,
 ) -> Iterator[Episode]:
     wanted = dict(_label(text) for text in labels)
     matching = EpisodeFilter(
-        session_id=session, tool_name=tool, stop_reason=stop_reason, labels=wanted
+        session_id=session,
+        tool_name=tool,
+        stop_reason=stop_reason,
+        labels=wanted,
+        oldest_first=oldest_first,
     )
     for episode in store.select(matching):
         if verdict in {None, _verdict(episode)}:
@@ -255,22 +264,54 @@ def _find(store: EpisodeStore, episode_id: str) -> Episode:
     epilog="""\b
 Examples:
   agentkit episodes export --out episodes.jsonl
+  agentkit episodes export --out episodes.parquet --oldest-first
   agentkit episodes export --verdict passed | head -5"""
 )
 @_filters
 @click.option("--limit", default=0, type=click.IntRange(min=0), metavar="N", help="Most episodes.")
 @click.option(
     "--out",
-    type=click.File("w", encoding="utf-8"),
+    type=click.Path(dir_okay=False, allow_dash=True),
     default="-",
     metavar="FILE",
-    help="Where to write; stdout by default.",
+    help="Where to write: .jsonl, .jsonl.gz or .parquet; stdout by default.",
 )
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(get_args(FileFormat)),
+    help="How to write, where the name of the file does not say.",
+)
+@click.option("--oldest-first", is_flag=True, help="In the order in which they were kept.")
+@click.option("--redact", is_flag=True, help="Without personal data and secrets of known formats.")
 @store_option
-def export(limit: int, out: TextIO, store_url: str, **filters: Any) -> None:
-    """Write episodes as JSON lines, newest first, to stdout or a file."""
-    with ExitStack() as stack:
-        store = stack.enter_context(opened_to_read(store_url))
-        found: Iterable[Episode] = _select(store, **filters)
-        count = write_episodes(out, _first(found, limit) if limit else found)
+def export(
+    limit: int, out: str, form: FileFormat | None, redact: bool, store_url: str, **filters: Any
+) -> None:
+    """Write episodes to stdout or a file, newest first.
+
+    A few are held at a time. A file takes the place of an old one when all are written.
+    """
+    with opened_to_read(store_url) as store:
+        found = _select(store, **filters)
+        if limit:
+            found = islice(found, limit)
+        count = _write(out, form, map(Redaction(), found) if redact else found)
     say(f"{plural(count, 'episode')} written")
+
+
+def _write(out: str, form: FileFormat | None, found: Iterable[Episode]) -> int:
+    if out != "-":
+        known = form or (format_of(out) if Path(out).suffix in SUFFIXES else "jsonl")
+        try:
+            return export_episodes(out, found, form=known)
+        except OSError as error:
+            raise UsageError(f"{out}: can not be written ({error.strerror or error})") from error
+    if form not in {None, "jsonl"}:
+        raise UsageError(f"{form} is no text for a terminal; name a file with --out")
+    with click.open_file("-", "w", encoding="utf-8") as stdout:
+        return write_episodes(cast("TextIO", stdout), found)
+
+
+episodes.add_command(import_)
+episodes.add_command(prune)

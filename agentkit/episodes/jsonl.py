@@ -13,6 +13,7 @@ from agentkit.episodes.episode import Episode
 from agentkit.errors import EpisodeFormatError
 
 _EXCERPT = 80
+_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +111,7 @@ def read_episodes(
     """The episodes of a file, lazily, in the order of its lines. Empty lines do not count.
 
     Args:
-        path: The file.
+        path: The file, plain or compressed with gzip, whatever its name.
         on_broken: Told of each line that holds no episode, such as the half line that a crash
             left at the end; reading goes on behind it. None raises at the first one, after the
             episodes before it were given.
@@ -123,12 +124,10 @@ def read_episodes(
         >>> problems = []
         >>> episodes = read_episodes("episodes.jsonl", on_broken=problems.append)
     """
-    with Path(path).open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
+    with Path(path).open("rb") as source:
+        for number, line in _lines(source):
             try:
-                episode = decode_episode(line)
+                episode = _episode_in(line)
             except EpisodeFormatError as error:
                 broken = BrokenLine(path=Path(path), line=number, reason=str(error))
                 if on_broken is None:
@@ -137,7 +136,33 @@ def read_episodes(
                     ) from error
                 on_broken(broken)
                 continue
-            yield episode
+            if episode is not None:
+                yield episode
+
+
+def _lines(source: BinaryIO) -> Iterator[tuple[int, bytes | Exception]]:
+    """The lines with their numbers; behind them why there are no more, where that is an error."""
+    is_compressed = source.read(len(_GZIP)) == _GZIP
+    source.seek(0)
+    if not is_compressed:
+        yield from enumerate(source, start=1)
+        return
+    import gzip
+    import zlib
+
+    number = 0
+    try:
+        for number, line in enumerate(gzip.GzipFile(fileobj=source), start=1):
+            yield number, line
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        yield number + 1, error
+
+
+def _episode_in(line: bytes | Exception) -> Episode | None:
+    """The episode of a line; None for an empty one."""
+    if isinstance(line, Exception):
+        raise EpisodeFormatError(f"the compressed file is cut off or damaged here: {line}")
+    return decode_episode(line) if line.strip() else None
 
 
 def _append(file: BinaryIO, episodes: Iterable[Episode]) -> int:

@@ -1,0 +1,124 @@
+"""``agentkit episodes export``, ``import`` and ``prune``: what is kept of the past."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from agentkit import Episode
+from agentkit.episodes.files import import_episodes
+from agentkit.library.opening import open_store
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture(autouse=True)
+def kept(store_url):
+    """Five episodes, each a day older than the next one."""
+    episodes = [
+        Episode(
+            episode_id=f"e{i}",
+            request=f"I am ann{i}@example.org",
+            started_at=(NOW - timedelta(days=5 - i)).isoformat(),
+        )
+        for i in range(5)
+    ]
+    store = open_store(store_url)
+    for episode in episodes:
+        store.append(episode)
+    store.close()
+    return episodes
+
+
+@pytest.mark.parametrize("name", ["e.jsonl", "e.jsonl.gz", "e.parquet", "noform"])
+def test_export_writes_what_the_name_says(invoke, tmp_path, kept, name):
+    """The form follows the name of the file, and reading it gives equal episodes in order."""
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
+    result = invoke("episodes", "export", "--out", name, "--oldest-first")
+    assert result.exit_code == 0, result.stderr
+    assert "5 episodes written" in result.stderr
+    assert list(import_episodes(tmp_path / name)) == kept
+
+
+def test_export_takes_the_place_of_an_old_file(invoke, tmp_path, kept):
+    """An old file is replaced as a whole, and nothing else is left in the folder."""
+    before = {path.name for path in tmp_path.iterdir()}
+    for limit in ("5", "2"):
+        assert invoke("episodes", "export", "--out", "e.jsonl", "--limit", limit).exit_code == 0
+    assert list(import_episodes(tmp_path / "e.jsonl")) == kept[:2:-1]
+    assert {path.name for path in tmp_path.iterdir()} == before | {"e.jsonl"}
+
+
+def test_export_without_personal_data(invoke):
+    """With --redact addresses are placeholders."""
+    result = invoke("episodes", "export", "--redact")
+    assert {json.loads(line)["request"] for line in result.stdout.splitlines()} == {"I am <email>"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--format", "parquet"), "name a file with --out"),
+        (("--out", "absent/e.jsonl"), "absent/e.jsonl: can not be written"),
+    ],
+)
+def test_export_says_what_is_wrong(invoke, arguments, said):
+    """Bytes do not go to a terminal, and a folder that is not there is named."""
+    result = invoke("episodes", "export", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_import_keeps_what_was_exported(invoke, tmp_path, kept):
+    """Files go into another store; a second time nothing is added, and broken lines are told."""
+    assert invoke("episodes", "export", "--out", "e.jsonl.gz", "--oldest-first").exit_code == 0
+    (tmp_path / "more.jsonl").write_text("no episode\n")
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    for _ in range(2):
+        result = invoke("episodes", "import", "e.jsonl.gz", "more.jsonl", "--store", other)
+        assert result.exit_code == 0, result.stderr
+        assert "e.jsonl.gz: 5 episodes read" in result.stderr
+        assert "more.jsonl, line 1" in result.stderr
+    store = open_store(other)
+    assert list(store.select()) == kept[::-1]
+    store.close()
+
+
+def test_import_names_a_file_that_is_not_there(invoke):
+    """A wrong name is misuse, and is said."""
+    result = invoke("episodes", "import", "absent.jsonl")
+    assert result.exit_code == 2
+    assert "absent.jsonl: can not be read" in result.stderr
+
+
+def test_prune_deletes_the_oldest(invoke, as_json):
+    """A dry run says what would go; then it goes, and the rest is told."""
+    dry = as_json("episodes", "prune", "--max-age", "3d", "--dry-run")
+    assert (dry["gone"]["count"], dry["kept"]["count"], dry["dry_run"]) == (3, 5, True)
+    gone = as_json("episodes", "prune", "--max-age", "3d")
+    assert gone["gone"] == dry["gone"]
+    assert gone["kept"]["count"] == 2
+    result = invoke("episodes", "prune", "--max-count", "1")
+    assert "1 episode (" in result.stderr
+    assert "deleted; the store holds 1 episode (" in result.stderr
+    assert as_json("episodes", "prune", "--max-bytes", "0.1kB")["kept"]["count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "say what may stay"),
+        (("--max-age", "soon"), "write 30d"),
+        (("--max-age", "9999999999w"), "calendar"),
+        (("--max-bytes", "2 elephants"), "write 500MB"),
+        (("--max-count", "-1"), "-1"),
+    ],
+)
+def test_prune_says_what_is_wrong(invoke, arguments, said):
+    """Without a bound, or with one that is none, nothing is deleted."""
+    result = invoke("episodes", "prune", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr

@@ -1,0 +1,202 @@
+"""Episodes in files of any form come back equal, and a file is there whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import tracemalloc
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit import Episode
+from agentkit.episodes import Diagnosis, Turn, Verdict
+from agentkit.episodes.files import export_episodes, format_of, import_episodes
+from agentkit.episodes.jsonl import encode_episode, read_episodes, write_episodes
+from agentkit.errors import EpisodeFormatError, MissingExtraError, UsageError
+from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
+
+FORMS = ["jsonl", "jsonl.gz", "parquet"]
+
+
+def episode(name, text="4"):
+    """An episode with two calls, one of them failed, and a verdict."""
+    calls = (
+        ToolCall(call_id="1", name="add", arguments={"a": 2, "é": None}),
+        ToolCall(call_id="2", name="sub", malformed="{"),
+    )
+    failure = ToolFailure(kind="malformed_arguments", rule="no JSON")
+    results = (
+        ToolResult(call_id="1", name="add", status="ok", value=4, text="4"),
+        ToolResult(call_id="2", name="sub", status="failed", failure=failure),
+    )
+    return Episode(
+        episode_id=name,
+        request="2 + 2?",
+        turns=(Turn(message=AssistantMessage(text=text, tool_calls=calls), results=results),),
+        session_id="s",
+        started_at="2026-03-02T10:00:00+01:00",
+        usage=Usage(requests=1, prompt_tokens=10, cost_usd=0.5),
+        verdict=Verdict(passed=True, score=1.0),
+        diagnosis=Diagnosis(label="pass"),
+        metadata={"user": "Łukasz", "half": "\ud83d"},
+    )
+
+
+@pytest.fixture(params=FORMS)
+def form(request):
+    """Each form in turn."""
+    if request.param == "parquet":
+        pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
+    return request.param
+
+
+def test_what_was_written_is_read(form, tmp_path):
+    """Every form gives back equal episodes in order, odd texts and numbers included."""
+    path = tmp_path / f"episodes.{form}"
+    odd = replace(episode("odd"), output=[float("inf"), 10**30, "\0"], library_version=10**20)
+    told = [
+        episode("a"),
+        episode("b", "\ud83d half"),
+        replace(odd, started_at="soon", seconds=10**400),
+    ]
+    assert export_episodes(path, iter(told)) == 3
+    assert list(import_episodes(path)) == told
+
+
+@settings(max_examples=25)
+@given(texts=st.lists(st.text(max_size=20), max_size=5))
+def test_any_text_survives_any_form(tmp_path_factory, texts):
+    """Whatever people and models wrote comes back."""
+    pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
+    folder = tmp_path_factory.mktemp("forms")
+    told = [
+        replace(episode(f"e{i}", text), request=text, error=text) for i, text in enumerate(texts)
+    ]
+    for one in FORMS:
+        assert export_episodes(folder / "episodes", told, form=one) == len(told)
+        assert list(import_episodes(folder / "episodes")) == told
+
+
+def test_nothing_to_write_makes_an_empty_file(form, tmp_path):
+    """A file of no episodes is one of its form."""
+    path = tmp_path / f"episodes.{form}"
+    assert export_episodes(path, []) == 0
+    assert list(import_episodes(path)) == []
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(form, tmp_path):
+    """When writing fails in the middle the old file is as it was, and no draft stays."""
+    path = tmp_path / f"episodes.{form}"
+    export_episodes(path, [episode("old")])
+    bad = Episode(episode_id="bad", request="", output=object())
+    with pytest.raises(EpisodeFormatError, match="bad"):
+        export_episodes(path, [episode("new"), bad])
+    assert [one.episode_id for one in import_episodes(path)] == ["old"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_name_says_the_form_or_it_is_said(tmp_path):
+    """An ending that stands for nothing is refused, unless the form is given."""
+    with pytest.raises(UsageError, match=r"episodes\.txt"):
+        export_episodes(tmp_path / "episodes.txt", [])
+    assert export_episodes(tmp_path / "episodes.txt", [episode("a")], form="jsonl") == 1
+    assert format_of("A.NDJSON") == "jsonl"
+
+
+def test_a_compressed_file_may_grow(tmp_path):
+    """Files in gzip one after the other are read as one, as many tools write them."""
+    path = tmp_path / "e.jsonl.gz"
+    lines = [(encode_episode(episode(name)) + "\n").encode() for name in "ab"]
+    path.write_bytes(b"".join(map(gzip.compress, lines)))
+    assert [one.episode_id for one in import_episodes(path)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("cut", [1, 10, 200])
+def test_a_compressed_file_that_is_cut_off_gives_what_it_has(tmp_path, cut):
+    """The episodes before the cut are read, and the cut is told or raised with its place."""
+    path = tmp_path / "e.jsonl.gz"
+    export_episodes(path, [episode(f"e{i}") for i in range(3000)])
+    path.write_bytes(path.read_bytes()[:-cut])
+    problems = []
+    found = list(read_episodes(path, on_broken=problems.append))
+    assert [one.episode_id for one in found] == [f"e{i}" for i in range(len(found))]
+    (problem,) = problems
+    assert "cut off" in str(problem)
+    with pytest.raises(EpisodeFormatError, match="cut off or damaged"):
+        list(read_episodes(path))
+
+
+def test_parquet_has_columns_to_ask(tmp_path):
+    """Typed columns answer questions without the record: ids, times, tokens, verdicts and calls."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra parquet is not installed")
+    path = tmp_path / "e.parquet"
+    export_episodes(path, [episode("a"), Episode(episode_id="b", request="")])
+    table = parquet.read_table(path)
+    assert table.schema.metadata[b"agentkit.episodes"] == b"1"
+    first, second = table.to_pylist()
+    assert first["started_at"].isoformat() == "2026-03-02T09:00:00+00:00"
+    assert (first["passed"], first["label"], first["prompt_tokens"]) == (True, "pass", 10)
+    assert [(c["name"], c["status"], c["failure"]) for c in first["calls"]] == [
+        ("add", "ok", None), ("sub", "failed", "malformed_arguments"),
+    ]  # fmt: skip
+    assert dict(first["metadata"]) == {"user": "Łukasz", "half": "\\ud83d"}
+    assert (second["started_at"], second["passed"], second["calls"]) == (None, None, [])
+
+
+def test_parquet_is_written_in_groups(tmp_path):
+    """Row groups are bounded, so that neither writer nor reader holds a big file."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra parquet is not installed")
+    path = tmp_path / "e.parquet"
+    export_episodes(path, (Episode(episode_id=f"e{i}", request="") for i in range(12_000)))
+    file = parquet.ParquetFile(path)
+    assert [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)] == [
+        5000,
+        5000,
+        2000,
+    ]
+
+
+def test_a_foreign_parquet_file_is_named(tmp_path):
+    """A table of something else, and a damaged file, say so."""
+    pyarrow = pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "e.parquet"
+    parquet.write_table(pyarrow.table({"x": [1]}), path)
+    with pytest.raises(EpisodeFormatError, match="no column 'record', only x"):
+        list(import_episodes(path))
+    export_episodes(path, [episode("a")])
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(EpisodeFormatError, match="damaged"):
+        list(import_episodes(path))
+
+
+def test_parquet_says_what_to_install(tmp_path, monkeypatch):
+    """Without pyarrow the error names the pip line, and no file is made."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match=r"agentkit-evolve\[parquet\]"):
+        export_episodes(tmp_path / "e.parquet", [episode("a")])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_are_read_and_written_in_little_memory(tmp_path):
+    """Episodes of many megabytes pass through one or two, in JSON lines."""
+    path = tmp_path / "e.jsonl.gz"
+    one = episode("e", "x" * 8_000)
+    tracemalloc.start()
+    export_episodes(path, (replace(one, episode_id=f"e{i}") for i in range(800)))
+    count = sum(1 for _ in import_episodes(path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 800
+    assert peak < 2_000_000
+
+
+def test_lines_are_appended_to_a_plain_file(tmp_path):
+    """A file that was exported may be appended to."""
+    path = tmp_path / "e.jsonl"
+    export_episodes(path, [episode("a")])
+    write_episodes(path, [episode("b")])
+    assert [one.episode_id for one in import_episodes(path)] == ["a", "b"]
