@@ -30,7 +30,9 @@ class AppStage:
         >>> from agentkit.server.library import create_library_app
         >>> with AppStage() as stage:
         ...     with stage.showing(create_library_app(open_store("memory:"))) as url:
-        ...         open_store(f"{url}?cache=none").load()
+        ...         remote = open_store(f"{url}?cache=none")
+        ...         print(remote.load())
+        ...         remote.close()
         Library(0 tools, version=0)
     """
 

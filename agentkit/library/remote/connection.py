@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import re
 import socket
 import threading
 import time
@@ -26,6 +28,7 @@ _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 20.0
 _IDLE_SECONDS = 60.0
 _WORDS = 200
+_ETAG = re.compile(r"[!#-~]{1,200}")
 _OK, _NOT_MODIFIED, _TOO_MANY, _SERVER_ERROR = 200, 304, 429, 500
 
 
@@ -58,6 +61,7 @@ class Connection:
         self._key = key
         self._bounds = bounds
         self._lock = threading.Lock()
+        self._process = os.getpid()
         self._client: httpx.Client | None = None
         self._sockets: list[socket.socket] = []
         self.is_closed = False
@@ -86,7 +90,7 @@ class Connection:
             StoreFormatError: The answer is not what the protocol says.
             StoreError: The server refuses, or the connection is closed.
         """
-        headers = {"if-none-match": f'"{etag}"'} if etag else {}
+        headers = {"if-none-match": f'"{etag}"'} if _etag(etag) else {}
         if is_fresh:
             headers["cache-control"] = "no-cache"
         seconds = self._address.timeout_seconds + wait_seconds
@@ -125,7 +129,9 @@ class Connection:
         if self.is_closed:
             raise StoreError(f"the library at {self._address} is closed; open it again")
         with self._lock:
-            if self._client is None:
+            if self._client is None or self._process != os.getpid():
+                # A fork shares its parent's sockets and must neither use nor close them.
+                self._process, self._sockets = os.getpid(), []
                 self._client = _client(self._address, self._key)
             return self._client
 
@@ -292,7 +298,9 @@ def _ended(pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
 
 
 def _etag(header: str) -> str:
-    return header.removeprefix("W/").strip('"')
+    """The ETag, without what a proxy that compressed the answer wrote before it."""
+    found = header.removeprefix("W/").strip('"')
+    return found if _ETAG.fullmatch(found) else ""  # it is sent back as it is
 
 
 def _origin(location: str) -> str:

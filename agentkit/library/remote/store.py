@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from agentkit.episodes import Episode
-from agentkit.errors import StoreError
+from agentkit.errors import StoreError, UsageError
 from agentkit.fetch import cache_directory
 from agentkit.library.abilities import AppliedChange
 from agentkit.library.chain import Verifier
@@ -48,7 +48,7 @@ class RemoteStore:
         bounds: How much is taken from the server.
 
     Raises:
-        UsageError: The URL is not usable, or there is an audit key that is not.
+        UsageError: The URL or the key is not usable, or there is an audit key that is not.
         MissingExtraError: An ed25519 key needs the package ``cryptography``.
     """
 
@@ -61,7 +61,7 @@ class RemoteStore:
         bounds: Bounds = Bounds(),  # noqa: B008 - immutable
     ) -> None:
         self._address = address = read_address(url)
-        self._key = os.environ.get(KEY_VARIABLE, "").strip() if key is None else key
+        self._key = _usable(os.environ.get(KEY_VARIABLE, "").strip() if key is None else key)
         self._bounds = bounds
         texts = key_texts() if verifier is None else ()
         trust = Trust(
@@ -237,6 +237,16 @@ def open_remote(url: str) -> RemoteStore:
         UsageError: The URL is not usable, or there is an audit key that is not.
     """
     return RemoteStore(url)
+
+
+def _usable(key: str) -> str:
+    """The key, if a header can hold it; the message does not repeat it."""
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise UsageError(
+            f"the key of the library ({KEY_VARIABLE}) is not usable: it holds other characters "
+            "than printable ASCII, or blanks"
+        )
+    return key
 
 
 def _can_be_asked(tool_name: str) -> bool:

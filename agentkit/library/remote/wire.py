@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from agentkit.errors import AgentKitError, StoreFormatError
@@ -34,6 +35,8 @@ LINES = "application/x-ndjson"
 
 LONGEST_WAIT_SECONDS = 25.0
 """How long a server lets a client wait for news, below the time at which proxies hang up."""
+
+_MOST_VERSIONS = 10_000_000
 
 Ranges = tuple[tuple[int, int], ...]
 """Versions as first and last of those in a row, ascending."""
@@ -77,11 +80,13 @@ class Head:
         try:
             _check_format(record["format"])
             library, events = record["library"], record["events"]
+            rows = tuple((_number(a), _number(b)) for a, b in record["versions"])
+            _check_rows(rows)
             head = cls(
                 version=_number(record["version"]),
                 digest=_text(library["digest"]),
                 tools=_number(library["tools"]),
-                versions=tuple((_number(a), _number(b)) for a, b in record["versions"]),
+                versions=rows,
                 events=ChainHead(sequence=_number(events["sequence"]), hash=_text(events["hash"])),
             )
         except (KeyError, TypeError, ValueError) as error:
@@ -263,6 +268,15 @@ def _check_format(form: object) -> None:
             f"the server speaks version {form} of the wire format, this agentkit reads up to "
             f"{FORMAT_VERSION}; upgrade agentkit-evolve"
         )
+
+
+def _check_rows(rows: Ranges) -> None:
+    """Refuse versions that are in no order, or so many that nobody could have made them."""
+    numbers = [one for row in rows for one in row]
+    if numbers != sorted(numbers) or any(a[1] >= b[0] for a, b in pairwise(rows)):
+        raise ValueError("its versions are in no order")
+    if sum(last - first + 1 for first, last in rows) > _MOST_VERSIONS:
+        raise ValueError(f"it has more than {_MOST_VERSIONS:,} versions")
 
 
 def _number(value: object) -> int:

@@ -84,7 +84,9 @@ def create_library_app(
         >>> from agentkit import open_store
         >>> from agentkit.server import serving
         >>> with serving(create_library_app(open_store("memory:"))) as url:
-        ...     open_store(url).load()
+        ...     remote = open_store(f"{url}?cache=none")
+        ...     print(remote.load())
+        ...     remote.close()
         Library(0 tools, version=0)
     """
     try:

@@ -34,7 +34,7 @@ class LibraryReader:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._lock = threading.Lock()
+        self._lock, self._old_lock = threading.Lock(), threading.Lock()
         self._events: list[LibraryEvent] = []
         self._versions: Ranges = ()
         self._old: OrderedDict[int, Library] = OrderedDict()
@@ -64,7 +64,7 @@ class LibraryReader:
             return newest
         if version < 0 or version > newest.version:
             raise no_such_version(version, self.store.versions())
-        with self._lock:
+        with self._old_lock:  # of its own: loading one may take long, and heads should not wait
             known = self._old.get(version)
             if known is None:
                 known = self._old[version] = self.store.load(version)

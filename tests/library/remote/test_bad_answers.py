@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
-from agentkit.library import Store
+from agentkit.library import Library, Store
 from agentkit.library.remote import RemoteStore
 from agentkit.library.remote.bodies import Bounds
 from agentkit.testing import ErrorStatus, FaultyServer, RawReply
@@ -70,6 +70,13 @@ def raw_server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
         (RawReply(body="{}"), StoreFormatError, "not the head"),
         (RawReply(body={**HEAD, "version": -1}), StoreFormatError, "not the head"),
         (RawReply(body={**HEAD, "version": True}), StoreFormatError, "not the head"),
+        (
+            RawReply(body={**HEAD, "versions": [[1, 10**17]]}),
+            StoreFormatError,
+            "more than 10,000,0",
+        ),
+        (RawReply(body={**HEAD, "versions": [[3, 4], [1, 2]]}), StoreFormatError, "in no order"),
+        (RawReply(body={**HEAD, "versions": [[1, 2], [2, 3]]}), StoreFormatError, "in no order"),
         (RawReply(body='{"format": NaN}'), StoreFormatError, "not JSON"),
         (RawReply(body="[" * 100_000), StoreFormatError, "not JSON"),
         (RawReply(body={**HEAD, "format": 2}), StoreFormatError, "upgrade agentkit-evolve"),
@@ -260,3 +267,14 @@ def test_bounds_are_the_owners(
         with pytest.raises(StoreFormatError, match=words):
             client.load()
         client.close()
+
+
+@pytest.mark.parametrize("etag", ['"caf\xe9"', '"a"b"', "x" * 5_000, '""', "W/"])
+def test_an_etag_that_can_not_be_sent_back(open_remote: Callable, etag: str) -> None:
+    """A client goes on without it: every answer is then a whole one."""
+    empty = {"digest": Library().digest, "tools": 0}
+    body = {**HEAD, "version": 0, "library": empty, "versions": []}
+    with FaultyServer(lambda _: RawReply(body=body, headers={"ETag": etag})) as server:
+        client = open_remote(f"{server.root_url}?cache=none")
+        assert [client.load().version, client.load().version] == [0, 0]
+    assert all("if-none-match" not in request.headers for request in server.requests)

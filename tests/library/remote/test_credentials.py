@@ -80,6 +80,15 @@ def test_the_key_of_the_environment_is_sent(
     client.close()
 
 
+@pytest.mark.parametrize("key", ["sk-caf\u00e9-0123456789", "sk-a b", "sk-a\nX-Other: b"])
+def test_a_key_that_no_header_can_hold(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """It is refused when the store is opened, without being repeated."""
+    monkeypatch.setenv("AGENTKIT_LIBRARY_KEY", key)
+    with pytest.raises(UsageError, match="AGENTKIT_LIBRARY_KEY") as caught:
+        open_store("https://tools.example")
+    assert key[:5] not in str(caught.value)
+
+
 def test_the_words_of_a_server_are_cut(open_remote: Callable) -> None:
     """A server's own words are shown as a short quote, so that no log is flooded by them."""
     body = {"error": {"message": "x" * 5_000 + "\n\x1b[31m"}}
