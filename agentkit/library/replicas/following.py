@@ -124,8 +124,9 @@ class Following:
         with self._looking:
             before, began = self.known, self._clock()
             error = self._looked()
-            self.known = _after(self.known, error, began)
-            _tell(before, self.known, seconds=began - before.at)
+            after = _after(self.known, error, began)
+            _tell(before, after, seconds=began - before.at)
+            self.known = after
             self._keep_copy()
         return error
 

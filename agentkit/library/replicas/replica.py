@@ -158,9 +158,12 @@ class Replica:
             return
         status = self.status
         if status.refuses:
+            failed = f"the last look failed: {status.last_error}"
             raise StoreUnavailableError(
-                f"{status.summary}, more than the {self.max_staleness_seconds:g} s that are "
-                f"allowed, so no run begins. The last look failed: {status.last_error or 'not yet'}"
+                f"library version {status.version} was known to be the newest "
+                f"{status.staleness_seconds:.0f} s ago, more than the "
+                f"{self.max_staleness_seconds:g} s that are allowed, so no run begins; "
+                f"{failed if status.last_error else 'nobody has looked since'}"
             )
 
     def follow(self, take_up: Callable[[Library], None]) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from agentkit.errors import StoreError
 from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
 
-_LOOK_EVERY_SECONDS = 0.005
-"""SQLite wakes nobody, so somebody has to ask. One look takes about 10 µs and waits for nobody."""
+_LOOK_EVERY_SECONDS = 0.01
+"""SQLite wakes nobody, so somebody has to ask. A look takes microseconds and waits for nobody."""
 
 _HEADS = """
 SELECT (SELECT max(version) FROM versions), (SELECT max(sequence) FROM library_events)
