@@ -18,7 +18,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
-from agentkit.errors import StaleVersionError, StoreError, StoreUnavailableError
+from agentkit.errors import (
+    StaleChainError,
+    StaleVersionError,
+    StoreError,
+    StoreUnavailableError,
+)
 from agentkit.library.chain import EventDraft, chained
 from agentkit.library.chain_faults import verify_chain
 from agentkit.library.chain_library import verify_library
@@ -73,6 +78,7 @@ class Racer:
 
         Raises:
             StoreUnavailableError: The store was away for longer than the racer is patient.
+            StoreError: The store lost events that it had told of.
         """
         deadline = time.monotonic() + self._patience_seconds
         while True:
@@ -101,6 +107,13 @@ class Racer:
         change = proposal(number, self._last, version=version + 1, author=self._author)
         try:
             self._store.commit(change, expected_version=version)
+        except StaleChainError as error:
+            if self._last is not None and error.actual < self._last.sequence:
+                raise StoreError(
+                    f"the store told of event {self._last.sequence} and ends with event "
+                    f"{error.actual} now: it lost what it had acknowledged"
+                ) from error
+            return False
         except StaleVersionError:
             return False
         return True

@@ -52,9 +52,13 @@ def postgres_server() -> Iterator[LocalServer]:
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[LocalServer]:
-    """A Redis of these tests."""
+    """A Redis of these tests, which writes to the disk before it answers.
+
+    Without that it may keep commits in its own memory for two seconds while the disk is busy, and
+    loses them with its process.
+    """
     testing = pytest.importorskip("agentkit_redis.testing")
-    yield from _running(testing.RedisServer)
+    yield from _running(lambda: testing.RedisServer({"appendfsync": "always"}))
 
 
 @pytest.fixture
