@@ -23,7 +23,7 @@ from agentkit.tools.definition import ToolDefinition
 FORMAT_VERSION = 1
 """Version of the files of a store: of its history and of its index."""
 
-_MARKERS = (b"<<<<<<< ", b"=======", b">>>>>>> ", b"||||||| ")
+_MARKERS = (b"<" * 7, b"=" * 7, b">" * 7)  # as git writes them at the start of lines
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,10 +186,10 @@ def json_object(content: bytes, path: Path) -> Mapping[str, Any]:
 
 def has_markers(content: bytes) -> bool:
     """Whether git left its marks of a conflict in a file."""
-    if b"<<<<<<< " not in content:
+    if _MARKERS[0] not in content:
         return False
     lines = content.splitlines()
-    return all(any(line.startswith(mark) for line in lines) for mark in _MARKERS[:3])
+    return all(any(line.startswith(mark) for line in lines) for mark in _MARKERS)
 
 
 def damaged(path: Path, why: str) -> StoreFormatError:

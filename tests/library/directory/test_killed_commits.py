@@ -86,3 +86,20 @@ def test_a_damaged_copy_is_left_aside(workshop, make_tool, content):
     (workshop.path / "local" / "newest.json").write_bytes(content)
     assert workshop.again().load().version == 1
     assert workshop.put(make_tool("ping", "New.")) == 2
+
+
+@pytest.mark.faults
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_several_writers_may_be_killed_again_and_again(tmp_path):
+    """Of changes by several programs that are killed, none is lost, doubled or half made."""
+    runs = os.environ.get("AGENTKIT_FAULT_RUNS") or "5"
+    ran = subprocess.run(
+        [sys.executable, PROGRAM.with_name("kill_several_writers.py"), tmp_path, runs, "8"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    assert found["killed"] == 3 * int(runs)
+    assert found["taken"] >= int(runs)

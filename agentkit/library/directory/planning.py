@@ -1,0 +1,209 @@
+"""Which files of tools are to be written or deleted, so that they show the newest library.
+
+A file is touched only when it is as a store wrote it: as the index says, or as a writer left it
+that was killed before it could say so. Any other was edited by a person, and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from agentkit.errors import DefinitionError
+from agentkit.library.directory.entries import digest_of
+from agentkit.library.directory.folder import Folder
+from agentkit.library.directory.hand_edits import EditFinder, is_same, read_definition
+from agentkit.library.directory.index import Index, Written
+from agentkit.library.directory.log import Log
+from agentkit.library.directory.names import digest_suffix, file_stem
+from agentkit.library.directory.past import Past
+from agentkit.library.directory.texts import TextForm
+from agentkit.tools.definition import ToolDefinition
+
+_MOST_STRANGERS = 1_000
+"""So many files beside those of tools are looked through for a new tool's own."""
+
+
+@dataclass(kw_only=True, slots=True)
+class Plan:
+    """What one round of writing does.
+
+    Attributes:
+        tools: The files of tools as they will be.
+        taken: Names of files, as a file system compares them that does not see case.
+        writes: Files to write.
+        deletes: Files to delete.
+    """
+
+    tools: dict[str, Written]
+    taken: set[str] = field(default_factory=set)
+    writes: dict[Path, bytes] = field(default_factory=dict)
+    deletes: list[Path] = field(default_factory=list)
+
+    @classmethod
+    def after(cls, index: Index) -> Plan:
+        """A round that begins where the last one ended."""
+        taken = {one.file.casefold() for one in index.tools.values()}
+        return cls(tools=dict(index.tools), taken=taken)
+
+    def file_for(self, name: str, suffix: str) -> str:
+        """The name of a new tool's file, which no other tool has."""
+        stem = file_stem(name)
+        if f"{stem}{suffix}".casefold() in self.taken:  # a person gave it to another tool's file
+            stem = f"{stem}--{digest_suffix(name)}"
+        self.taken.add(f"{stem}{suffix}".casefold())
+        return f"{stem}{suffix}"
+
+    def write(self, form: TextForm, definition: ToolDefinition, path: Path) -> None:
+        """Let a file say what a definition says."""
+        self.writes[path] = form.text_of(definition)
+        self.keep(definition, path, self.writes[path])
+
+    def keep(self, definition: ToolDefinition, path: Path, content: bytes) -> None:
+        """Note that a file shows a definition."""
+        self.tools[definition.name] = Written(
+            file=path.name, digest=definition.digest, content=digest_of(content)
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planner:
+    """Holds the files of tools against the newest library.
+
+    Attributes:
+        folder: Of the store.
+        form: How tools are written.
+        log: The history.
+        past: What it comes to, which stays as it is meanwhile.
+        index: The files as they were last written; None when that is not known any more.
+    """
+
+    folder: Folder
+    form: TextForm
+    log: Log
+    past: Past
+    index: Index | None
+
+    def plan(self) -> Plan:
+        """What is to be done."""
+        plan = Plan.after(self._held)
+        changed, removed = self._changed()
+        homes = self._homes(changed)
+        for name in changed:
+            newest, written = self.past.definitions.get(name), self._held.tools.get(name)
+            if newest is None:
+                self._take_out(plan, name, written)
+            elif written is None:
+                file = homes.get(name) or plan.file_for(name, self.form.suffix)
+                self._add(plan, newest, self.folder.tools / file)
+            else:
+                self._bring_up(plan, newest, written, was_removed=name in removed)
+        return plan
+
+    @cached_property
+    def _held(self) -> Index:
+        return self.index or Index(form=self.form.name)
+
+    @cached_property
+    def _since(self) -> int:
+        """The version that the files showed; 0 when the index says nothing about this history."""
+        index = self._held
+        if not index.place or index.place == self.past.shown[0]:
+            head = self.past.shown[1] if index.place else ""
+        else:
+            head = digest_of(self.folder.content(self.folder.entry(index.place)) or b"")
+        return index.version if index.head == head else 0
+
+    def _changed(self) -> tuple[list[str], set[str]]:
+        """The tools that changed since the index was written, and those that were taken out."""
+        if self._since:
+            entries = list(self.log.entries(self._held.place + 1, self.past.shown[0]))
+            removed = {name for entry in entries for name in entry.removals}
+            return list(dict.fromkeys(name for entry in entries for name in entry.names)), removed
+        every = [*self.past.definitions, *self._held.tools, *self.past.touched]
+        return list(dict.fromkeys(every)), set()
+
+    def _take_out(self, plan: Plan, name: str, written: Written | None) -> None:
+        file = f"{file_stem(name)}{self.form.suffix}" if written is None else written.file
+        if written is None and file.casefold() in plan.taken:
+            return
+        path = self.folder.tools / file
+        content = self.folder.content(path)
+        if content is not None and not self._is_ours(content, name, written):
+            return  # somebody edited it, and is to hear that the tool is gone
+        plan.tools.pop(name, None)
+        if content is not None:
+            plan.deletes.append(path)
+
+    def _add(self, plan: Plan, newest: ToolDefinition, path: Path) -> None:
+        """A tool that the index does not know."""
+        content = self.folder.content(path)
+        if content is None or self._is_ours(content, newest.name, None):
+            plan.write(self.form, newest, path)
+        elif self._shows(content, newest):
+            plan.keep(newest, path, content)
+        else:  # a person made this file, or edited it and the index that knew it is lost
+            began = "" if self.index is not None else newest.digest
+            plan.tools[newest.name] = Written(file=path.name, digest=began, content="")
+
+    def _bring_up(
+        self, plan: Plan, newest: ToolDefinition, written: Written, *, was_removed: bool
+    ) -> None:
+        path = self.folder.tools / written.file
+        content = self.folder.content(path)
+        # Somebody who deleted the file wants to take the tool out, unless the store itself did it.
+        is_ours = was_removed if content is None else self._is_ours(content, newest.name, written)
+        if is_ours:
+            plan.write(self.form, newest, path)
+        elif content is not None and self._shows(content, newest):
+            plan.keep(newest, path, content)
+
+    def _is_ours(self, content: bytes, name: str, written: Written | None) -> bool:
+        """Whether a file says what a store wrote there, and nothing that a person did."""
+        if written is not None and digest_of(content) == written.content:
+            return True
+        for revision in self.log.revisions(name):
+            definition = revision.definition
+            if definition is None:
+                continue
+            if written is not None and definition.digest == written.digest:
+                if self._shows(content, definition):  # in other words of YAML
+                    return True
+            elif revision.version > self._since and self._is_text_of(content, definition):
+                return True  # a writer was killed before it wrote the index
+        return False
+
+    def _is_text_of(self, content: bytes, definition: ToolDefinition) -> bool:
+        return digest_of(content) == digest_of(self.form.text_of(definition))
+
+    def _shows(self, content: bytes, definition: ToolDefinition) -> bool:
+        """Whether a file says what a definition says, in whatever words of YAML."""
+        if self._is_text_of(content, definition):
+            return True
+        try:
+            return is_same(read_definition(content, self.form), definition)
+        except DefinitionError:
+            return False
+
+    def _homes(self, changed: Iterable[str]) -> Mapping[str, str]:
+        """Files that people made for tools that came into the library with what these say."""
+        held, suffix = self._held, self.form.suffix
+        new = {name for name in changed if name in self.past.definitions and name not in held.tools}
+        if not new:
+            return {}
+        finder = EditFinder(
+            folder=self.folder, form=self.form, past=self.past, revision=self.log.revision
+        )
+        usual = {f"{file_stem(name)}{suffix}" for name in new}
+        strangers = (one for one in finder.strangers(held) if one.suffix == suffix)
+        homes: dict[str, str] = {}
+        for path in [one for one in strangers if one.name not in usual][:_MOST_STRANGERS]:
+            try:
+                found = read_definition(self.folder.content(path) or b"", self.form)
+            except DefinitionError:
+                continue
+            if found.name in new and is_same(found, self.past.definitions[found.name]):
+                homes.setdefault(found.name, path.name)
+        return homes
