@@ -42,6 +42,9 @@ class Pattern:
 _LONGEST_LOCAL = 64
 _DOMAIN = re.compile(r"(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,63}")
 
+_DIGITS = re.compile(r"(?:\d[^\d\n]{0,3}){7}")
+"""Without seven digits near each other there is no number of anybody."""
+
 _PHONE = re.compile(
     r"(?<![\w+])\+\d[\d ()/.-]{6,18}\d\b"  # international
     r"|(?<![\w.-])(?:\(\d{3}\)\ ?|\d{3}[-.])\d{3}[-.]\d{4}\b(?![-.]\d)"  # North American
@@ -84,13 +87,13 @@ def _beginning(text: str, at: int, *, least: int) -> int:
 
 
 def _phones(text: str) -> Iterator[tuple[int, int]]:
-    for found in _PHONE.finditer(text):
+    for found in _PHONE.finditer(text) if _DIGITS.search(text) else ():
         if 8 <= sum(map(str.isdigit, found.group())) <= 15:
             yield found.span()
 
 
 def _cards(text: str) -> Iterator[tuple[int, int]]:
-    for found in _CARD.finditer(text):
+    for found in _CARD.finditer(text) if _DIGITS.search(text) else ():
         if is_payment_card(_digits(found.group())):
             yield found.span()
 
@@ -117,7 +120,7 @@ def _end_of_iban(candidate: str) -> int:
 
 
 def _ipv4(text: str) -> Iterator[tuple[int, int]]:
-    for found in _IPV4.finditer(text):
+    for found in _IPV4.finditer(text) if text.count(".") >= 3 else ():
         before = text[max(0, found.start() - _BEFORE) : found.start()]
         if not _is_numbering(found.group()) and not _VERSION.search(before):
             yield found.span()
@@ -145,8 +148,8 @@ def _ipv6(text: str) -> Iterator[tuple[int, int]]:
         yield found.span()
 
 
-def _ssns(text: str) -> Iterator[tuple[int, int]]:
-    return (found.span() for found in _SSN.finditer(text))
+def _ssns(text: str) -> Spans:
+    return (found.span() for found in _SSN.finditer(text)) if text.count("-") >= 2 else ()
 
 
 def _digits(text: str) -> str:

@@ -41,6 +41,13 @@ _ASSIGNED = re.compile(
 )
 """Said in words; what follows is one when it has a digit or a sign, or it would be any word."""
 
+_KEY_PARTS = (
+    *("sk-", "pk-", "rk-", "sk_", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+    *("hf_", "AKIA", "AIza", "xox", "eyJ", "Bearer "),
+)
+_NAME_PARTS = ("pass", "secret", "credential", "authorization", "cookie", "key", "token", "pwd")
+"""What a finding holds one of, at least: most texts hold none, and that is seen at once."""
+
 _SIGN = re.compile(r"[\d!@#$%^&*]")
 
 _BEGIN, _END = "-----BEGIN ", "-----END "
@@ -50,8 +57,12 @@ _LAST_LINE = re.compile(r"-----END [A-Z ]{0,30}-----")
 
 def secret_spans(text: str) -> Iterator[tuple[int, int]]:
     """Where secrets stand in a text."""
-    yield from (found.span() for found in KEY_FORMATS.finditer(text))
+    if any(part in text for part in _KEY_PARTS):
+        yield from (found.span() for found in KEY_FORMATS.finditer(text))
     yield from _private_keys(text)
+    lower = text.casefold()
+    if not any(part in lower for part in _NAME_PARTS):
+        return
     yield from (found.span(1) for found in _QUOTED.finditer(text))
     for found in _ASSIGNED.finditer(text):
         if _SIGN.search(found.group(1)):
