@@ -50,11 +50,12 @@ def test_a_killed_server_keeps_what_its_settings_say(start_server, record_proper
     With ``everysec`` the last ones may be gone, when the disk was slow; what is there is whole.
     """
     server = start_server(appendfsync=appendfsync)
-    version = lost = 0
-    for _ in range(fault_runs(3)):
-        answered, sent = _load_until_killed(server, version)
+    lost = 0
+    for run in range(fault_runs(3)):
+        url = f"{server.url}?prefix=run-{run}"
+        answered, sent = _load_until_killed(server, url)
         server.start()
-        with closing(open_store(server.url)) as store:
+        with closing(open_store(url)) as store:
             version = store.load().version
             lost += max(0, answered - version)
             assert version <= sent
@@ -64,11 +65,11 @@ def test_a_killed_server_keeps_what_its_settings_say(start_server, record_proper
     assert lost == 0 or appendfsync == "everysec"
 
 
-def _load_until_killed(server, sent):
+def _load_until_killed(server, url):
     """Commit one proposal after the other until the server dies; how many it answered and got."""
-    answered = sent
-    with closing(open_store(server.url)) as store:
-        last = next(reversed(store.events()), None)
+    answered = sent = 0
+    with closing(open_store(url)) as store:
+        last = None
         killer = threading.Timer(0.15, server.kill)
         killer.start()
         try:
@@ -87,10 +88,15 @@ def test_a_restart_in_the_middle_of_load_doubles_nothing(start_server, open_redi
     server = start_server(appendfsync="always")
     with closing(open_store(server.url)):
         """The library is there."""
-    works = [threading.Thread(target=_offer, args=(server.url, 60 * n)) for n in range(3)]
+    restarts = fault_runs(3)
+    each = 20 * restarts
+    works = [
+        threading.Thread(target=_offer, args=(server.url, range(each * n, each * (n + 1))))
+        for n in range(3)
+    ]
     for work in works:
         work.start()
-    for number in range(fault_runs(3)):
+    for number in range(restarts):
         time.sleep(0.15)
         (server.stop if number % 2 else server.kill)()
         server.start()
@@ -99,14 +105,14 @@ def test_a_restart_in_the_middle_of_load_doubles_nothing(start_server, open_redi
     for work in works:
         work.join()
     store = open_redis(server.url)
-    assert race_faults(store, 180) == ()
+    assert race_faults(store, 3 * each) == ()
     assert list(store.check()) == []
 
 
-def _offer(url, first):
+def _offer(url, numbers):
     with closing(open_store(f"{url}?timeout=20")) as store:
         racer = Racer(store)
-        for number in range(first, first + 60):
+        for number in numbers:
             while True:
                 try:
                     racer.offer(number)
