@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+import tracemalloc
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Episode, ToolDefinition, open_store
@@ -167,6 +168,7 @@ BOUNDS = st.builds(
 )
 
 
+@settings(max_examples=40)
 @given(ages=AGES, bounds=st.lists(BOUNDS, max_size=3))
 def test_memory_and_sqlite_agree(tmp_path_factory, ages, bounds):
     """Whatever the bounds, both let the same go, the rest holds them, and a second time none goes."""
@@ -233,3 +235,17 @@ def test_an_older_file_is_measured_when_asked(tmp_path):
         store.volume()
         assert not any(sql.startswith("BEGIN") for sql in seen)
         assert store.prune(Retention(max_age=timedelta(days=100, hours=12))).count == 348
+
+
+def test_a_selection_of_thousands_holds_a_page(tmp_path):
+    """Reading megabytes of episodes takes the memory of a page of them, in either order."""
+    with closing(SQLiteStore(tmp_path / "s.db")) as store:
+        for start in range(0, 2000, 500):
+            store.append_many([episode(f"e{start + i}", text="x" * 4000) for i in range(500)])
+        for oldest_first in (True, False):
+            tracemalloc.start()
+            count = sum(1 for _ in store.select(EpisodeFilter(oldest_first=oldest_first)))
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            assert count == 2000
+            assert peak < 2_000_000
