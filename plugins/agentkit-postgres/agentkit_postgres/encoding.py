@@ -13,8 +13,8 @@ from agentkit.library.events import LibraryEvent
 from agentkit.tools.definition import ToolDefinition
 from agentkit_postgres.texts import key
 
-_MOST_CHARACTERS = 100_000
-"""Of a text that is searched; a tsvector holds a megabyte at most."""
+_MOST_CHARACTERS = 50_000
+"""Of each of the three texts that are searched; a tsvector holds a megabyte at most."""
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 """Names are cut into words: ``getWeather_v2`` is found by "weather"."""

@@ -66,12 +66,6 @@ _REFUSALS = (
         "again",
     ),
     _Refusal(
-        errors=(errors.TooManyConnections,),
-        kind=StoreUnavailableError,
-        words="the server takes no more connections: {said}. Nothing was changed; try again later, "
-        "raise its max_connections, or lower ?pool_size=",
-    ),
-    _Refusal(
         errors=(errors.InsufficientPrivilege,),
         words="the user lacks a right: {said}. Nothing was changed; GRANT it (the plugin's README "
         "lists the rights), or give another user in the URL",

@@ -6,7 +6,7 @@ import logging
 
 import psycopg
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import open_store
@@ -64,6 +64,7 @@ def test_a_broken_url_shows_no_password(url: str) -> None:
     assert caught.value.__context__ is None
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12))
 def test_any_password_reaches_libpq_and_is_not_shown(password: str) -> None:
     """Whatever characters a password has, libpq gets it and neither words nor repr show it."""

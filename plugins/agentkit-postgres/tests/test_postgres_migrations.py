@@ -151,6 +151,19 @@ def test_a_user_who_writes(own_store_url: str, raw: Raw) -> None:
     connection.execute("DROP ROLE bot")
 
 
+def test_a_server_that_only_reads(store_url: str) -> None:
+    """A server that takes no writes, as a standby, is read; a write says where to go."""
+    store = open_store(store_url)
+    store.commit(PING, expected_version=0)
+    store.close()
+    reader = open_store(f"{store_url}&options=-c%20default_transaction_read_only%3Don")
+    assert list(reader.load().tools) == ["ping"]
+    late = LibraryChange(proposal_id="2", removals=("ping",))
+    with pytest.raises(StoreError, match=r"only reads.*target_session_attrs"):
+        reader.commit(late, expected_version=1)
+    reader.close()
+
+
 def test_a_user_who_may_not_make_a_schema(own_server_nobody: str) -> None:
     """A role without rights on the database is told so, and nothing was made."""
     with pytest.raises(StoreError, match=r"lacks a right.*GRANT"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Episode, ToolDefinition
@@ -17,6 +17,7 @@ from agentkit_postgres.texts import is_cut, key, restored, storable
 ODD = st.text(st.sampled_from("\0\u24000#a\u0102"), max_size=12)
 
 
+@settings(deadline=None)
 @given(ODD)
 def test_texts_come_back(text: str) -> None:
     """Any text without surrogates is stored without NUL and comes back as it was."""
@@ -25,6 +26,7 @@ def test_texts_come_back(text: str) -> None:
     assert not is_cut(key(text))
 
 
+@settings(deadline=None)
 @given(st.text(), st.text())
 def test_two_texts_never_become_one(one: str, other: str) -> None:
     """Different texts are stored as different ones, and have different keys."""
