@@ -4,21 +4,19 @@ import asyncio
 import json
 import os
 import re
-import socket
 import ssl
 import sys
-import threading
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 
 import httpx
 import pytest
-import uvicorn
 
 from agentkit import Agent, open_store, tool
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models.base import ModelResponse
 from agentkit.server import Keys, create_app, serving
 from agentkit.testing import FunctionModel
+from agentkit.testing.app_stage import AppStage
 from agentkit.tools import ToolDefinition
 from agentkit.tools.tool import Tool
 
@@ -131,59 +129,11 @@ def body():
     return make
 
 
-class Stage:
-    """One server in a thread; each application in turn answers at it, from start to shutdown.
-
-    Starting and stopping a server takes 0.2 s, most of it uvicorn's own waiting.
-    """
-
-    def __init__(self):
-        self.loop = asyncio.new_event_loop()
-        self.app = None
-        config = uvicorn.Config(
-            self.answer, interface="asgi3", lifespan="off", log_config=None, access_log=False
-        )
-        self.server = uvicorn.Server(config)
-        self.listener = bound()
-        serve = self.server.serve(sockets=[self.listener])
-        self.thread = threading.Thread(target=self.loop.run_until_complete, args=(serve,))
-
-    async def answer(self, scope, receive, send):
-        """The ASGI application of the server."""
-        await self.app(scope, receive, send)
-
-    @contextmanager
-    def showing(self, app):
-        """``app`` is served inside; its lifespan is the block."""
-        self.app, lifespan = app, app.router.lifespan_context(app)
-        self.wait_for(lifespan.__aenter__())
-        try:
-            yield "http://{}:{}".format(*self.listener.getsockname())
-        finally:
-            self.wait_for(lifespan.__aexit__(None, None, None))
-
-    def wait_for(self, coroutine):
-        """What the coroutine gives, run in the server's loop."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(20)
-
-
-def bound():
-    """A socket that listens at a free port, made as ``serve`` makes it."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
-    return listener
-
-
 @pytest.fixture(scope="module")
 def stage():
     """A server for the tests of one module."""
-    stage = Stage()
-    stage.thread.start()
-    yield stage
-    stage.server.should_exit = True
-    stage.thread.join()
-    stage.listener.close()
-    stage.loop.close()
+    with AppStage() as stage:
+        yield stage
 
 
 @pytest.fixture
@@ -207,6 +157,7 @@ def no_tls():
 PLUGIN = '''
 import asyncio
 from agentkit.testing import FunctionModel
+from agentkit.testing.app_stage import AppStage
 
 async def answer(request):
     """Takes as long as the message says."""

@@ -125,16 +125,16 @@ class LibraryEndpoints:
             told = await self._waited(exchange, known, wait, who)
         else:
             told = await self._news.newest()
-        if isinstance(told, Told):
-            cache = (b"cache-control", f"{self._scope}, no-cache".encode())
-            headers = [(b"etag", _quoted(told.etag)), cache]
-            if told.etag in known:
-                await _answer(exchange, 304, b"", headers)
-            else:
-                self._measures.bytes.add(exchange.path, by=len(told.body))
-                await exchange.answer_json(told.body, headers=headers)
-            return None
-        return told
+        if not isinstance(told, Told):
+            return told
+        cache = (b"cache-control", f"{self._scope}, no-cache".encode())
+        headers = [(b"etag", _quoted(told.etag)), cache]
+        if told.etag in known:
+            await _answer(exchange, 304, b"", headers)
+        else:
+            self._measures.bytes.add(exchange.path, by=len(told.body))
+            await exchange.answer_json(told.body, headers=headers)
+        return None
 
     async def _waited(
         self, exchange: Exchange, known: frozenset[str], seconds: float, who: str
@@ -170,7 +170,7 @@ class LibraryEndpoints:
         work = asyncio.get_running_loop().run_in_executor(
             self._threads, lambda: _in_form(read(), packs=packs)
         )
-        work.add_done_callback(lambda _: self.reading.free(who))  # a thread can not be cut
+        work.add_done_callback(lambda done: self._read_ended(done, who))  # no thread can be cut
         try:
             etag, body = await asyncio.wait_for(asyncio.shield(work), self._limits.request_seconds)
         except TimeoutError:
@@ -189,6 +189,11 @@ class LibraryEndpoints:
         self._measures.bytes.add(exchange.path, by=len(body))
         await exchange.answer(200, body, LINES.encode(), headers)
         return None
+
+    def _read_ended(self, done: asyncio.Future[tuple[str, bytes]], who: str) -> None:
+        self.reading.free(who)
+        if not done.cancelled() and (error := done.exception()) is not None:
+            _LOG.info("a reading failed: %s", error)  # perhaps nobody waits for it any more
 
     async def _wanted(self, path: str, query: Query) -> Read | Problem:
         """What a request is for. Nothing is asked for that is still to come: it could change."""
