@@ -107,8 +107,7 @@ class DirectoryStore:
                 f"{self.path} has a folder 'tools' that is not from a store. Nothing was changed; "
                 "choose another folder"
             )
-        past, _ = self._log.refresh()
-        self._files.check_not_ahead(past)
+        self._files.check_not_ahead()
         if self._files.is_behind() and self._may_write():
             with self._folder.locked(is_patient=False) as is_alone:
                 if is_alone:  # otherwise somebody is just at it
@@ -144,7 +143,7 @@ class DirectoryStore:
         with self._writing, self._folder.locked():
             while True:
                 with self._log.lock:
-                    self._files.check_not_ahead(self._log.refresh()[0])
+                    self._files.check_not_ahead()
                     known = answer(change, self._log, expected_version)
                     if known is not None:
                         return known
@@ -226,14 +225,21 @@ class DirectoryStore:
         for fault in history_faults(self._folder, self._log):
             is_whole = False
             yield fault
-        if is_whole:
-            past, _ = self._log.refresh()
-            yield from file_faults(self._folder, self._files.index(), past)
-            finder, index = self._finder(), self._index()
-            yield from edit_faults(finder.edits(index))
-            suffix = self._files.form.suffix
-            yield from strangers(self._folder, finder.strangers(index), suffix)
+        if is_whole and self._may_write():
+            with self._writing, self._folder.locked():  # no writer is between history and files
+                found = tuple(self._file_faults())
+            yield from found
+        elif is_whole:
+            yield from self._file_faults()
         yield from self._episodes.check()
+
+    def _file_faults(self) -> Iterator[StoreFault]:
+        index, (past, _) = self._files.index(), self._log.refresh()
+        yield from file_faults(self._folder, index, past)
+        finder, known = self._finder(), self._index()
+        yield from edit_faults(finder.edits(known))
+        suffix = self._files.form.suffix
+        yield from strangers(self._folder, finder.strangers(known), suffix)
 
     def compact(self) -> Compacted:
         """Clear away what killed writers left, and shrink the file of episodes."""

@@ -15,7 +15,6 @@ from agentkit.library.directory.folder import Folder
 from agentkit.library.directory.hand_edits import HandEdit
 from agentkit.library.directory.index import Index, decoded
 from agentkit.library.directory.log import Log
-from agentkit.library.directory.past import Past
 from agentkit.library.directory.planning import Plan, Planner
 from agentkit.library.directory.texts import FORMS, TextForm, form_named
 
@@ -76,13 +75,14 @@ class ToolFiles:
                 return None
         return self._known[1]
 
-    def check_not_ahead(self, past: Past) -> None:
+    def check_not_ahead(self) -> None:
         """Refuse to go on where the index tells of changes that the history lacks.
 
         Raises:
             StoreFormatError: It does.
         """
-        index = self.index()
+        index = self.index()  # first: what a writer adds meanwhile is in the history before
+        past, _ = self._log.refresh()
         if index is not None and index.place > past.length:
             raise StoreFormatError(
                 f"{self._folder.index} tells of {index.place} changes, and the history holds "
@@ -92,8 +92,8 @@ class ToolFiles:
 
     def is_behind(self) -> bool:
         """Whether the files do not show the newest version yet."""
-        past, _ = self._log.refresh()
         index = self.index()
+        past, _ = self._log.refresh()
         if index is None:
             return past.version > 0
         return (index.place, index.head) != past.shown
@@ -106,9 +106,9 @@ class ToolFiles:
         """
         while self.is_behind():
             with self._log.lock:
-                past, _ = self._log.refresh()
+                self.check_not_ahead()
                 index = self.index()
-                self.check_not_ahead(past)
+                past, _ = self._log.refresh()
                 planner = Planner(
                     folder=self._folder, form=self.form, log=self._log, past=past, index=index
                 )

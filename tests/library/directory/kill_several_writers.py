@@ -13,6 +13,7 @@ import random
 import signal
 import sys
 import time
+import traceback
 from contextlib import closing
 from pathlib import Path
 
@@ -72,8 +73,9 @@ def start(folder: Path, notes: int, name: str, seed: int) -> int:
     if child == 0:
         try:
             write(folder, notes, name, seed)
-        finally:
-            os._exit(1)
+        except BaseException:  # noqa: BLE001 - a fork must not go on as its parent
+            traceback.print_exc()
+        os._exit(1)
     return child
 
 
