@@ -7,7 +7,6 @@ import random
 import threading
 import time
 
-from agentkit.errors import StoreError
 from agentkit.library.abilities import Watch, Watchable
 from agentkit.library.replicas.following import Following
 
@@ -85,7 +84,7 @@ class RefreshLoop:
             try:
                 if self._watch.wait(min(left, _LONGEST_WAIT_SECONDS)):
                     return True
-            except (StoreError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever a driver raises, looks go on
                 self._hear_nothing(error)
                 return False  # what was to be heard may be lost, so look at once
         return False
@@ -99,7 +98,7 @@ class RefreshLoop:
                 store = self._following.source.get()
                 self._watch = store.watch() if isinstance(store, Watchable) else None
             self._is_deaf = False
-        except (StoreError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - it is logged, and looks find what is new
             self._hear_nothing(error)
 
     def _hear_nothing(self, error: Exception) -> None:

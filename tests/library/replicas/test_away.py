@@ -64,6 +64,35 @@ def test_it_looks_less_often_the_longer_it_fails(refresh_seconds):
     assert len(set(pauses)) == len(pauses)
 
 
+@pytest.mark.parametrize("error", [StoreUnavailableError("cut"), RuntimeError("a driver's own")])
+@pytest.mark.parametrize("fails", ["to begin", "to hear"])
+def test_without_hints_it_goes_on_looking(kept, replicate, put, eventually, error, fails):
+    """A store that can not be listened to is followed more slowly, and that is all."""
+
+    class Deaf:
+        """A store whose notifications do not come through."""
+
+        def __getattr__(self, name):
+            return getattr(kept, name)
+
+        def watch(self):
+            if fails == "to begin":
+                raise error
+            return self
+
+        def wait(self, timeout_seconds):
+            raise error
+
+        def close(self):
+            """Nothing is held."""
+
+    replica = replicate(Deaf())
+    for version in range(1, 4):
+        put(kept, f"tool{version}")
+        eventually(lambda version=version: replica.load().version == version)
+    assert (replica.status.hints, replica.status.state) == (0, "current")
+
+
 def test_writing_fails_as_the_store_does(far, replicate):
     """What can not be kept is the caller's to know: no error is swallowed."""
     replica = replicate(far)
