@@ -30,5 +30,17 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
         with draft.open("rb+") as file:
             os.fsync(file.fileno())
         draft.replace(target)
+        sync_folder(target.parent)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the disk has the names of the files in a folder, where the system can say so."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -24,7 +24,9 @@ def select_with_pending(
     """
     check_filter(matching)
     waiting = {one.episode_id: one for one in pending if matches(one, matching)}
-    for episode_id in tuple(waiting):
+    # The youngest first: they arrive in order, so that what is left are the last ones, although
+    # some arrive while this looks.
+    for episode_id in tuple(reversed(waiting)):
         if store.get(episode_id) is not None:  # it arrived, or its id was known before
             del waiting[episode_id]
     if not waiting:

@@ -18,6 +18,7 @@ from typing import BinaryIO
 
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import BrokenLine, encode_episode, read_episodes
+from agentkit.episodes.replacing import sync_folder
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +80,7 @@ class SpillFolder:
                     file.write(encode_episode(episode).encode() + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
+            sync_folder(self.folder)
         except OSError:
             path.unlink(missing_ok=True)
             raise
