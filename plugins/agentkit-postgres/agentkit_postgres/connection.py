@@ -39,9 +39,11 @@ class Link(psycopg.Connection[TupleRow]):
 
     Attributes:
         answer_seconds: How long the server may be silent within a statement; None for no bound.
+        born: When it was made, by the monotonic clock.
     """
 
     answer_seconds: float | None = None
+    born: float = 0.0
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
         """See ``psycopg.Connection.wait``; a silent server ends it with a ``SilenceError``."""
@@ -70,8 +72,8 @@ class Connections:
     """The connections of one store, for any number of threads.
 
     A connection that the server or the network broke is replaced, and what ran on it runs once
-    more: everything that this package sends may be sent twice. When the second one breaks too, the
-    store is unavailable.
+    more: everything that this package sends may be sent twice. When one that was made since breaks
+    too, the store is unavailable.
 
     Args:
         address: The database.
@@ -100,28 +102,28 @@ class Connections:
         """Run one statement in a transaction of its own and return all its rows."""
         return self.run(lambda link: fetch(link, sql, parameters))
 
-    def run(self, work: Callable[[Link], T], *, again: bool = True) -> T:
+    def run(self, work: Callable[[Link], T]) -> T:
         """Do work on a connection that nobody else uses meanwhile.
 
         Args:
-            work: Runs statements; each is a transaction unless it opens one.
-            again: Whether it may be done twice when the connection breaks.
+            work: Runs statements; each is a transaction unless it opens one. It may be done twice.
 
         Raises:
-            StoreUnavailableError: There is no connection, or it broke twice.
+            StoreUnavailableError: There is no connection, or a new one broke too.
             StoreError: The store is closed or was opened by another process, or PostgreSQL
                 refused the work.
         """
         self.check_usable()
-        try:
+        broke_at: float | None = None
+        while True:
+            link = self._taken()
             try:
-                return self._once(work)
+                return self._on(link, work)
             except psycopg.Error as error:
-                if not (again and is_passing(error)):
-                    raise
-            return self._once(work)
-        except psycopg.Error as error:
-            raise in_our_words(error, self.address) from error
+                is_second = broke_at is not None and (link.born > broke_at or not link.closed)
+                if is_second or not is_passing(error):
+                    raise in_our_words(error, self.address) from error
+                broke_at = broke_at or monotonic()
 
     @property
     def is_ours(self) -> bool:
@@ -148,6 +150,7 @@ class Connections:
     def configure(self, link: Link) -> None:
         """Make a new connection one of this store."""
         address = self.address
+        link.born = monotonic()
         link.answer_seconds = address.statement_timeout + _GRACE_SECONDS
         milliseconds = (address.statement_timeout, address.timeout)
         fetch(link, _SETTINGS, (address.schema, *(str(round(s * 1000)) for s in milliseconds)))
@@ -177,8 +180,7 @@ class Connections:
             raise in_our_words(error, self.address) from error
         return link
 
-    def _once(self, work: Callable[[Link], T]) -> T:
-        link = self._taken()
+    def _on(self, link: Link, work: Callable[[Link], T]) -> T:
         taken = monotonic()
         try:
             return work(link)

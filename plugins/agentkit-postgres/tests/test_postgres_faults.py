@@ -32,7 +32,7 @@ Raw = Callable[[str], "psycopg.Connection[tuple[object, ...]]"]
 
 T = TypeVar("T")
 
-LONG = 60.0
+LONG = 100.0
 
 
 @pytest.fixture
