@@ -10,7 +10,7 @@ import click
 
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import plural, print_json, say
-from agentkit.cli.quantities import Duration, Size
+from agentkit.cli.quantities import duration, size
 from agentkit.cli.stores import opened, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.files import import_episodes
@@ -72,8 +72,12 @@ Examples:
   agentkit episodes prune --max-age 30d --dry-run
   agentkit episodes prune --max-bytes 2GB --max-count 1000000"""
 )
-@click.option("--max-age", type=Duration(), metavar="TIME", help="Delete older ones: 30d, 12h, 2w.")
-@click.option("--max-bytes", type=Size(), metavar="SIZE", help="Keep at most so much: 500MB, 2GB.")
+@click.option(
+    "--max-age", callback=duration, metavar="TIME", help="Delete older ones: 30d, 12h, 2w."
+)
+@click.option(
+    "--max-bytes", callback=size, metavar="SIZE", help="Keep at most so much: 500MB, 2GB."
+)
 @click.option("--max-count", type=click.IntRange(min=0), metavar="N", help="Keep at most N.")
 @click.option("--dry-run", is_flag=True, help="Say what would go, and delete nothing.")
 @store_option

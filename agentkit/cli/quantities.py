@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
 import click
 
@@ -17,34 +17,36 @@ _BYTES = {"": 1, "b": 1} | {
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
-class Duration(click.ParamType):
-    """A time such as ``30d``, ``12h`` or ``90m``."""
+def duration(_: click.Context, __: click.Parameter, text: str | None) -> timedelta | None:
+    """A time such as ``30d``, ``12h`` or ``90m``; a callback of an option.
 
-    name = "duration"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> timedelta:
-        """The time; click says what is wrong with a text that is none."""
-        found = _QUANTITY.fullmatch(str(value).strip())
-        unit = _SECONDS.get(found[2].lower()) if found else None
-        if found is None or unit is None:
-            self.fail(f"{value!r} is no time; write 30d, 12h, 90m, 45s or 2w", param, ctx)
-        try:
-            return timedelta(seconds=float(found[1]) * unit)
-        except OverflowError:
-            self.fail(f"{value!r} is longer than the calendar", param, ctx)
+    Raises:
+        click.BadParameter: The text is none.
+    """
+    if text is None:
+        return None
+    number, unit = _parts(text, _SECONDS, "time; write 30d, 12h, 90m, 45s or 2w")
+    try:
+        return timedelta(seconds=number * unit)
+    except OverflowError as error:
+        raise click.BadParameter(f"{text!r} is longer than the calendar") from error
 
 
-class Size(click.ParamType):
-    """A number of bytes such as ``500MB``, ``2GiB`` or ``1000``."""
+def size(_: click.Context, __: click.Parameter, text: str | None) -> int | None:
+    """A number of bytes such as ``500MB``, ``2GiB`` or ``1000``; a callback of an option.
 
-    name = "size"
+    Raises:
+        click.BadParameter: The text is none.
+    """
+    if text is None:
+        return None
+    number, unit = _parts(text, _BYTES, "size; write 500MB, 2GB, 2GiB or 1000")
+    return int(number * unit)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The bytes; click says what is wrong with a text that is none."""
-        found = _QUANTITY.fullmatch(str(value).strip())
-        unit = _BYTES.get(found[2].lower()) if found else None
-        if found is None or unit is None:
-            self.fail(f"{value!r} is no size; write 500MB, 2GB, 2GiB or 1000", param, ctx)
-        return int(float(found[1]) * unit)
+
+def _parts(text: str, units: Mapping[str, int], what: str) -> tuple[float, int]:
+    found = _QUANTITY.fullmatch(text.strip())
+    unit = units.get(found[2].lower()) if found else None
+    if found is None or unit is None:
+        raise click.BadParameter(f"{text!r} is no {what}")
+    return float(found[1]), unit
