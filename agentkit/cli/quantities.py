@@ -14,6 +14,7 @@ _BYTES = {"": 1, "b": 1} | {
     for power, letter in enumerate("kmgt", start=1)
     for tail, base in (("", 1000), ("b", 1000), ("ib", 1024))
 }
+_MOST_DIGITS = 30
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
@@ -49,4 +50,6 @@ def _parts(text: str, units: Mapping[str, int], what: str) -> tuple[float, int]:
     unit = units.get(found[2].lower()) if found else None
     if found is None or unit is None:
         raise click.BadParameter(f"{text!r} is no {what}")
+    if len(found[1]) > _MOST_DIGITS:
+        raise click.BadParameter(f"{text!r} is more than there can be")
     return float(found[1]), unit

@@ -109,8 +109,10 @@ def _page(
 ) -> tuple[str, list[object]]:
     """SQL and parameters of one page of episodes beyond ``position``."""
     source = "episodes"
-    conditions = ["sequence <= ?", "sequence > ?" if matching.oldest_first else "sequence < ?"]
-    parameters: list[object] = [newest, position]
+    # Newest first one bound is enough: given two, SQLite goes down from the wrong one, and each
+    # page walks over all those before it.
+    conditions = ["sequence <= ?", "sequence > ?"] if matching.oldest_first else ["sequence < ?"]
+    parameters: list[object] = [newest, position] if matching.oldest_first else [position]
     if matching.session_id is not None:
         conditions.append("session_id = ?")
         parameters.append(storable(matching.session_id))
