@@ -16,22 +16,28 @@ class Pending:
 
     Attributes:
         episode: The episode.
-        bytes: Its size as JSON text.
+        line: The same as a line of JSON, as it was when it came: what it holds may be changed in
+            place meanwhile, and then a file of many must not fail at one.
         since: When it came, on the monotonic clock.
     """
 
     episode: Episode
-    bytes: int
+    line: bytes
     since: float = field(default_factory=time.monotonic)
+
+    @property
+    def bytes(self) -> int:
+        """Its size as JSON text."""
+        return len(self.line)
 
     @classmethod
     def of(cls, episode: Episode) -> Pending:
-        """Measure an episode.
+        """Write an episode down.
 
         Raises:
             EpisodeFormatError: It holds a value that JSON can not.
         """
-        return cls(episode=episode, bytes=len(encode_episode(episode)))
+        return cls(episode=episode, line=encode_episode(episode).encode())
 
 
 class Buffer:

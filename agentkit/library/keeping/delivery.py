@@ -6,14 +6,14 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agentkit.episodes import Episode
 from agentkit.errors import EpisodeFormatError, UsageError
 from agentkit.library.abilities import BatchAppending
+from agentkit.library.keeping.buffer import Pending
 from agentkit.library.store import EpisodeStore
 
 logger = logging.getLogger(__name__)
 
-Refuse = Callable[[Episode, str], None]
+Refuse = Callable[[Pending, str], None]
 """Told of an episode that the store will never take, and why."""
 
 _REFUSALS = (EpisodeFormatError, UsageError, ValueError, TypeError)
@@ -35,14 +35,14 @@ class Delivered:
     error: str = ""
 
 
-def deliver(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -> Delivered:
+def deliver(store: EpisodeStore, batch: Sequence[Pending], refuse: Refuse) -> Delivered:
     """Give a batch to the store, as one where it can and one by one otherwise.
 
     An episode that the store refuses is told to ``refuse`` and holds up no other.
     """
     if isinstance(store, BatchAppending):
         try:
-            store.append_many(batch)
+            store.append_many([pending.episode for pending in batch])
         except _REFUSALS as error:
             logger.info("a batch was refused, its episodes are tried one by one: %s", error)
         except Exception as error:  # noqa: BLE001 - whatever it was, the episodes are still there
@@ -52,15 +52,15 @@ def deliver(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -> De
     return _one_by_one(store, batch, refuse)
 
 
-def _one_by_one(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -> Delivered:
+def _one_by_one(store: EpisodeStore, batch: Sequence[Pending], refuse: Refuse) -> Delivered:
     written = 0
-    for place, episode in enumerate(batch):
+    for place, pending in enumerate(batch):
         try:
-            store.append(episode)
+            store.append(pending.episode)
             written += 1
         except _REFUSALS as error:
             try:
-                refuse(episode, _said(error))
+                refuse(pending, _said(error))
             except OSError as full:
                 stopped = f"{_said(error)}; and it can not be set aside: {_said(full)}"
                 return Delivered(count=place, written=written, error=stopped)

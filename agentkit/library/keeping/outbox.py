@@ -238,7 +238,7 @@ class Outbox:
         """Write all that is in memory to a file, which comes before whatever is put later."""
         held, first = tuple(self._buffer), self._buffer.first or 0
         try:
-            file = self._folder.write((pending.episode for pending in held), first=first)
+            file = self._folder.write(held, first=first)
         except OSError as error:
             raise StoreUnavailableError(
                 f"the store is away and {self._folder.folder} can not be written ({error}): "

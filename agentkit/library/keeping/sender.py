@@ -38,13 +38,19 @@ class Sender:
     def run(self) -> None:
         """Send what comes, until there is nothing left after the end or the time is over."""
         while self._outbox.wait_for_work():
-            file = self._outbox.first_file()
-            if file is not None:
-                self._send_file(file)
-            else:
-                batch = self._outbox.first_batch()
-                count = self._send([pending.episode for pending in batch])
-                self._outbox.forget(batch[:count])
+            try:
+                self._send_next()
+            except Exception as error:  # without this thread all would wait for ever
+                logger.exception("the writer of episodes met what it does not know, and goes on")
+                self._outbox.note_failure(f"{type(error).__name__}: {error}")
+
+    def _send_next(self) -> None:
+        file = self._outbox.first_file()
+        if file is not None:
+            self._send_file(file)
+            return
+        batch = self._outbox.first_batch()
+        self._outbox.forget(batch[: self._send(batch)])
 
     def _send_file(self, file: SpilledFile) -> None:
         """Send the episodes of a file; all of them again later where that is broken off."""
@@ -60,7 +66,7 @@ class Sender:
         self._outbox.forget_first_file()
         logger.info("the store has the %d episodes of %s", file.count, file.path)
 
-    def _send_all(self, batch: Sequence[Episode]) -> bool:
+    def _send_all(self, batch: Sequence[Pending]) -> bool:
         """Send a batch, however many attempts it takes; False when the time is over before."""
         while batch:
             if self._outbox.is_over():
@@ -68,7 +74,7 @@ class Sender:
             batch = batch[self._send(batch) :]
         return True
 
-    def _send(self, batch: Sequence[Episode]) -> int:
+    def _send(self, batch: Sequence[Pending]) -> int:
         """How many of a batch are done with; pauses where something went wrong."""
         delivered = deliver(self._store, batch, self._refuse)
         self._outbox.note_written(delivered.written)
@@ -78,19 +84,19 @@ class Sender:
             self._outbox.note_success()
         return delivered.count
 
-    def _refuse(self, episode: Episode, reason: str) -> None:
-        path = self._folder.refuse(episode, reason)
+    def _refuse(self, pending: Pending, reason: str) -> None:
+        path, name = self._folder.refuse(pending.line, reason), pending.episode.episode_id
         self._outbox.note_refused()
-        logger.error("the store refuses episode %r, see %s: %s", episode.episode_id, path, reason)
+        logger.error("the store refuses episode %r, see %s: %s", name, path, reason)
 
 
-def _batches(episodes: Iterator[Episode], settings: WriterSettings) -> Iterator[Sequence[Episode]]:
+def _batches(episodes: Iterator[Episode], settings: WriterSettings) -> Iterator[Sequence[Pending]]:
     """Episodes in groups as they are sent, without holding more than one."""
     buffer = Buffer()
     for episode in episodes:
         buffer.add(Pending.of(episode))
         if len(buffer) >= settings.batch_count or buffer.bytes >= settings.batch_bytes:
-            yield tuple(pending.episode for pending in buffer)
+            yield tuple(buffer)
             buffer = Buffer()
     if len(buffer):
-        yield tuple(pending.episode for pending in buffer)
+        yield tuple(buffer)

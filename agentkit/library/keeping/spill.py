@@ -2,7 +2,7 @@
 
 A file is written whole and never touched again until all of it is in the store. Each writer that
 has one holds a lock beside it; a file whose lock nobody holds was left by a program that ended, and
-the next writer takes it in.
+the next writer takes it in. They hold what users said: nobody but their owner may read them.
 """
 
 from __future__ import annotations
@@ -10,19 +10,25 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
 from agentkit.episodes import Episode
-from agentkit.episodes.jsonl import BrokenLine, encode_episode, read_episodes
+from agentkit.episodes.jsonl import BrokenLine, read_episodes
 from agentkit.episodes.replacing import sync_folder
+from agentkit.library.keeping.buffer import Pending
 
 logger = logging.getLogger(__name__)
 
 _LOCK = ".lock"
+_CAN_LOCK = find_spec("fcntl") is not None
+_FOLDER_MODE = 0o700
+_OURS = re.compile(r"([0-9a-f]{16}-[0-9a-f]{8})(?:-\d{6,}\.jsonl|\.lock)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,65 +66,72 @@ class SpillFolder:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        self._name = f"{time.time_ns():016x}-{os.urandom(4).hex()}"
+        self._name = _new_name()
         self._locks: dict[str, BinaryIO] = {}
         self._made = 0
 
-    def write(self, episodes: Iterable[Episode], *, first: int) -> SpilledFile:
+    def write(self, episodes: Sequence[Pending], *, first: int) -> SpilledFile:
         """Write episodes to a new file and wait until the disk has it.
 
         Raises:
             OSError: The file can not be written; what was written of it is deleted.
         """
-        self._lock(self._name, make=True)
+        while not self._lock(self._name, make=True):  # one that starts looked into it meanwhile
+            self._name = _new_name()
         self._made += 1
         path = self.folder / f"{self._name}-{self._made:06}.jsonl"
-        count = 0
         try:
-            with path.open("xb") as file:
-                for count, episode in enumerate(episodes, start=1):  # noqa: B007 - the last one counts
-                    file.write(encode_episode(episode).encode() + b"\n")
+            with open(path, "xb", opener=_for_owner) as file:
+                file.writelines(pending.line + b"\n" for pending in episodes)
                 file.flush()
                 os.fsync(file.fileno())
             sync_folder(self.folder)
-        except OSError:
+        except BaseException:  # Ctrl-C too: what is held is written again later
             path.unlink(missing_ok=True)
             raise
-        return SpilledFile(path=path, count=count, first=first)
+        return SpilledFile(path=path, count=len(episodes), first=first)
 
-    def refuse(self, episode: Episode, reason: str) -> Path:
+    def refuse(self, line: bytes, reason: str) -> Path:
         """Set an episode aside that the store will never take, with the reason.
 
         Raises:
-            OSError: The file can not be written.
+            OSError: The file can not be written; it is as before.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         path = self.folder / f"refused-{self._name}.jsonl"
-        line = json.dumps({"reason": reason, "episode": episode.to_json()})
-        with path.open("ab") as file:
-            file.write(line.encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        with open(path, "ab", buffering=0, opener=_for_owner) as file:
+            before = file.tell()
+            try:
+                file.write(b'{"reason":%b,"episode":%b}\n' % (json.dumps(reason).encode(), line))
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(before)
+                raise
         return path
 
     def left_over(self) -> Sequence[SpilledFile]:
         """The files of writers that ended, the oldest first; they are ours from now on."""
         found = []
-        for lock in sorted(self.folder.glob(f"*{_LOCK}")):
-            name = lock.name.removesuffix(_LOCK)
-            if name not in self._locks and self._lock(name):
+        for name in self._names():
+            if name not in self._locks and self._take_over(name):
                 found += [_found(path) for path in sorted(self.folder.glob(f"{name}-*.jsonl"))]
                 self._release_if_empty(name)
         return found
 
     def done(self, file: SpilledFile, broken: Sequence[BrokenLine] = ()) -> None:
-        """Delete a file that the store has all of; one with broken lines is put aside instead."""
-        if broken:
-            aside = file.path.with_suffix(".broken")
-            file.path.rename(aside)
-            logger.warning("%s is kept, not all of it are episodes: %s", aside, broken[0])
-        else:
-            file.path.unlink()
+        """Delete a file that the store has all of; one with broken lines is put aside instead.
+
+        One that is gone was taken away by somebody, who has what was in it.
+        """
+        try:
+            if broken:
+                aside = file.path.with_suffix(".broken")
+                file.path.rename(aside)
+                logger.warning("%s is kept, not all of it are episodes: %s", aside, broken[0])
+            else:
+                file.path.unlink()
+        except FileNotFoundError:
+            logger.warning("%s was taken away while it waited for the store", file.path)
         self._release_if_empty(file.path.name.rsplit("-", 1)[0])
 
     def close(self) -> None:
@@ -129,18 +142,30 @@ class SpillFolder:
             if lock is not None:
                 lock.close()
 
-    def _lock(self, name: str, *, make: bool = False) -> bool:
+    def _names(self) -> Sequence[str]:
+        """The writers that have files here, the oldest first; also one whose lock was deleted."""
+        found = (_OURS.fullmatch(path.name) for path in self.folder.glob("*"))
+        return sorted({ours[1] for ours in found if ours})
+
+    def _take_over(self, name: str) -> bool:
+        try:
+            return self._lock(name, make=_CAN_LOCK)
+        except PermissionError as error:
+            logger.warning("episodes of another user's program wait here, left alone: %s", error)
+            return False
+
+    def _lock(self, name: str, *, make: bool) -> bool:
         """Hold the lock of a writer; whether nobody else does."""
         if name in self._locks:
             return True
         path = self.folder / f"{name}{_LOCK}"
         if make:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         try:
-            file = path.open("ab" if make else "rb+")
+            file = open(path, "ab" if make else "rb+", opener=_for_owner)  # noqa: SIM115 - until done
         except FileNotFoundError:  # its owner was done in this moment
             return False
-        if not _held_alone(file):
+        if not _held_alone(file, path):
             file.close()
             return False
         self._locks[name] = file
@@ -152,17 +177,25 @@ class SpillFolder:
             self._locks.pop(name).close()
 
 
-def _held_alone(file: BinaryIO) -> bool:
+def _new_name() -> str:
+    return f"{time.time_ns():016x}-{os.urandom(4).hex()}"
+
+
+def _for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _held_alone(file: BinaryIO, path: Path) -> bool:
     """Lock a file until it is closed or the program dies; whether nobody had."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks: nobody else's files are taken in here
+    if not _CAN_LOCK:  # nobody else's files are taken in here
         return file.mode == "ab"
+    import fcntl
+
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except (BlockingIOError, FileNotFoundError):  # or whoever had it deleted it
         return False
-    return True
 
 
 def _found(path: Path) -> SpilledFile:

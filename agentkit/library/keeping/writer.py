@@ -75,7 +75,7 @@ class EpisodeWriter:
         atexit.register(self.close)
 
     def __repr__(self) -> str:
-        return f"EpisodeWriter({self._store!r}, {self.state.pending} pending)"
+        return f"EpisodeWriter({self._store!r})"
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +85,12 @@ class EpisodeWriter:
 
     @property
     def state(self) -> WriterState:
-        """How the writer stands now."""
+        """How the writer stands now.
+
+        Raises:
+            StoreError: This is a fork of the process that made the writer.
+        """
+        self._check_process()
         return self._outbox.state
 
     def append(self, episode: Episode) -> None:
@@ -109,6 +114,7 @@ class EpisodeWriter:
 
     def get(self, episode_id: str) -> Episode | None:
         """The episode of that id, pending or kept, or None."""
+        self._check_process()
         files, held = self._outbox.held()
         kept = self._store.get(episode_id)
         if kept is not None:
@@ -118,6 +124,7 @@ class EpisodeWriter:
 
     def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
         """The episodes that match, pending ones included."""
+        self._check_process()
         files, held = self._outbox.held()
         waiting = chain(chain.from_iterable(file.read() for file in files), held)
         return select_with_pending(self._store, waiting, matching)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -144,6 +145,55 @@ def test_half_a_line_is_kept_aside(store, folder, caplog):
     (aside,) = folder.iterdir()
     assert aside.suffix == ".broken"
     assert f"{aside} is kept" in caplog.text
+
+
+def test_a_file_that_somebody_takes_away_holds_up_nothing(store, folder, caplog):
+    """A spilled file that was imported and deleted by hand is missed once, and the rest goes on."""
+    store.is_on.clear()
+    with open_writer(store, folder) as writer:
+        writer.append(episode("a"))
+    with open_writer(store, folder) as writer:
+        (file,) = folder.glob("*.jsonl")
+        file.unlink()
+        writer.append(episode("b"))
+        store.is_on.set()
+        writer.flush()
+        assert ids(store) in (["b"], ["a", "b"])  # it may have been read already
+    assert f"{file} was taken away" in caplog.text
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of files are a matter of POSIX")
+def test_files_are_for_their_owner_alone(picky_store, folder):
+    """What users said can not be read by other users of the machine, whatever the umask."""
+    before = os.umask(0)
+    try:
+        with open_writer(picky_store, folder) as writer:
+            writer.append(Episode(episode_id="a", request="bad"))
+            writer.flush()
+            picky_store.is_on.clear()
+            writer.append(episode("b"))
+    finally:
+        os.umask(before)
+    assert sorted(path.suffix for path in folder.iterdir()) == [".jsonl", ".jsonl", ".lock"]
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
+    assert modes == {0o700, 0o600}
+
+
+def test_a_file_without_its_lock_is_taken_in(store, folder):
+    """Files whose lock somebody deleted, or a backup left out, are taken in like others."""
+    store.is_on.clear()
+    with open_writer(store, folder) as writer:
+        writer.append(episode("a"))
+    (lock,) = folder.glob("*.lock")
+    lock.unlink()
+    mine = folder / "my-own-episodes.jsonl"
+    mine.write_text("not of a writer")
+    store.is_on.set()
+    with open_writer(store, folder) as writer:
+        writer.flush()
+    assert ids(store) == ["a"]
+    assert list(folder.iterdir()) == [mine]
 
 
 def test_nowhere_to_write_loses_nothing(store, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from contextlib import closing
@@ -227,9 +228,51 @@ def test_a_refused_episode_is_set_aside_and_holds_up_no_other(tmp_path, make, ca
     assert ids(picky_store) == ["a", "c"]
     (file,) = (tmp_path / "spill").iterdir()
     assert "not to our taste" in file.read_text()
-    assert '"episode_id": "b"' in file.read_text()
+    assert json.loads(file.read_text())["episode"]["episode_id"] == "b"
     assert str(file) in caplog.text
     assert (writer.state.refused, writer.state.written) == (1, 2)
+
+
+def test_an_episode_that_is_changed_meanwhile_holds_up_no_other(tmp_path):
+    """One that stops being JSON while it waits is set aside as it came, and the rest is written."""
+    with EpisodeWriter(
+        SQLiteStore(tmp_path / "s.db"),
+        spill=tmp_path / "spill",
+        settings=replace(QUICK, linger_seconds=60),
+    ) as writer:
+        answer = {"a": 1}
+        writer.append(Episode(episode_id="odd", request="?", output=answer))
+        writer.append(episode("b"))
+        answer["a"] = object()
+        writer.flush()
+        assert ids(writer) == ["b"]
+    (file,) = (tmp_path / "spill").iterdir()
+    assert json.loads(file.read_text())["episode"]["output"] == {"a": 1}
+
+
+class Unspeakable(Exception):  # noqa: N818 - it is odd on purpose
+    """An error of a careless plugin that can not even be printed."""
+
+    def __str__(self):
+        raise LookupError("no words for it")
+
+
+def test_the_unexpected_does_not_end_the_thread(make, store, caplog):
+    """What nobody thought of is in the log and the state, and what waits is tried again."""
+    keep, faults = store.append_many, [Unspeakable()]
+
+    def append_many(episodes):
+        if faults:
+            raise faults.pop()
+        keep(episodes)
+
+    store.append_many = append_many
+    writer = make()
+    writer.append(episode("a"))
+    writer.flush()
+    assert ids(store) == ["a"]
+    assert "no words for it" in writer.state.last_error
+    assert "no words for it" in caplog.text
 
 
 def test_closing_writes_what_is_held_and_closes_the_store(make, store):
@@ -266,16 +309,26 @@ def test_threads_lose_nothing_and_keep_their_order(make, store):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_fork_is_told(make):
-    """In a forked process the thread does not run, and the writer says so."""
+    """In a forked process the thread does not run, and the writer says so, whatever was locked."""
     writer = make()
-    child = os.fork()
+    uses = (
+        partial(writer.append, episode("a")),
+        partial(writer.get, "a"),
+        writer.select,
+        writer.flush,
+        lambda: writer.state,
+    )
+    with writer._outbox._changed:  # as another thread may have it at the moment of the fork
+        child = os.fork()
     if child == 0:
-        try:
-            writer.append(episode("a"))
-        except StoreError as error:
-            writer.close()
-            os._exit(0 if "fork" in str(error) else 2)
-        os._exit(1)
+        told = 0
+        for use in uses:
+            try:
+                use()
+            except StoreError as error:
+                told += "fork" in str(error)
+        writer.close()
+        os._exit(len(uses) - told)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
