@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import psycopg
@@ -14,13 +15,28 @@ _REFUSED = (
     ("password authentication failed", "Give the right user and password in the URL"),
     ("no password supplied", "Give the user's password in the URL, or in ~/.pgpass"),
     ("no pg_hba.conf entry", "Let the server's pg_hba.conf admit this user from this machine"),
+    ("pg_hba.conf rejects", "Let the server's pg_hba.conf admit this user from this machine"),
     ("authentication failed", "Give the right user in the URL, or let pg_hba.conf admit it"),
     ("is not permitted to log in", "ALTER ROLE ... LOGIN, or give another user in the URL"),
-    ("role ", "CREATE ROLE it, or give another user in the URL"),
-    ("database ", "Make it with: createdb NAME, or give another one in the URL"),
+    ('role ".*" does not exist', "CREATE ROLE it, or give another user in the URL"),
+    (
+        'database ".*" does not exist',
+        "Make it with: createdb NAME, or give another one in the URL",
+    ),
+    ("permission denied for database", "GRANT CONNECT ON DATABASE ..., or give another user"),
+    ("configuration parameter|invalid value for parameter|set parameter", "Mend ?options="),
+    ("does not support SSL", "Turn ssl on in the server, or give another ?sslmode="),
+    (
+        'certificate verify failed|certificate file "|server certificate for "',
+        "See ?sslrootcert= and ?sslmode= in libpq's documentation",
+    ),
 )
-"""Ends of a connection that trying again does not mend. The server says them in English unless
-``lc_messages`` says otherwise; then they count as a store that is away, with the server's words."""
+"""Ends of a connection that trying again does not mend, and what does. The code of such an error is
+not to be had, and the server says it in English unless ``lc_messages`` says otherwise: then it
+counts as one that may pass, with the server's words."""
+
+_SPOKEN = re.compile(r": \S+:  \S")
+"""What a server said stands behind its severity, a colon and two spaces, in every language."""
 
 _PASSING = (
     errors.DeadlockDetected,
@@ -89,6 +105,10 @@ _REFUSALS = (
 )
 
 
+_SEVERAL_HOSTS = "All failures were:"
+"""Psycopg tells the last host's failure twice where a URL names several."""
+
+
 class SilenceError(psycopg.OperationalError):
     """The server gave no answer for so long that the network must be gone."""
 
@@ -121,17 +141,17 @@ def not_connected(error: psycopg.Error, address: Address) -> StoreError:
     """The error of a connection that was not made."""
     said = _said(error)
     for words, advice in _REFUSED:
-        fits = words in said if not words.endswith(" ") else _is_absent(said, words)
-        if fits and "FATAL" in said:
+        if re.search(words, said):
             return StoreError(f"{address.shown} refused the connection: {said}. {advice}")
+    if _SPOKEN.search(str(error)):
+        return StoreUnavailableError(
+            f"{address.shown} takes no connection now: {said}. Nothing was changed; try again, or "
+            "mend the URL or the server where it complains of a user, a password or a database"
+        )
     return StoreUnavailableError(
         f"{address.shown} can not be reached: {said}. Nothing was changed; see that the server "
         "runs and takes connections from here, then try again"
     )
-
-
-def _is_absent(said: str, what: str) -> bool:
-    return f'{what}"' in said and "does not exist" in said
 
 
 def _is_broken(error: psycopg.Error) -> bool:
@@ -140,6 +160,7 @@ def _is_broken(error: psycopg.Error) -> bool:
 
 
 def _said(error: psycopg.Error) -> str:
-    """The first line, which holds no values of rows."""
-    said = error.diag.message_primary or str(error)
-    return " ".join(said.split()) or type(error).__name__
+    """The first line, which holds no values of rows; of a connection all, each host's once."""
+    said = error.diag.message_primary or str(error).rpartition(_SEVERAL_HOSTS)[2]
+    said = " ".join(said.replace("connection failed: ", "").split())
+    return said.rstrip(".?!") or type(error).__name__

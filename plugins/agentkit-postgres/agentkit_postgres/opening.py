@@ -28,6 +28,7 @@ def make_ready(connections: Connections) -> None:
         StoreError: The server can not hold a library.
     """
     shown = connections.address.shown
+    connections.connected().close()  # the pool would try several times, and log each failure
     ((version, encoding, is_durable),) = connections.execute(_FACTS)
     if version < _OLDEST:
         raise StoreError(f"{shown} runs PostgreSQL {version // 10000}; agentkit needs 12 or newer")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentkit import open_store
 from agentkit.errors import StoreError, StoreUnavailableError, UsageError
-from agentkit.testing.local_server import free_port
+from agentkit.testing.local_server import ServerError, free_port
 from agentkit_postgres.address import Address
 from agentkit_postgres.testing import PostgresServer, drop_schema, with_schema
 
@@ -103,6 +104,54 @@ def test_an_absent_database_or_user_is_refused(
         open_store(f"{url}?timeout=5")
     assert not isinstance(caught.value, StoreUnavailableError)
     assert SECRET not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def refusing(own_server: PostgresServer) -> Iterator[PostgresServer]:
+    """A server with a user and databases that may not be used."""
+    made = ("ROLE shut_out PASSWORD 'x'", "DATABASE private", "ROLE ada LOGIN PASSWORD 'x'")
+    with psycopg.connect(own_server.url, autocommit=True) as connection:
+        for what in made:
+            connection.execute(f"CREATE {what}".encode())
+        connection.execute("REVOKE CONNECT ON DATABASE private FROM public")
+        yield own_server
+        for what in made:
+            connection.execute(f"DROP {' '.join(what.split()[:2])}".encode())
+
+
+@pytest.mark.parametrize(
+    ("user", "end", "advice"),
+    [
+        ("agentkit", "postgres", "Give the user's password"),
+        ("shut_out:x", "postgres", "LOGIN"),
+        ("ada:x", "private", "GRANT CONNECT"),
+        ("ada:x", "postgres?options=-c%20no_such%3D1", r"\?options="),
+        ("ada:x", "postgres?sslmode=require", r"\?sslmode="),
+    ],
+)
+def test_a_refusal_says_what_mends_it(
+    refusing: PostgresServer, user: str, end: str, advice: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What trying again does not mend is no unavailability; it is told once, and not in the log."""
+    with pytest.raises(StoreError, match=f"refused the connection.*{advice}") as caught:
+        open_store(f"postgresql://{user}@127.0.0.1:{refusing.port}/{end}")
+    assert not isinstance(caught.value, StoreUnavailableError)
+    assert caplog.text == ""
+
+
+def test_a_server_that_speaks_another_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal in words that we do not know says that there is a server, and what it said."""
+    monkeypatch.setenv("LANGUAGE", "de")
+    try:
+        server = PostgresServer(options=("lc_messages=C.UTF-8",))
+    except ServerError as error:
+        pytest.skip(str(error))
+    with server, pytest.raises(StoreError, match="user") as caught:
+        open_store(server.url_of(port=server.port, password="wr0ng"))
+    if "fehlgeschlagen" not in str(caught.value):
+        pytest.skip("no German messages here")
+    assert "takes no connection now" in str(caught.value)
+    assert "complains of a user, a password" in str(caught.value)
 
 
 def test_a_refused_connection_is_told_at_once(own_server: PostgresServer) -> None:

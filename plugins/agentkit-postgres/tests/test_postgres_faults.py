@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import subprocess
@@ -102,11 +103,25 @@ class Writer(threading.Thread):
         episode = Episode(episode_id=f"{self.writer}-{number}", request="?", session_id=self.writer)
         patiently(partial(store.append, episode))
 
+    def wait_for(self, count: int) -> None:
+        """Wait until it has made so many changes."""
+        deadline = time.monotonic() + LONG
+        while len(self.made) < count:
+            self.check()
+            assert time.monotonic() < deadline, f"{self.writer} made {len(self.made)} of {count}"
+            time.sleep(0.02)
+
     def stop(self) -> None:
         self.done.set()
         self.join(LONG)
-        assert not self.is_alive()
-        assert self.problem is None
+        self.check()
+        if self.is_alive():
+            faulthandler.dump_traceback()
+            pytest.fail(f"{self.writer} does not end after {len(self.made)} changes")
+
+    def check(self) -> None:
+        if self.problem is not None:
+            raise AssertionError(f"{self.writer} ended early") from self.problem
 
 
 def check_whole(store: Store, writers: list[Writer]) -> None:
@@ -142,13 +157,10 @@ def test_a_server_that_ends_in_the_middle_of_load(
         lambda: (own_server.stop(signal.SIGQUIT), own_server.start()),
     ]
     for run in range(max(3, fault_runs(3))):
-        before = [len(writer.made) for writer in writers]
+        wanted = [len(writer.made) + 2 for writer in writers]
         ways[run % len(ways)]()
-        deadline = time.monotonic() + LONG
-        while any(len(w.made) < n + 2 for w, n in zip(writers, before, strict=True)):
-            assert [writer.problem for writer in writers] == [None, None]
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        for writer, count in zip(writers, wanted, strict=True):
+            writer.wait_for(count)
     for writer in writers:
         writer.stop()
     with closing(open_store(own_store_url)) as store:
