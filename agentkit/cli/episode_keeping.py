@@ -21,6 +21,8 @@ from agentkit.library.abilities import BatchAppending, EpisodeVolume, PruningPre
 from agentkit.library.keeping.retention_loop import pruning
 
 _AT_A_TIME = 256
+_TOLD = 5
+"""Lines without an episode that are told of each file; of more there is the count."""
 
 
 @click.command(
@@ -36,20 +38,40 @@ def import_(files: Sequence[str], store_url: str) -> None:
     """Keep the episodes of files: JSON lines or Parquet.
 
     Files compressed with gzip are read as well. An episode whose id the store knows is left as it
-    is. Lines that hold no episode are told and left out.
+    is. Lines that hold no episode are told and left out; a file with nothing else is an error.
     """
+    without: list[str] = []
     with opened(store_url) as store:
         for name in files:
-            count = _keep(store, _read(name))
+            broken = _BrokenLines()
+            count = _keep(store, _read(name, broken))
+            broken.tell_rest(name)
             say(f"{name}: {plural(count, 'episode')} read")
+            if broken.count and not count:
+                without.append(name)
+    if without:
+        raise UsageError(f"no line is an episode in {', '.join(without)}; was another file meant?")
 
 
-def _read(name: str) -> Iterator[Episode]:
-    def tell(broken: BrokenLine) -> None:
-        say(str(broken))
+class _BrokenLines:
+    """Tells of the first lines of a file that hold no episode, and counts the rest."""
 
+    def __init__(self) -> None:
+        self.count = 0
+
+    def tell(self, broken: BrokenLine) -> None:
+        self.count += 1
+        if self.count <= _TOLD:
+            say(str(broken))
+
+    def tell_rest(self, name: str) -> None:
+        if self.count > _TOLD:
+            say(f"{name}: {self.count - _TOLD:,} more lines hold no episode")
+
+
+def _read(name: str, broken: _BrokenLines) -> Iterator[Episode]:
     try:
-        yield from import_episodes(name, on_broken=tell)
+        yield from import_episodes(name, on_broken=broken.tell)
     except OSError as error:
         raise UsageError(f"{name}: can not be read ({error.strerror or error})") from error
 

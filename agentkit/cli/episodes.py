@@ -302,7 +302,7 @@ def export(
 
 def _write(out: str, form: FileFormat | None, found: Iterable[Episode]) -> int:
     if out != "-":
-        known = form or (format_of(out) if Path(out).suffix in SUFFIXES else "jsonl")
+        known = form or (format_of(out) if Path(out).suffix.lower() in SUFFIXES else "jsonl")
         try:
             return export_episodes(out, found, form=known)
         except OSError as error:

@@ -63,7 +63,8 @@ def write_parquet(path: str | os.PathLike[str], episodes: Iterable[Episode]) -> 
     count = 0
     with (
         replaced(path) as draft,
-        parquet.ParquetWriter(draft, schema, compression="zstd") as writer,
+        draft.open("wb") as sink,  # given a name, Arrow would look for places in a pipe
+        parquet.ParquetWriter(sink, schema, compression="zstd") as writer,
     ):
         for rows in _groups(episodes):
             writer.write_table(arrow.Table.from_pylist(rows, schema=schema))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,9 @@ from pathlib import Path
 def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A new file beside ``path`` to write to; it takes its place when the block ends well.
 
-    Where the block raises, the new file is deleted and what was there stays.
+    Where the block raises, the new file is deleted and what was there stays. Who may read the old
+    file may read the new one, and a link leads on to it. What is no file, such as a pipe or
+    ``/dev/null``, can not be replaced and is written to itself.
 
     Raises:
         OSError: The file can not be written.
@@ -23,9 +26,14 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
         >>> Path("numbers.txt").read_text()
         '1 2 3'
     """
-    target = Path(path)
+    old = _mode(Path(path))
+    if old is not None and not stat.S_ISREG(old):
+        yield Path(path)
+        return
+    target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name}.{os.urandom(4).hex()}.draft")
     try:
+        _make(draft, old)
         yield draft
         with draft.open("rb+") as file:
             os.fsync(file.fileno())
@@ -33,6 +41,20 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
         sync_folder(target.parent)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return path.stat().st_mode
+    except FileNotFoundError:
+        return None
+
+
+def _make(draft: Path, old: int | None) -> None:
+    """Make an empty file that those may read who could read the old one."""
+    draft.touch(mode=0o666 if old is None else 0o600, exist_ok=False)
+    if old is not None:
+        draft.chmod(stat.S_IMODE(old))
 
 
 def sync_folder(folder: Path) -> None:

@@ -74,17 +74,31 @@ def test_export_says_what_is_wrong(invoke, arguments, said):
 
 def test_import_keeps_what_was_exported(invoke, tmp_path, kept):
     """Files go into another store; a second time nothing is added, and broken lines are told."""
-    assert invoke("episodes", "export", "--out", "e.jsonl.gz", "--oldest-first").exit_code == 0
-    (tmp_path / "more.jsonl").write_text("no episode\n")
+    assert invoke("episodes", "export", "--out", "e.jsonl", "--oldest-first").exit_code == 0
+    assert invoke("episodes", "export", "--out", "E.JSONL.GZ", "--oldest-first").exit_code == 0
+    with (tmp_path / "e.jsonl").open("a") as file:
+        file.write("half an epis")
     other = f"sqlite:///{tmp_path / 'other.db'}"
-    for _ in range(2):
-        result = invoke("episodes", "import", "e.jsonl.gz", "more.jsonl", "--store", other)
+    for name in ("e.jsonl", "E.JSONL.GZ"):
+        result = invoke("episodes", "import", name, "--store", other)
         assert result.exit_code == 0, result.stderr
-        assert "e.jsonl.gz: 5 episodes read" in result.stderr
-        assert "more.jsonl, line 1" in result.stderr
+        assert f"{name}: 5 episodes read" in result.stderr
+        assert (f"{name}, line 6" in result.stderr) == (name == "e.jsonl")
+    assert (tmp_path / "E.JSONL.GZ").read_bytes().startswith(b"\x1f\x8b")
     store = open_store(other)
     assert list(store.select()) == kept[::-1]
     store.close()
+
+
+def test_import_of_what_is_no_file_of_episodes(invoke, tmp_path, kept):
+    """Of a wrong file some lines are told, the other files are read, and the end says it."""
+    assert invoke("episodes", "export", "--out", "e.jsonl").exit_code == 0
+    (tmp_path / "wrong.csv").write_text("no episode\n" * 1_000)
+    result = invoke("episodes", "import", "wrong.csv", "e.jsonl")
+    assert result.exit_code == 2
+    assert "wrong.csv: 995 more lines hold no episode" in result.stderr
+    assert "e.jsonl: 5 episodes read" in result.stderr
+    assert "no line is an episode in wrong.csv" in result.stderr
 
 
 def test_import_names_a_file_that_is_not_there(invoke):

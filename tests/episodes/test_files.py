@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import os
+import subprocess
 import sys
 import tracemalloc
 from dataclasses import replace
@@ -200,3 +202,34 @@ def test_lines_are_appended_to_a_plain_file(tmp_path):
     export_episodes(path, [episode("a")])
     write_episodes(path, [episode("b")])
     assert [one.episode_id for one in import_episodes(path)] == ["a", "b"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes and links are a matter of POSIX")
+def test_a_file_keeps_its_readers_and_its_links(form, tmp_path):
+    """Who could not read the old file can not read the new one, and a link leads on to it."""
+    path, link = tmp_path / f"episodes.{form}", tmp_path / f"link.{form}"
+    path.touch()
+    path.chmod(0o600)
+    link.symlink_to(path)
+    export_episodes(link, [episode("a")])
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [one.episode_id for one in import_episodes(path)] == ["a"]
+    assert sorted(tmp_path.iterdir()) == [path, link]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_what_is_no_file_is_written_to_and_stays(form, tmp_path):
+    """A pipe or a device is not replaced by a file: what reads it gets all."""
+    path = tmp_path / f"pipe.{form}"
+    os.mkfifo(path)
+    with subprocess.Popen(["cat", str(path)], stdout=subprocess.PIPE) as cat:
+        try:
+            export_episodes(path, [episode("a")])
+            content, _ = cat.communicate(timeout=30)
+        finally:
+            cat.kill()
+    assert path.is_fifo()
+    copy = tmp_path / f"copy.{form}"
+    copy.write_bytes(content)
+    assert [one.episode_id for one in import_episodes(copy)] == ["a"]
