@@ -46,9 +46,9 @@ def check_yaml_is_there() -> None:
 
     if find_spec("yaml") is None:
         raise MissingExtraError(
-            "a store of YAML files (dir:)",
+            "a store of YAML files (one of JSON files, dir:PATH?format=json, does not)",
             package="pyyaml",
-            install='pip install "agentkit-evolve[dir]", or keep JSON files: dir:PATH?format=json',
+            install='pip install "agentkit-evolve[dir]"',
         )
 
 
