@@ -13,7 +13,8 @@ _MICROSECOND = timedelta(microseconds=1)
 def begun_at(episode: Episode, *, kept: datetime) -> datetime:
     """``Episode.started_at`` as a time; where it says none, the time at which it was kept.
 
-    A time without a zone is UTC, as the field promises.
+    A time without a zone is UTC, as the field promises. What began after it was kept was told by a
+    clock that is ahead, and counts as kept: else it would outlast all others, for years.
 
     Example:
         >>> episode = Episode(episode_id="e1", request="Hi", started_at="2026-03-02T10:00:00Z")
@@ -22,7 +23,9 @@ def begun_at(episode: Episode, *, kept: datetime) -> datetime:
     """
     try:
         begun = datetime.fromisoformat(episode.started_at)
-        return begun.replace(tzinfo=UTC) if begun.tzinfo is None else begun.astimezone(UTC)
+        return min(begun.replace(tzinfo=UTC) if begun.tzinfo is None else begun, kept).astimezone(
+            UTC
+        )
     except (ValueError, TypeError, OverflowError):  # empty, or no time at all
         return kept
 

@@ -105,6 +105,15 @@ def test_age_counts_from_the_beginning(store):
     assert ids(store) == ["new", "none", "odd", "future"]
 
 
+def test_a_clock_that_was_ahead_makes_nothing_outlast_the_rest(store):
+    """What says that it began years from now is as young as it was kept, and goes in its turn."""
+    ahead = [episode(f"a{i}", days=-3650) for i in range(3)]
+    store.append_many([episode("old", days=1), *ahead])
+    store.append_many([episode("b1", started_at=""), episode("b2", started_at="")])
+    assert store.prune(Retention(max_count=3)).count == 3
+    assert ids(store) == ["a2", "b1", "b2"]
+
+
 def test_age_beyond_the_calendar_keeps_all(store):
     """A bound of ten thousand years is none."""
     store.append(episode("a", days=9999))

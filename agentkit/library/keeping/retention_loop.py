@@ -42,7 +42,7 @@ class RetentionLoop:
         every_seconds: From the end of one round to the next.
 
     Raises:
-        UsageError: The store can not let episodes go.
+        UsageError: The store can not let episodes go, or the time is no pause.
 
     Example:
         >>> from datetime import timedelta
@@ -56,6 +56,8 @@ class RetentionLoop:
     def __init__(
         self, store: object, retention: Retention, *, every_seconds: float = 600.0
     ) -> None:
+        if not every_seconds > 0:
+            raise UsageError(f"every_seconds is more than 0; got {every_seconds!r}")
         self._store = pruning(store)
         self._retention = retention
         self._every_seconds = every_seconds

@@ -37,6 +37,13 @@ def rounds(store, count):
         assert store.rounds.acquire(timeout=30)
 
 
+@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+def test_no_pause_at_all_is_refused(seconds):
+    """A loop that would never rest is a mistake and says so."""
+    with pytest.raises(UsageError, match="every_seconds"):
+        RetentionLoop(LoopStore(0), Retention(), every_seconds=seconds)
+
+
 def test_old_episodes_go_every_now_and_then():
     """What became too old since the last round goes in the next one."""
     store = LoopStore(0)
