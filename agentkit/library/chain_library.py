@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agentkit.errors import AgentKitError
+from agentkit.library.abilities import ChangeLog
 from agentkit.library.chain_faults import ChainFault
 from agentkit.library.events import EventKind, LibraryEvent
 from agentkit.library.store import ToolRevision, ToolStore
@@ -113,6 +114,10 @@ class _Held:
 
     def made_by(self, version: int) -> dict[str, str]:
         """The digests of the definitions that one library version brought, by tool."""
+        if isinstance(self._store, ChangeLog):  # thousands of tools are then read in one go
+            made = next(iter(self._store.changes(after=version - 1)), None)
+            if made is not None and made.version == version:
+                return {one.name: _digest(one) for one in made.change.upserts}
         return {
             tool.name: self.digest(tool.name, version)
             for tool in self._store.load(version)

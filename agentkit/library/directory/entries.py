@@ -17,7 +17,7 @@ from typing import Any
 from agentkit.errors import DefinitionError, StoreFormatError
 from agentkit.library.events import LibraryEvent
 from agentkit.library.sqlite.connection import storable
-from agentkit.library.store import LibraryChange
+from agentkit.library.store import LibraryChange, ToolRevision
 from agentkit.tools.definition import ToolDefinition
 
 FORMAT_VERSION = 1
@@ -64,6 +64,27 @@ class Entry:
         """Every tool that it changed."""
         return (*self.removals, *(one["definition"]["name"] for one in self.record["upserts"]))
 
+    def put(self, tool_name: str) -> ToolDefinition | None:
+        """The definition that it put for one tool; None when it put none.
+
+        Raises:
+            StoreFormatError: It can not be read.
+        """
+        row = self._rows.get(tool_name)
+        return None if row is None else self._definition(row)
+
+    @cached_property
+    def _rows(self) -> Mapping[str, Mapping[str, Any]]:
+        return {one["definition"]["name"]: one for one in self.record["upserts"]}
+
+    def _definition(self, row: Mapping[str, Any]) -> ToolDefinition:
+        try:
+            return ToolDefinition.from_json(row["definition"], digest=row["digest"])
+        except (DefinitionError, KeyError, TypeError) as error:
+            raise StoreFormatError(
+                f"the change at place {self.place} holds a definition that can not be read: {error}"
+            ) from error
+
     @cached_property
     def upserts(self) -> tuple[ToolDefinition, ...]:
         """The definitions that it put.
@@ -71,15 +92,7 @@ class Entry:
         Raises:
             StoreFormatError: One can not be read.
         """
-        try:
-            return tuple(
-                ToolDefinition.from_json(one["definition"], digest=one["digest"])
-                for one in self.record["upserts"]
-            )
-        except (DefinitionError, KeyError, TypeError) as error:
-            raise StoreFormatError(
-                f"the change at place {self.place} holds a definition that can not be read: {error}"
-            ) from error
+        return tuple(map(self._definition, self.record["upserts"]))
 
     @cached_property
     def events(self) -> tuple[LibraryEvent, ...]:
@@ -97,6 +110,18 @@ class Entry:
             proposal_id=self.proposal_id,
             upserts=self.upserts,
             removals=self.removals,
+            author=self.record["author"],
+            reason=self.record["reason"],
+            evidence=tuple(self.record["evidence"]),
+            created_at=self.record["created_at"],
+        )
+
+    def revision(self, tool_name: str) -> ToolRevision:
+        """What it made of one tool; no other definition is read for it."""
+        return ToolRevision(
+            version=self.version,
+            definition=self.put(tool_name),
+            proposal_id=self.proposal_id,
             author=self.record["author"],
             reason=self.record["reason"],
             evidence=tuple(self.record["evidence"]),

@@ -22,6 +22,9 @@ from agentkit.tools.definition import ToolDefinition
 
 _Signature: TypeAlias = tuple[int, int, int]
 
+_MOST_RECENT = 4
+"""So many changes are held for histories of tools. An import of thousands is a large one."""
+
 
 class Log:
     """The files of ``history/``, as far as they were read. Safe to use from several threads."""
@@ -35,6 +38,7 @@ class Log:
         self._signature: _Signature | None = None  # of the file at the last place
         self._newest = Library()
         self._older = RecentVersions()
+        self._recent: dict[int, tuple[_Signature | None, Entry]] = {}  # the last one used is last
 
     def refresh(self) -> tuple[Past, Library]:
         """Take up what anybody added, and what git put in the place of what was there.
@@ -185,22 +189,22 @@ class Log:
         """All revisions of one tool in ascending order."""
         past, _ = self.refresh()
         places = tuple(past.touched.get(tool_name, ()))
-        return tuple(_revision(one, tool_name) for at in places for one in self.entries(at, at))
+        return tuple(self._entry(place).revision(tool_name) for place in places)
+
+    def _entry(self, place: int) -> Entry:
+        """The change at a place; those asked for last are held, for tools share large ones."""
+        with self.lock:
+            signature, held = self._sign(place), self._recent.pop(place, None)
+            if held is not None and held[0] == signature:
+                entry = held[1]
+            else:
+                (entry,) = self.entries(place, place)
+            self._recent[place] = signature, entry
+            if len(self._recent) > _MOST_RECENT:
+                del self._recent[next(iter(self._recent))]
+            return entry
 
     def revision(self, tool_name: str, digest: str) -> ToolDefinition | None:
         """A definition that a tool has or had, by its digest; None when it never had that one."""
         found = (revision.definition for revision in reversed(self.revisions(tool_name)))
         return next((one for one in found if one is not None and one.digest == digest), None)
-
-
-def _revision(entry: Entry, tool_name: str) -> ToolRevision:
-    change = entry.change
-    return ToolRevision(
-        version=entry.version,
-        definition=next((one for one in entry.upserts if one.name == tool_name), None),
-        proposal_id=change.proposal_id,
-        author=change.author,
-        reason=change.reason,
-        evidence=change.evidence,
-        created_at=change.created_at,
-    )
