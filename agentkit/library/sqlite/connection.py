@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
+from agentkit.library.sqlite.forks import Opening, give_up_inherited, identity_of
 
 if TYPE_CHECKING:
     import sqlite3  # loaded where a file is opened: programs without one do without it
@@ -53,16 +54,18 @@ class SQLiteConnection:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._raw: sqlite3.Connection | None = None
+        self._place = path.absolute()
         with self._translated():
+            give_up_inherited(self._place)
             self._raw = sqlite3.connect(
-                _uri_to_read(path.absolute()) if read_only else path.absolute(),
+                _uri_to_read(self._place) if read_only else self._place,
                 uri=read_only,
                 timeout=timeout_seconds,
                 isolation_level=None,  # transactions start where the code says so
                 check_same_thread=False,  # the lock keeps threads apart
             )
-        self._identity = _identity(path.absolute())
-        self._place = path.absolute()
+        self._identity = identity_of(self._place)
+        self._opening = Opening(self._raw, self._identity, self._lock)
         self.execute("PRAGMA foreign_keys = ON")
 
     @property
@@ -134,7 +137,7 @@ class SQLiteConnection:
         Raises:
             StoreUnavailableError: It was moved away, deleted, or another one is in its place.
         """
-        if _identity(self._place) != self._identity:
+        if identity_of(self._place) != self._identity:
             raise StoreUnavailableError(
                 f"{self.path} was moved away, deleted or replaced since it was opened. Nothing was "
                 "changed; put it back, or open the store again to use what is there now"
@@ -157,6 +160,7 @@ class SQLiteConnection:
                 copy.close()
                 raise
             self.raw.close()
+            self._opening.end()
             self._raw = copy
         was, self.is_read_only = self.is_read_only, False
         yield
@@ -170,6 +174,7 @@ class SQLiteConnection:
             if self._raw is not None:
                 self._raw.close()
                 self._raw = None
+                self._opening.end()
 
     def _trace(self, sql: str, parameters: object) -> None:
         if self.tracer is not None:
@@ -200,15 +205,6 @@ def _uri_to_read(path: Path) -> str:
         not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
     )
     return f"{path.as_uri()}?mode=ro{'&immutable=1' if is_still else ''}"
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another one of the same name; None when there is none."""
-    try:
-        found = os.stat(path)  # noqa: PTH116 - on the way of each read: half the time of Path.stat
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _in_our_words(error: sqlite3.Error, path: Path, timeout_seconds: float) -> StoreError:
