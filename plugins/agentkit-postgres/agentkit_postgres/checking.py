@@ -42,25 +42,28 @@ _ROWS = {
         "versions",
         "version {} is missing: somebody took it away",
     ),
-    "SELECT version FROM versions WHERE version NOT IN (SELECT version FROM revisions) "
-    "ORDER BY version": (
+    "SELECT version FROM versions AS v WHERE NOT EXISTS (SELECT FROM revisions AS r "
+    "WHERE r.version = v.version) ORDER BY version": (
         "versions",
         "version {} changed no tool: somebody took its revisions away",
     ),
-    "SELECT version FROM revisions WHERE version NOT IN (SELECT version FROM versions)": (
+    "SELECT version FROM revisions AS r WHERE NOT EXISTS (SELECT FROM versions AS v "
+    "WHERE v.version = r.version)": (
         "revisions",
         "revisions belong to version {}, which is not there: somebody took it away",
     ),
-    "SELECT digest FROM revisions WHERE digest NOT IN (SELECT digest FROM definitions)": (
+    "SELECT digest FROM revisions AS r WHERE digest IS NOT NULL AND NOT EXISTS "
+    "(SELECT FROM definitions AS d WHERE d.digest = r.digest)": (
         "revisions",
         "a revision names the definition {}, which is not there: somebody took it away",
     ),
-    "SELECT digest FROM definitions WHERE digest NOT IN (SELECT digest FROM revisions "
-    "WHERE digest IS NOT NULL) ORDER BY digest": (
+    "SELECT digest FROM definitions AS d WHERE NOT EXISTS (SELECT FROM revisions AS r "
+    "WHERE r.digest = d.digest) ORDER BY digest": (
         "definitions",
         "the definition {} belongs to no version: somebody took versions or revisions away",
     ),
-    "SELECT digest FROM definitions WHERE digest NOT IN (SELECT digest FROM documents)": (
+    "SELECT digest FROM definitions AS d WHERE NOT EXISTS (SELECT FROM documents AS o "
+    "WHERE o.digest = d.digest)": (
         "documents",
         "the definition {} can not be searched: somebody took its document away",
     ),
@@ -81,7 +84,10 @@ _ROWS = {
         "the trigger {}, which keeps events from being changed, was taken away or disabled",
     ),
 }
-"""Queries for rows that should not be, with the table and words for each."""
+"""Queries for rows that should not be, with the table and words for each.
+
+NOT EXISTS and not NOT IN, which compares each row with each as soon as one side outgrows work_mem.
+"""
 
 
 def check_tables(connections: Connections) -> Iterator[StoreFault]:

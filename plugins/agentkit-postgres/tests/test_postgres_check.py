@@ -61,6 +61,26 @@ def test_damage_is_found_where_it_is(store_url: str, raw: Raw, statement: str) -
         assert list(store.check()) == faults
 
 
+MANY = """
+INSERT INTO versions VALUES (1, 'k', 'k', '', '', '[]', '');
+INSERT INTO definitions SELECT n::text, 'tool_' || n, '{}' FROM generate_series(1, 40000) AS n;
+INSERT INTO documents SELECT digest, '{}', '' FROM definitions;
+INSERT INTO revisions SELECT 1, name, digest, '{}', 1, 1, NULL FROM definitions;
+ANALYZE
+"""
+
+
+def test_rows_that_outgrow_the_memory_of_a_query_are_checked(store_url: str, raw: Raw) -> None:
+    """Tables are compared in the time of a statement when the server has little memory for it."""
+    PostgresStore(store_url).close()
+    raw(store_url).execute(MANY.encode())
+    url = f"{store_url}&statement_timeout=10&options=-c%20work_mem%3D64kB"
+    with closing(PostgresStore(url)) as store:
+        assert next(iter(store.check())).place.startswith(
+            "definition "
+        )  # rows agree, bodies do not
+
+
 def test_events_refuse_to_be_changed(store_url: str, raw: Raw) -> None:
     """Nobody changes, deletes or empties the chain by mistake."""
     with closing(PostgresStore(store_url)) as store:
