@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+from typing import TYPE_CHECKING
 
 from agentkit.errors import (
     AgentKitError,
     StaleChainError,
     StaleVersionError,
-    StoreError,
-    StoreFormatError,
     StoreUnavailableError,
     ToolNotFoundError,
 )
@@ -19,11 +18,14 @@ from agentkit.library.library import nearest_names
 from agentkit.library.store import LibraryChange
 from agentkit_redis.connection import Word
 from agentkit_redis.keys import FORMAT, raw, text_of
-from agentkit_redis.marker import check_format
+from agentkit_redis.marker import refused
 from agentkit_redis.reading import LibraryReader
 from agentkit_redis.records import definition_text, version_text
 from agentkit_redis.scripts import COMMIT
 from agentkit_redis.snapshots import Snapshots
+
+if TYPE_CHECKING:
+    from redis import RedisError
 
 logger = logging.getLogger(__name__)
 
@@ -54,13 +56,22 @@ class Commits:
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """See ``ToolStore.commit``."""
         check_change(change)
-        arguments = _arguments(change, expected_version, self._reader.keys.channel)
-        answer = self._reader.connection.run(COMMIT, self._keys, arguments)
+        connection = self._reader.connection
+        wanted = connection.address.replicas
+        arguments = _arguments(
+            change, expected_version, channel=self._reader.keys.channel, is_waited_for=wanted > 0
+        )
+        reached: int | RedisError = 0
+        if wanted:
+            answer, reached = connection.run_and_wait(COMMIT, self._keys, arguments, wanted)
+        else:
+            answer = connection.run(COMMIT, self._keys, arguments)
         if answer[0] != b"made":
             raise self._refusal(change, expected_version, answer)
         if not answer[2]:
             self._say_that_nobody_hears()
-        self._wait_for_replicas()
+        if not isinstance(reached, int) or reached < wanted:
+            raise self._too_few(reached)
         return int(answer[1])
 
     def _refusal(self, change: LibraryChange, expected: int, answer: list[bytes]) -> AgentKitError:
@@ -74,15 +85,8 @@ class Commits:
                 name = text_of(answer[1])
                 nearest = nearest_names(name, self._snapshots.load().tools)
                 return ToolNotFoundError(name, nearest=nearest, version=int(answer[2]))
-            case b"damaged":
-                return StoreFormatError(
-                    f"{self._reader.connection.address} holds {text_of(answer[1])} not as it was "
-                    "written: somebody changed it by hand. Nothing was changed; see what check() "
-                    "finds, and restore a backup"
-                )
             case _:
-                check_format(self._reader.connection, self._reader.keys, answer[1])
-                return StoreError(f"{self._reader.connection.address} answers {answer!r}")
+                return refused(self._reader.connection, self._reader.keys, answer)
 
     def _say_that_nobody_hears(self) -> None:
         if not self._hint_is_refused:
@@ -94,21 +98,23 @@ class Commits:
             )
         self._hint_is_refused = True
 
-    def _wait_for_replicas(self) -> None:
-        connection = self._reader.connection
-        wanted = connection.address.replicas
-        if not wanted:
-            return
-        touch = ("HINCRBY", self._reader.keys.head, "waits", 1)
-        reached = connection.wait_for_replicas(wanted, touch)
-        if reached < wanted:
-            raise StoreUnavailableError(
-                f"{connection.address} has the change, but {reached} of {wanted} replicas have it "
-                "so far. Send the same change again: it is not applied twice, and is waited for"
-            )
+    def _too_few(self, reached: int | RedisError) -> StoreUnavailableError:
+        address = self._reader.connection.address
+        wanted = address.replicas
+        so_far = (
+            f"{reached} of {wanted} replicas have it so far"
+            if isinstance(reached, int)
+            else f"nobody knows whether {wanted} replicas have it: WAIT answers {reached}"
+        )
+        return StoreUnavailableError(
+            f"{address} has the change, but {so_far}. Send the same change again: it is not "
+            "applied twice, and is waited for"
+        )
 
 
-def _arguments(change: LibraryChange, expected_version: int, channel: str) -> list[Word]:
+def _arguments(
+    change: LibraryChange, expected_version: int, *, channel: str, is_waited_for: bool
+) -> list[Word]:
     """What the script wants, in its order."""
     tools = [definition_text(tool) for tool in change.upserts]
     first = change.events[0] if change.events else None
@@ -123,6 +129,7 @@ def _arguments(change: LibraryChange, expected_version: int, channel: str) -> li
         len(tools),
         len(change.removals),
         len(change.events),
+        int(is_waited_for),
     ]
     for stored, body in tools:
         arguments += [raw(stored.name), stored.digest, raw(body), raw(stored.origin)]

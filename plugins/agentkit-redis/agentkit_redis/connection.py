@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from agentkit.errors import StoreError
 from agentkit_redis.address import RedisAddress
 from agentkit_redis.refusals import translated
 from agentkit_redis.scripts import REHEARSE, Script
+
+if TYPE_CHECKING:
+    from redis import RedisError
 
 logger = logging.getLogger(__name__)
 
@@ -61,24 +64,30 @@ class RedisConnection:
         Raises:
             StoreError: The server refuses it; nothing was changed then.
         """
-        if not self._may_write:
-            self._attempt(lambda client: _run(client, REHEARSE, [_scratch(keys[0])], ()))
-            self._may_write = True
+        self._rehearse(keys)
         return self._attempt(lambda client: _run(client, script, keys, arguments))
+
+    def run_and_wait(
+        self, script: Script, keys: Sequence[str], arguments: Sequence[Word], replicas: int
+    ) -> tuple[Any, int | RedisError]:
+        """Run a script that writes, and wait until so many replicas have what it wrote.
+
+        Both go over one connection: behind another one there may be another server, which became
+        the primary in the meantime and lacks what was written.
+
+        Returns:
+            The script's answer, and how many replicas have it or why nobody knows.
+
+        Raises:
+            StoreError: The server refuses it; nothing was changed then.
+        """
+        self._rehearse(keys)
+        wait = ("WAIT", replicas, int(self.address.timeout_seconds * 500))
+        return self._attempt(lambda client: _run_before(client, wait, script, keys, arguments))
 
     def begin(self, script: Script, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
         """Run a script that may have nothing to write."""
         return self._attempt(lambda client: _run(client, script, keys, arguments))
-
-    def wait_for_replicas(self, count: int, touch: Command) -> int:
-        """Wait until ``count`` replicas have everything written so far; how many have it.
-
-        Args:
-            count: Of replicas.
-            touch: A command that writes: a server waits for the writes of the same connection.
-        """
-        patience = int(self.address.timeout_seconds * 500)
-        return int(self.ask_all([touch, ("WAIT", count, patience)])[1])
 
     def check_open(self) -> None:
         """Refuse further use of a closed store.
@@ -95,6 +104,12 @@ class RedisConnection:
         if client is not None:
             client.close()
             client.connection_pool.disconnect()
+
+    def _rehearse(self, keys: Sequence[str]) -> None:
+        """Find out once whether the user may do all that scripts do."""
+        if not self._may_write:
+            self._attempt(lambda client: _run(client, REHEARSE, [_scratch(keys[0])], ()))
+            self._may_write = True
 
     def _attempt(self, work: Callable[[Client], Result]) -> Result:
         from redis import exceptions
@@ -160,6 +175,24 @@ def _run(client: Client, script: Script, keys: Sequence[str], arguments: Sequenc
         return client.execute_command("EVALSHA", script.sha, *words)
     except NoScriptError:  # the server is new to it, or was started again
         return client.execute_command("EVAL", script.source, *words)
+
+
+def _run_before(
+    client: Client, after: Command, script: Script, keys: Sequence[str], arguments: Sequence[Word]
+) -> tuple[Any, Any]:
+    """Run a script, and a command after it over the same connection, whose error is returned.
+
+    The script's text goes along: for one that the server does not know there would be a wait first.
+    """
+    from redis.exceptions import RedisError
+
+    with client.pipeline(transaction=False) as pipe:
+        pipe.execute_command("EVAL", script.source, len(keys), *keys, *arguments)
+        pipe.execute_command(*after)
+        answer, second = pipe.execute(raise_on_error=False)
+    if isinstance(answer, RedisError):
+        raise answer
+    return answer, second
 
 
 def _scratch(key: str) -> str:

@@ -12,7 +12,7 @@ from agentkit.library.store import EpisodeFilter
 from agentkit_redis.connection import Command, Word
 from agentkit_redis.episode_terms import began_at, matches, netstrings, terms_of, terms_wanted
 from agentkit_redis.keys import FORMAT, raw
-from agentkit_redis.marker import check_format
+from agentkit_redis.marker import refused
 from agentkit_redis.reading import LibraryReader
 from agentkit_redis.scripts import KEEP_EPISODES
 
@@ -44,7 +44,7 @@ class EpisodeStream:
             return
         answer = self._connection.run(KEEP_EPISODES, self._keys.of_episodes, arguments)
         if answer[0] != b"kept":
-            check_format(self._connection, self._keys, answer[1])
+            raise refused(self._connection, self._keys, answer)
 
     def get(self, episode_id: str) -> Episode | None:
         """See ``EpisodeStore.get``."""

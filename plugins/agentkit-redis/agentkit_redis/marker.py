@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agentkit.errors import StoreError, StoreFormatError
 from agentkit_redis.connection import RedisConnection
 from agentkit_redis.keys import FORMAT, FORMAT_NAME, FORMAT_NUMBER, Keys, text_of
@@ -52,6 +54,21 @@ def check_format(connection: RedisConnection, keys: Keys, held: bytes | None) ->
         f"this one reads {FORMAT_NUMBER}. Nothing was changed; run: pip install --upgrade "
         "agentkit-redis"
     )
+
+
+def refused(connection: RedisConnection, keys: Keys, answer: Sequence[bytes]) -> StoreError:
+    """The error for a script's answer that is the same for all of them.
+
+    Raises:
+        StoreError: The library is not, or no longer, as this program knows it.
+    """
+    if answer[0] == b"damaged":
+        return StoreFormatError(
+            f"{connection.address} holds {text_of(answer[1])} not as it was written: somebody "
+            "changed it by hand. Nothing was changed; see what check() finds, and restore a backup"
+        )
+    check_format(connection, keys, answer[1])
+    return StoreError(f"{connection.address} answers {answer!r}")
 
 
 def foreign(connection: RedisConnection, key: str) -> StoreFormatError:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from agentkit.library.abilities import EpisodeVolume, Retention
 from agentkit_redis.connection import Word
 from agentkit_redis.keys import FORMAT
-from agentkit_redis.marker import check_format
+from agentkit_redis.marker import refused
 from agentkit_redis.reading import LibraryReader
 from agentkit_redis.scripts import DROP_EPISODES
 
@@ -43,7 +43,7 @@ class EpisodeRetention:
         arguments = [FORMAT, _AT_A_TIME, *bounds]
         answer = connection.run(DROP_EPISODES, keys.of_episodes, arguments)
         if answer[0] != b"dropped":
-            check_format(connection, keys, answer[1])
+            raise refused(connection, keys, answer)
         return int(answer[1]), int(answer[2])
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import pytest
 
 from agentkit import ToolDefinition, open_store
-from agentkit.errors import StoreError
+from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
+from agentkit.testing.tcp_proxy import TcpProxy
 
 PING = LibraryChange(proposal_id="first", upserts=(ToolDefinition(name="ping"),))
 
@@ -110,4 +112,40 @@ def test_replicas_can_be_waited_for(start_server, open_redis, raw):
     client, keys = raw(replica.url)
     patient = open_redis(f"{primary.url}?replicas=1&timeout=20")
     assert patient.commit(PING, expected_version=0) == 1
+    assert client.hget(keys.head, "version") == b"1"
+
+
+def test_a_primary_that_lacks_the_commit_does_not_wait_for_it(start_server, open_redis, raw):
+    """When another primary takes over in the middle of waiting, the commit is sent to it, too."""
+    server = start_server(appendonly="no", save="3600 1000000", repl_diskless_sync_delay="0")
+    client, keys = raw(server.url)
+    open_redis(server.url)
+    client.save()
+    with TcpProxy(port=server.port) as proxy:
+        store = open_redis(f"redis://127.0.0.1:{proxy.port}/0?replicas=1&timeout=20")
+        made = []
+        work = threading.Thread(target=lambda: made.append(store.commit(PING, expected_version=0)))
+        work.start()
+        while not client.info("clients")["blocked_clients"]:
+            """It commits, and then waits for a replica."""
+        assert client.hget(keys.head, "version") == b"1"
+        proxy.cut()
+        server.kill()
+        server.start()
+        assert client.hget(keys.head, "version") == b"0"
+        start_server(replicaof=f"127.0.0.1 {server.port}", appendonly="no")
+        proxy.mend()
+        work.join()
+    assert made == [1]
+    assert client.hget(keys.head, "version") == b"1"
+
+
+def test_a_user_who_may_not_wait_is_told_that_the_change_is_there(start_server, open_redis, raw):
+    """Without the right to WAIT nobody knows what replicas have; the commit itself was taken."""
+    server = start_server()
+    client, keys = raw(server.url)
+    client.execute_command("ACL SETUSER app on >word ~* &* +@all -wait")
+    store = open_redis(server.url.replace("://", "://app:word@") + "?replicas=1")
+    with pytest.raises(StoreUnavailableError, match=r"has the change, but nobody knows.*'wait'"):
+        store.commit(PING, expected_version=0)
     assert client.hget(keys.head, "version") == b"1"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentkit import Episode, ToolDefinition, open_store
-from agentkit.errors import StoreError
+from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import EpisodeFilter, LibraryChange
 from agentkit.library.abilities import Retention
 from agentkit.library.chain import EventDraft, chained
@@ -44,7 +44,7 @@ def test_its_rights_are_enough_and_hold(start_server, raw, caplog):
         upserts=(ToolDefinition(name="ping"),),
         events=chained(None, [draft], at="2026-11-21T10:00:00+00:00"),
     )
-    with closing(open_store(f"{url}?replicas=0")) as store, closing(store.watch()) as watch:
+    with closing(open_store(url)) as store, closing(store.watch()) as watch:
         assert store.durability.level == "everysec"
         assert store.commit(change, expected_version=0) == 1
         assert store.commit(change, expected_version=0) == 1
@@ -62,7 +62,11 @@ def test_its_rights_are_enough_and_hold(start_server, raw, caplog):
         assert list(store.check()) == []
         assert store.prune(Retention(max_count=0)).count == 1
         store.compact()
-        store._connection.wait_for_replicas(0, ("HINCRBY", store._keys.head, "waits", 1))
+    with (
+        closing(open_store(f"{url}?replicas=1&timeout=0.2")) as store,
+        pytest.raises(StoreUnavailableError, match="0 of 1 replicas"),
+    ):
+        store.commit(change, expected_version=0)
     assert "WARNING" not in caplog.text
     assert "returns no free memory" not in caplog.text
     with pytest.raises(StoreError, match="does not let this user"):

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from agentkit import Episode, ToolDefinition, open_store
-from agentkit.errors import StoreError, StoreUnavailableError
+from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import LibraryChange
 from agentkit.library.abilities import Retention
 from agentkit.library.chain import EventDraft, chained
@@ -180,6 +180,62 @@ def test_a_user_with_few_rights_is_refused_before_the_first_write(start_server, 
             with pytest.raises(StoreError, match="does not let this user"):
                 store.commit(_change(1, last=last), expected_version=1)
             assert store.load().version == 1
+        assert _contents(client, keys) == before
+
+
+HEAD_AND_NOT = "resetkeys %R~* ~{{agentkit}}:head* {}".format
+
+LOST_RIGHTS = {
+    "-hset": ("commit", "append", "prune"),
+    "-hsetnx": ("commit",),
+    "-zadd": ("commit", "append"),
+    "-xadd": ("commit", "append"),
+    "-hdel": ("commit", "prune"),
+    "-xdel": ("prune",),
+    "-zrem": ("prune",),
+    HEAD_AND_NOT("~{agentkit}:versions"): ("commit", "append", "prune"),
+    HEAD_AND_NOT("~{agentkit}:episodes"): ("commit", "append", "prune"),
+}
+"""What an administrator may take away, and the works that need it."""
+
+
+def test_a_right_that_is_taken_away_tears_nothing(start_server, raw):
+    """A user who loses a right while a store is open is refused before the first write."""
+    server = start_server()
+    client, keys = raw(server.url)
+    if int(client.info("server")["redis_version"].partition(".")[0]) < 7:
+        pytest.skip("before Redis 7 a script can not ask for rights")
+    client.execute_command("ACL SETUSER app on >word ~* &* +@all")
+    with closing(open_store(server.url.replace("://", "://app:word@"))) as store:
+        first = _change(0)
+        store.commit(first, expected_version=0)
+        store.append(_episode(0))
+        works = {
+            "commit": lambda: store.commit(_change(1, last=first.events[0]), expected_version=1),
+            "append": lambda: store.append(_episode(1)),
+            "prune": lambda: store.prune(Retention(max_count=0)),
+        }
+        before = _contents(client, keys)
+        for rights, needing in LOST_RIGHTS.items():
+            client.execute_command(f"ACL SETUSER app {rights}")
+            for work in needing:
+                with pytest.raises(StoreError, match=r"does not let.*Nothing was changed"):
+                    works[work]()
+                assert _contents(client, keys) == before
+            client.execute_command("ACL SETUSER app ~* &* +@all")
+
+
+def test_a_volume_that_is_no_number_stops_before_the_first_write(start_server, open_redis, raw):
+    """What somebody made of the counts by hand is found before an episode is kept or let go."""
+    server = start_server()
+    store = open_redis(server.url)
+    store.append(_episode(0))
+    client, keys = raw(server.url)
+    client.hset(keys.volume, "bytes", "many")
+    before = _contents(client, keys)
+    for work in (lambda: store.append(_episode(1)), lambda: store.prune(Retention(max_count=0))):
+        with pytest.raises(StoreFormatError, match=r"volume not as it was written.*Nothing was"):
+            work()
         assert _contents(client, keys) == before
 
 

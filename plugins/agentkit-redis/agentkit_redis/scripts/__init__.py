@@ -20,13 +20,17 @@ class Script:
 
     @cached_property
     def source(self) -> str:
-        """Its text."""
-        return files(__package__).joinpath(f"{self.name}.lua").read_text(encoding="utf-8")
+        """Its text, behind what all scripts share."""
+        return _text("rights") + _text(self.name)
 
     @cached_property
     def sha(self) -> str:
         """The name under which a server knows it once it has seen it."""
         return hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(f"{name}.lua").read_text(encoding="utf-8")
 
 
 BEGIN = Script(name="begin")

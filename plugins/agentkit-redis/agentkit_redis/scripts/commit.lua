@@ -4,14 +4,16 @@
 --
 -- KEYS: head, versions, proposals, definitions, tools, revisions, events.
 -- ARGV: format, expected version, proposal id, record, channel, place of the last event that the
---       change knows, hash of that event, number of upserts, of removals, of events; then name,
---       digest, body and origin of each upsert, the names to remove, hash and body of each event.
+--       change knows, hash of that event, number of upserts, of removals, of events, 1 where
+--       replicas are waited for; then name, digest, body and origin of each upsert, the names to
+--       remove, hash and body of each event.
 -- Answers {'made', version, heard} or why not: {'format', ...}, {'damaged', key},
 --         {'stale', version}, {'chain', place}, {'absent', name, version}.
 local head, versions, proposals, definitions, tools, revisions, events = unpack(KEYS)
 local known_place, known_hash = ARGV[6], ARGV[7]
 local upserts, removals, told = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-local first_removal = 10 + 4 * upserts
+local waits = ARGV[11] == '1'
+local first_removal = 11 + 4 * upserts
 local first_event = first_removal + removals
 
 local held = redis.call('HMGET', head, 'format', 'version', 'stamp', 'event', 'hash')
@@ -19,11 +21,20 @@ if held[1] ~= ARGV[1] then
   return {'format', held[1] or ''}
 end
 local version, place = tonumber(held[2]), tonumber(held[4])
+if not (version and place and held[3] and held[5]) then
+  return {'damaged', head}
+end
 
--- exactly once
+-- exactly once; a server waits for the writes of the same connection, so that there must be one
+local function known(made)
+  if waits then
+    redis.call('HINCRBY', head, 'waits', 1)
+  end
+  return {'made', made, 1}
+end
 local made = redis.call('HGET', proposals, ARGV[3])
 if made then
-  return {'made', tonumber(made), 1}
+  return known(tonumber(made))
 end
 local first = tonumber(known_place) + 1
 if upserts + removals == 0 and first + told - 1 <= place then
@@ -33,7 +44,7 @@ if upserts + removals == 0 and first + told - 1 <= place then
     same = same and entry[2][2] == ARGV[first_event + 2 * i - 1]
   end
   if same then
-    return {'made', version, 1}
+    return known(version)
   end
 end
 
@@ -60,6 +71,14 @@ end
 redis.call('HLEN', definitions)
 redis.call('HLEN', tools)
 redis.call('ZCARD', revisions)
+local refusal = forbidden({
+  {'XADD', events, '*', 'a', 1}, {'HSET', head, 'a', 1}, {'HSETNX', definitions, 'a', 1},
+  {'HSET', tools, 'a', 1}, {'HDEL', tools, 'a'}, {'ZADD', revisions, 0, 'a'},
+  {'HSET', versions, 'a', 1}, {'HSET', proposals, 'a', 1},
+})
+if refusal then
+  return refusal
+end
 
 -- swap; events first, for theirs is the only command that may refuse its arguments
 for i = 1, told do
@@ -76,7 +95,7 @@ if upserts + removals > 0 then
   local number = string.format('%.0f', version)
   local revision = '\0' .. string.format('%016.0f', version)
   for i = 1, upserts do
-    local at = 10 + 4 * i
+    local at = 11 + 4 * i
     local name, digest, body, origin = ARGV[at - 3], ARGV[at - 2], ARGV[at - 1], ARGV[at]
     local before = redis.call('HGET', tools, name)
     local order = before and string.match(before, '^%d+ %d+ ') or number .. ' ' .. i .. ' '

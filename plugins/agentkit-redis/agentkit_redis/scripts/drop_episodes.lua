@@ -3,7 +3,7 @@
 -- KEYS: head, episodes, ids, index, ages, volume.
 -- ARGV: format, at most how many, then the bounds, each empty for none: seconds before which an
 --       episode must not have begun, how many may stay, how many bytes may stay.
--- Answers {'dropped', how many, bytes} or {'format', ...}.
+-- Answers {'dropped', how many, bytes} or why not: {'format', ...}, {'damaged', key}.
 local head, episodes, ids, index, ages, volume = unpack(KEYS)
 local format = redis.call('HGET', head, 'format')
 if format ~= ARGV[1] then
@@ -11,9 +11,20 @@ if format ~= ARGV[1] then
 end
 local oldest, most, most_bytes = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local held = redis.call('HMGET', volume, 'count', 'bytes')
-local count, bytes = tonumber(held[1] or 0), tonumber(held[2] or 0)
+local count, bytes = tonumber(held[1]), tonumber(held[2])
+if not (count and bytes) then
+  return {'damaged', volume}
+end
+redis.call('XLEN', episodes)
 redis.call('HLEN', ids)
 redis.call('ZCARD', index)
+local refusal = forbidden({
+  {'XDEL', episodes, '1-0'}, {'HDEL', ids, 'a'}, {'ZREM', ages, 'a'}, {'ZREM', index, 'a'},
+  {'HSET', volume, 'a', 1},
+})
+if refusal then
+  return refusal
+end
 
 local dropped, freed = 0, 0
 local found = redis.call('ZRANGE', ages, 0, tonumber(ARGV[2]) - 1, 'WITHSCORES')
@@ -42,7 +53,7 @@ for at = 1, #found, 2 do
   dropped = dropped + 1
 end
 if dropped > 0 then
-  redis.call('HINCRBY', volume, 'count', -dropped)
-  redis.call('HINCRBY', volume, 'bytes', -freed)
+  redis.call('HSET', volume, 'count', string.format('%.0f', count - dropped),
+    'bytes', string.format('%.0f', bytes - freed))
 end
 return {'dropped', dropped, freed}

@@ -3,17 +3,27 @@
 --
 -- KEYS: head, episodes, ids, index, ages, volume.
 -- ARGV: format; then id, body, seconds when it began, and terms of each, which are netstrings.
--- Answers {'kept', how many} or {'format', ...}.
+-- Answers {'kept', how many} or why not: {'format', ...}, {'damaged', key}.
 local head, episodes, ids, index, ages, volume = unpack(KEYS)
 local format = redis.call('HGET', head, 'format')
 if format ~= ARGV[1] then
   return {'format', format or ''}
 end
 local held = redis.call('HMGET', volume, 'last', 'count', 'bytes')
-local last, bytes = tonumber(held[1] or 0), 0
+local last, count, bytes = tonumber(held[1]), tonumber(held[2]), tonumber(held[3])
+if not (last and count and bytes) then
+  return {'damaged', volume}
+end
 redis.call('XLEN', episodes)
 redis.call('ZCARD', index)
 redis.call('ZCARD', ages)
+local refusal = forbidden({
+  {'XADD', episodes, '*', 'a', 1}, {'HSET', ids, 'a', 1}, {'ZADD', ages, 0, 'a'},
+  {'ZADD', index, 0, 'a'}, {'HSET', volume, 'a', 1},
+})
+if refusal then
+  return refusal
+end
 
 local new, seen = {}, {}
 for at = 2, #ARGV, 4 do
@@ -41,8 +51,7 @@ for i, at in ipairs(new) do
   bytes = bytes + #body
 end
 if #new > 0 then
-  redis.call('HSET', volume, 'last', string.format('%.0f', last + #new))
-  redis.call('HINCRBY', volume, 'count', #new)
-  redis.call('HINCRBY', volume, 'bytes', bytes)
+  redis.call('HSET', volume, 'last', string.format('%.0f', last + #new),
+    'count', string.format('%.0f', count + #new), 'bytes', string.format('%.0f', bytes))
 end
 return {'kept', #new}
