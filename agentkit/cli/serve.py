@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.limits import Limits
+from agentkit.agent.routing import Router
 from agentkit.cli.agents import AgentOptions, agent_options, load_all
 from agentkit.cli.output import plural, say
 from agentkit.cli.serve_library import Place, serve_library
@@ -286,6 +287,7 @@ def _agent(options: AgentOptions, store: Store, name: str) -> Agent:
         tools=load_all(options),
         library=None if options.catalogue else Library(),  # None: the store's newest, as it evolves
         store=store,
+        router=_pins(store) if options.catalogue else None,
         instructions=options.instructions,
         refine=options.refine,
         tool_choice=options.tool_choice,
@@ -294,6 +296,13 @@ def _agent(options: AgentOptions, store: Store, name: str) -> Agent:
         tracer=tracer_of(options.trace),
         name=name,
     )
+
+
+def _pins(store: Store) -> Router:
+    """Keeps the agent to what ``agentkit proposals pin`` pinned."""
+    from agentkit.evolution.serving import PinRouter  # loads the whole of evolution
+
+    return PinRouter(store)
 
 
 def _approved(call: ToolCall, tool: Tool) -> bool:  # noqa: ARG001 - an Approver gets both

@@ -9,6 +9,7 @@ from agentkit._lazy import lazy_door
 if TYPE_CHECKING:
     from agentkit.evolution.serving.canary import CanaryRouter
     from agentkit.evolution.serving.judging import CanaryJudge, judged, outcome
+    from agentkit.evolution.serving.pinned import PinRouter
     from agentkit.evolution.serving.shadow import ShadowLimits, ShadowRunner
     from agentkit.evolution.serving.watch import LedgerWatch
 
@@ -16,6 +17,7 @@ __all__ = [
     "CanaryJudge",
     "CanaryRouter",
     "LedgerWatch",
+    "PinRouter",
     "ShadowLimits",
     "ShadowRunner",
     "judged",
@@ -26,6 +28,7 @@ _MODULES = {
     "CanaryJudge": "agentkit.evolution.serving.judging",
     "CanaryRouter": "agentkit.evolution.serving.canary",
     "LedgerWatch": "agentkit.evolution.serving.watch",
+    "PinRouter": "agentkit.evolution.serving.pinned",
     "ShadowLimits": "agentkit.evolution.serving.shadow",
     "ShadowRunner": "agentkit.evolution.serving.shadow",
     "judged": "agentkit.evolution.serving.judging",

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Mapping
 from typing import get_args
 
 from agentkit.agent.routing import Route, RouteRequest
 from agentkit.episodes.labels import ARM, CANDIDATE, EXPERIMENT, LEFT_BECAUSE, LEFT_EXPERIMENT
 from agentkit.errors import UsageError
-from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY, Ledger
+from agentkit.evolution.lifecycle.ledger import Ledger
 from agentkit.evolution.proposals.proposal import ProposalState
 from agentkit.evolution.serving.assignment import Arm, arm, experiment_for
 from agentkit.evolution.serving.experiments import Experiment, experiment_of, running
 from agentkit.evolution.serving.overlay import Overlays
+from agentkit.evolution.serving.pinned import PinRouter
 from agentkit.evolution.serving.watch import LedgerWatch
 from agentkit.library.library import Library
 from agentkit.library.store import EventStore
-
-logger = logging.getLogger(__name__)
 
 SERVED: frozenset[ProposalState] = frozenset({"canary", "active", "superseded"})
 """States in which a conversation that began with a candidate goes on with it: it is being tried, or
@@ -68,6 +65,7 @@ class CanaryRouter:
         self.watch = watch if isinstance(watch, LedgerWatch) else LedgerWatch(watch)
         self.share = share
         self._overlays = Overlays()
+        self._pins = PinRouter(self.watch)
         self._running: tuple[Ledger, tuple[Experiment, ...]] = (Ledger(), ())
 
     async def route(self, asked: RouteRequest) -> Route:
@@ -77,7 +75,7 @@ class CanaryRouter:
             StoreError: The ledger could not be read and never was, or a pinned version is gone.
         """
         ledger = await self.watch.current()
-        library = await self._pinned(asked, ledger)
+        library = await self._pins.library_of(asked, ledger)
         if asked.is_new:
             return self._begun(asked.key, library, ledger)
         return self._gone_on(asked.labels, library, ledger)
@@ -138,35 +136,6 @@ class CanaryRouter:
             CANDIDATE: experiment.candidate.digest,
         }
         return Route(library=library, labels=labels)
-
-    async def _pinned(self, asked: RouteRequest, ledger: Ledger) -> Library:
-        """The library of a run with what is pinned in its place."""
-        if not ledger.pins:
-            return asked.library
-        whole = ledger.pinned_version()
-        if whole is not None:
-            return await _at(asked, whole)
-        held = {
-            name: (await _at(asked, version)).get(name)
-            for name, version in ledger.pins.items()
-            if name != WHOLE_LIBRARY and name in asked.library
-        }
-        definitions = [tool.definition for tool in held.values() if tool is not None]
-        return self._overlays.of(asked.library, *definitions)
-
-
-async def _at(asked: RouteRequest, version: int) -> Library:
-    if asked.library.version == version:
-        return asked.library
-    library = await asyncio.to_thread(asked.at, version)
-    if library.version != version:
-        logger.error(
-            "library version %d is pinned, but the agent has no store to load it from and goes on "
-            "with version %d; make it with Agent(store=...)",
-            version,
-            library.version,
-        )
-    return library
 
 
 def _out(library: Library, proposal_id: str, reason: str) -> Route:

@@ -84,6 +84,10 @@ class LedgerWatch:
         last = None if self._replica is None else self._replica.last_event
         return last is not None and last > ledger.sequence
 
+    def _is_known_to_be_away(self) -> bool:
+        """Whether a replica found that the store does not answer; it looks for it, no run does."""
+        return self._replica is not None and self._replica.status.state == "away"
+
     async def current(self) -> Ledger:
         """The ledger, at most ``refresh_seconds`` old unless the store can not be read.
 
@@ -91,7 +95,7 @@ class LedgerWatch:
             StoreError: The store could not be read, and never was.
         """
         known = self._ledger
-        if known is not None and self.is_fresh:
+        if known is not None and (self.is_fresh or self._is_known_to_be_away()):
             return known
         return await asyncio.to_thread(self.read)
 

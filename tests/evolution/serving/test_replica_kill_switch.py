@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, open_store, tool
+from agentkit.errors import StoreUnavailableError
 from agentkit.evolution import ToolManager
-from agentkit.evolution.serving import CanaryRouter
+from agentkit.evolution.serving import CanaryRouter, PinRouter
 from agentkit.evolution.serving.watch import LedgerWatch
 from agentkit.library import Author, LibraryChange, Replica
+from agentkit.library.keeping import with_episodes
 from agentkit.testing import ScriptedModel
 from agentkit.testing.unreliable_store import UnreliableStore
 
@@ -125,5 +127,25 @@ async def test_while_the_store_is_away_the_last_pins_hold(store):
         eventually(lambda: replica.status.state == "away")
         with pytest.raises(Exception, match="the store is away"):  # nobody keeps the episode
             await agent.run("hi")
+    offered = [request.tools[0].description.summary for request in model.requests]
+    assert offered == ["good words"] * 2
+
+
+async def test_no_run_waits_for_a_store_that_is_known_to_be_away(store):
+    """The replica looks for it; what was pinned when it was last there counts meanwhile."""
+    ToolManager(store, author=ADA).pin(1, reason="the new words are bad")
+    asked = Asked(far := UnreliableStore(store))
+    replica = Replica(asked, refresh_seconds=3600, hints=False)
+    replica.stop()
+    model = ScriptedModel(["a"] * 2)
+    router = PinRouter(LedgerWatch(replica, refresh_seconds=0))
+    agent = Agent(model, tools=[look], store=with_episodes(replica, episodes=store), router=router)
+    await agent.run("hi")
+    far.away()
+    with pytest.raises(StoreUnavailableError):
+        replica.refresh()
+    before = asked.times
+    await agent.run("hi")
+    assert asked.times == before
     offered = [request.tools[0].description.summary for request in model.requests]
     assert offered == ["good words"] * 2
