@@ -230,6 +230,31 @@ async def test_a_slow_store_holds_up_nobody(served, library):
     assert [one.status_code for one in (*others, *served_late)] == [200] * 4
 
 
+@pytest.mark.parametrize("most", [2, 64])
+async def test_one_client_leaves_threads_for_the_others(served, library, most):
+    """Whatever it may ask for at a time, and however long that takes, heads and pages come."""
+    slow = Slow(library)
+    keys = Keys({"greedy": KEY, "modest": KEY[::-1]})
+    app = create_library_app(slow, keys=keys, limits=ServerLimits(max_concurrent=most))
+    greedy, modest = ({"authorization": f"Bearer {one}"} for one in (KEY, KEY[::-1]))
+    places = max(1, most // 4)
+    with served(app) as url:
+        async with httpx.AsyncClient(base_url=f"{url}{ROOT}", timeout=20) as client:
+            path = "/history?tool=a&upto=2"
+            asked = [asyncio.create_task(client.get(path, headers=greedy)) for _ in range(places)]
+            while len(app.state.runs.endpoints.reading) < places:
+                await asyncio.sleep(0.01)
+            try:
+                commit(library, "d")
+                others = [
+                    await client.get(p, headers=modest) for p in ("/head", "/tools?version=3")
+                ]
+            finally:
+                slow.goes_on.set()
+            await asyncio.gather(*asked)
+    assert [one.status_code for one in others] == [200] * 2
+
+
 def test_a_store_that_is_away(served, library):
     """The answer says that it may work later, and nothing of the inside."""
     slow = Slow(library)

@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-_THREADS = 8
-"""Where the store is read; stores let few threads in at a time, and most of it is computing."""
-
 _LIBRARY_PATHS = (HEAD_PATH, TOOLS_PATH, CHANGES_PATH, EVENTS_PATH, HISTORY_PATH)
 
 
@@ -139,9 +136,12 @@ class _Service:
         self._store = store
         self._closes = close_store
         self._runs = Runs(limits.max_concurrent)
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="agentkit-library")
+        # As many as there are places: a client that fills its own leaves threads for the others.
+        self._threads = ThreadPoolExecutor(
+            limits.max_concurrent, thread_name_prefix="agentkit-library"
+        )
         reader = LibraryReader(store)
-        self._news = News(reader, self._threads)
+        self._news = News(reader)
         self.measures = LibraryMeasures(
             waiting=lambda: len(self.endpoints.waiting),
             reading=lambda: len(self.endpoints.reading),

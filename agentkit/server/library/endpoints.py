@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias, TypeVar
 from urllib.parse import parse_qs
 
-from agentkit.errors import AgentKitError
+from agentkit.errors import AgentKitError, StoreUnavailableError
 from agentkit.library.remote.wire import (
     CHANGES_PATH,
     EVENTS_PATH,
@@ -106,8 +106,14 @@ class LibraryEndpoints:
             if exchange.path == HEAD_PATH:
                 return await self._head(exchange, query, who)
             return await self._page(exchange, query, who)
-        except AgentKitError:
-            _LOG.exception("request %s: the store can not be read", exchange.request_id)
+        except AgentKitError as error:
+            is_away = isinstance(error, StoreUnavailableError)  # said in words for each request
+            _LOG.error(
+                "request %s: the store can not be read: %s",
+                exchange.request_id,
+                error,
+                exc_info=not is_away,
+            )
             return Problem(
                 status=503,
                 message="the store of the library is not available",

@@ -52,12 +52,12 @@ class News:
 
     Args:
         reader: Reads the head.
-        threads: Where the store is read.
     """
 
-    def __init__(self, reader: LibraryReader, threads: ThreadPoolExecutor) -> None:
+    def __init__(self, reader: LibraryReader) -> None:
         self._reader = reader
-        self._threads = threads
+        # Of its own: pages of old versions may hold up all other threads for long.
+        self._heads = ThreadPoolExecutor(1, thread_name_prefix="agentkit-library-head")
         self._listening = ThreadPoolExecutor(1, thread_name_prefix="agentkit-library-watch")
         self._turn = asyncio.Lock()
         self._asked_at = float("-inf")
@@ -83,7 +83,7 @@ class News:
         async with self._turn:
             if self._told is None or self._asked_at < came:
                 began = loop.time()
-                head = await loop.run_in_executor(self._threads, self._reader.head)
+                head = await loop.run_in_executor(self._heads, self._reader.head)
                 self._take(head)
                 self._asked_at = began
             assert self._told is not None
@@ -117,6 +117,7 @@ class News:
             await self._task
             self._task = None
         self._listening.shutdown()
+        await asyncio.to_thread(self._heads.shutdown, cancel_futures=True)
 
     def _take(self, head: Head) -> None:
         if self._told is not None and self._told.head == head:
