@@ -34,6 +34,9 @@ FILE_NAME = "library.db"
 _FORMAT = 1
 _TIMEOUT_SECONDS = 5.0
 
+# SQLite takes any type of value in any column, so a file that was changed may hold anything.
+_DAMAGE = (StoreFormatError, AttributeError, TypeError, ValueError)
+
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     """CREATE TABLE IF NOT EXISTS tools (name TEXT PRIMARY KEY, place INTEGER NOT NULL,
@@ -144,7 +147,7 @@ class LibraryCache:
         """A cache is a help and no need: without it the library works on."""
         try:
             yield
-        except StoreFormatError as error:
+        except _DAMAGE as error:
             _LOG.warning("the cache can not be %s, a new one is begun: %s", what, error)
             self.put_aside()
         except StoreUnavailableError as error:
@@ -167,7 +170,7 @@ def _known(connection: SQLiteConnection, about: Mapping[str, str]) -> Known:
         head=head,
         etag=about.get("etag", ""),
         library=library,
-        events=tuple(LibraryEvent.from_json(json.loads(record)) for _, record in events),
+        events=tuple(LibraryEvent.from_json(decode(record.encode())) for _, record in events),
         outlines={version: _outline(record) for version, record in outlines},
     )
 

@@ -191,11 +191,16 @@ def check_not_back(seen: Head, head: Head) -> None:
 
 def went_back(seen: Head, head: Head) -> StoreFormatError:
     """The error for a server whose history is no longer the one that was seen."""
+    if (head.version, head.events.sequence) < (seen.version, seen.events.sequence):
+        what = "went back"
+    else:
+        what = "has another history than the one that was seen before"
     return StoreFormatError(
-        f"the server went back: it is at library version {head.version} and event "
-        f"{head.events.sequence}, or has others there than those that were seen before, up to "
-        f"{seen.version} and {seen.events.sequence}. Somebody plays an old state, or the store "
-        "behind it was restored; then empty this library's cache and start again"
+        f"the server {what}: it is at library version {head.version} and event "
+        f"{head.events.sequence}, and was seen at {seen.version} and {seen.events.sequence}. "
+        "Somebody plays an old state, or the store behind it was restored or is another one. If "
+        "that is right, empty this library's cache (?cache=, or its folder in the libraries of "
+        "$AGENTKIT_CACHE) and start again"
     )
 
 
