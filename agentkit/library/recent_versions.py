@@ -45,5 +45,6 @@ class RecentVersions:
         """Hold a snapshot."""
         self._held.pop(library.version, None)
         self._held[library.version] = library
-        for unused in list(self._held)[: -self._most]:
+        held = list(self._held)
+        for unused in held[: max(0, len(held) - self._most)]:
             self._held.pop(unused, None)

@@ -58,6 +58,9 @@ class RefreshLoop:
     def stop(self) -> None:
         """End, and wait for it. A store that hangs is not waited for longer than it may take."""
         self._stopping.set()
+        watch = self._watch
+        if watch is not None:
+            watch.close()  # which ends a wait
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(8 * _LONGEST_WAIT_SECONDS)
 
@@ -85,7 +88,8 @@ class RefreshLoop:
                 if self._watch.wait(min(left, _LONGEST_WAIT_SECONDS)):
                     return True
             except Exception as error:  # noqa: BLE001 - whatever a driver raises, looks go on
-                self._hear_nothing(error)
+                if not self._stopping.is_set():  # else the wait was ended
+                    self._hear_nothing(error)
                 return False  # what was to be heard may be lost, so look at once
         return False
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from agentkit.errors import StoreError
 from agentkit.library.sqlite.connection import SQLiteConnection, Tracer
 
-_LOOK_EVERY_SECONDS = 0.01
-"""SQLite wakes nobody, so somebody has to ask. A look takes microseconds and waits for nobody."""
+_LOOK_EVERY_SECONDS = 0.02
+"""SQLite wakes nobody, so somebody has to ask. Waking for it, more than the look itself, is what an
+idle process pays; so not more often than a commit is to be heard soon."""
 
 _HEADS = """
 SELECT (SELECT max(version) FROM versions), (SELECT max(sequence) FROM library_events)

@@ -179,6 +179,16 @@ def test_older_versions_are_served_as_far_as_they_are_held(far, replicate, put):
     assert list(replica.load(2).tools) == ["tool1", "tool2"]
 
 
+def test_no_older_version_is_held_where_none_is_wanted(far, replicate, put):
+    """Not all of them for ever."""
+    replica = replicate(far, refresh_seconds=3600, most_versions=0)
+    put(replica, "a")
+    put(replica, "b")
+    far.away()
+    with pytest.raises(StoreUnavailableError, match=r"version 1 is not among .* \(2\)"):
+        replica.load(1)
+
+
 def test_a_version_that_never_was_is_no_matter_of_reaching(far, replicate):
     """What the store says about versions reaches the caller as it is."""
     with pytest.raises(StoreError, match="7") as caught:

@@ -11,6 +11,7 @@ import time
 import pytest
 
 from agentkit import Agent
+from agentkit.errors import StoreError
 from agentkit.library import Replica
 from agentkit.testing import ScriptedModel
 
@@ -114,3 +115,35 @@ def _in_child(replica, agent, write, put):  # pragma: no cover - another process
             print(agent.library.version, replica.status.state, file=answers, flush=True)
     finally:
         os._exit(0)
+
+
+def test_closing_ends_the_wait_for_a_hint(kept, eventually):
+    """The watch is closed under the thread, which takes that for no fault and says nothing."""
+    waits = Waits(kept)
+    replica = Replica(waits, refresh_seconds=3600)
+    eventually(waits.begun.is_set)
+    replica.stop()
+    assert waits.ended == ["closed"]
+    assert threads() == []
+
+
+class Waits:
+    """A store whose watch hears nothing, and waits until it is closed however short it may wait."""
+
+    def __init__(self, store):
+        self._store = store
+        self.begun, self._closed, self.ended = threading.Event(), threading.Event(), []
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    def watch(self):
+        return self
+
+    def wait(self, timeout_seconds):
+        self.begun.set()
+        self.ended.append("closed" if self._closed.wait(20) else "late")
+        raise StoreError("the watch is closed")
+
+    def close(self):
+        self._closed.set()
