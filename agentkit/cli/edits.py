@@ -59,7 +59,7 @@ def list_(store_url: str, *, as_json: bool) -> None:
     if as_json:
         print_json([_brief(edit) for edit in found])
     elif found:
-        rows = [(edit.name, _what(edit), "; ".join(edit.faults)) for edit in found]
+        rows = [(edit.name, _what(edit), _faults(edit)) for edit in found]
         columns = [Column(title="tool", fit="fold"), Column(title="edit", fit="fold")]
         columns.append(Column(title="faults", fit="fold"))
         print_table(columns, rows)
@@ -75,6 +75,10 @@ def _what(edit: HandEdit) -> str:
     if edit.is_conflict and not (edit.before is None and edit.newest is None):
         what += "; the library changed it too"
     return what
+
+
+def _faults(edit: HandEdit) -> str:
+    return f"{edit.file.name}: {'; '.join(edit.faults)}" if edit.faults else ""
 
 
 def _brief(edit: HandEdit) -> dict[str, object]:
@@ -157,7 +161,7 @@ def _outcome(one: ProposedEdit) -> str:
         return f"{one.record.state} as {one.record.proposal_id}" + (f": {why}" if why else "")
     match one.outcome:
         case "faulty":
-            return f"not taken: {'; '.join(one.edit.faults)}"
+            return f"not taken: {_faults(one.edit)}"
         case "deleted":
             if one.edit.is_conflict:
                 return "its file is gone, and the library changed it; 'edits discard' shows it"
@@ -169,9 +173,10 @@ def _outcome(one: ProposedEdit) -> str:
 
 
 @edits.command(
+    short_help="Write the file of TOOL as the library has it.",
     epilog="""\b
 Example:
-  agentkit edits discard get_weather --store dir:library"""
+  agentkit edits discard get_weather --store dir:library""",
 )
 @click.argument("name", metavar="TOOL")
 @store_option

@@ -44,12 +44,12 @@ def store() -> None:
     """Copy, compare, check and compact stores.
 
     A store is named by its URL: sqlite:///library.db, library.db, postgres://..., redis://...,
-    dir:tools, artifact:tools.json, https://... .
+    dir:library, artifact:tools.json, https://... .
     """
 
 
 @store.command(
-    short_help="Copy the store SOURCE into the store TARGET, with its whole history.",
+    short_help="Copy the store SOURCE into the store TARGET.",
     epilog="""\b
 Examples:
   agentkit store copy library.db sqlite:///backup.db

@@ -193,10 +193,12 @@ class StoreFault:
     Attributes:
         place: Where: a file, a table, a key, a tool's name.
         message: What is wrong there, and what to do.
+        is_note: Whether it is worth to know and no damage, such as an edit that waits.
     """
 
     place: str
     message: str
+    is_note: bool = False
 
 
 UNREADABLE = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError)

@@ -77,7 +77,7 @@ def test_what_is_rejected_makes_the_exit_status_1(invoke, edit):
     result = invoke("edits", "propose")
     assert result.exit_code == 1
     assert "ping: rejected as person-" in result.stdout
-    assert "trace: not taken: it says that its name is 'other'" in result.stdout
+    assert "trace: not taken: trace.yaml: it says that its name is 'other'" in result.stdout
 
 
 def test_deleted_files_are_taken_out_when_asked(invoke, as_json, tmp_path):
@@ -107,3 +107,20 @@ def test_other_stores_have_no_edits(invoke, tmp_path):
     assert invoke("edits", "propose", "absent").exit_code == 2
     result = invoke("edits", "list", "--store", f"dir:{tmp_path / 'absent'}")
     assert (result.exit_code, (tmp_path / "absent").exists()) == (1, False)
+
+
+def test_an_edit_that_waits_is_no_damage(invoke, store_url, edit, as_json):
+    """A check of the store notes edits, also of files that can not be taken, and finds it sound."""
+    edit("ping", "a host", "a host by name")
+    edit("trace", "summary", "sumary")
+    result = invoke("store", "check", store_url)
+    assert (result.exit_code, result.stdout.count("note: ")) == (0, 2 + 1)  # no event tells of it
+    assert "sound" in result.stdout
+    assert as_json("store", "check", store_url)["faults"] == []
+
+
+def test_a_fault_names_its_file(invoke, edit):
+    """A person who made the file can find it by the list, and by what proposing says."""
+    edit("ping", "summary", "sumary")
+    assert "ping.yaml: " in invoke("edits", "list").stdout
+    assert "ping.yaml: " in invoke("edits", "propose").stdout

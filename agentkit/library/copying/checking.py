@@ -146,7 +146,10 @@ class _Check:
         """What the store looks for itself."""
         if isinstance(self.store, Checkable):
             for fault in self.store.check():
-                self.tell(fault.place, fault.message)
+                if fault.is_note:
+                    self.notes.append(f"{fault.place}: {fault.message}")
+                else:
+                    self.tell(fault.place, fault.message)
 
     def look_at_versions(self) -> None:
         """Every change, one after the other, and what they make together."""

@@ -60,14 +60,14 @@ def file_faults(folder: Folder, index: Index | None, past: Past) -> Iterator[Sto
     if index is None:
         if past.version:
             message = "is missing; the next commit makes it again from the history"
-            yield StoreFault(place=str(folder.index), message=message)
+            yield StoreFault(place=str(folder.index), message=message, is_note=True)
         return
     if (index.place, index.head) != past.shown:
         message = (
             f"shows the change at place {index.place}, and the newest version was made at place "
             f"{past.shown[0]}; the next commit brings the files up to date"
         )
-        yield StoreFault(place=str(folder.index), message=message)
+        yield StoreFault(place=str(folder.index), message=message, is_note=True)
         return
     for name in past.definitions.keys() - index.tools.keys():
         yield StoreFault(
@@ -80,14 +80,15 @@ def edit_faults(edits: Iterable[HandEdit]) -> Iterator[StoreFault]:
     """Edits by hand, which are no damage, but not what the store wrote either."""
     for edit in edits:
         if edit.faults:
-            message = "; ".join(edit.faults)
+            message = f"was edited by hand and can not be taken: {'; '.join(edit.faults)}"
         elif edit.is_deletion:
             message = "was deleted by hand"
         else:
             message = "was made by hand" if edit.before is None else "was changed by hand"
         if edit.is_conflict and edit.newest is not None and edit.before is not None:
             message += "; the library changed the tool meanwhile"
-        yield StoreFault(place=str(edit.file), message=f"{message} (see 'agentkit edits list')")
+        message += " (see 'agentkit edits list')"
+        yield StoreFault(place=str(edit.file), message=message, is_note=True)
 
 
 def strangers(folder: Folder, in_tools: Iterable[Path], suffix: str) -> Iterator[StoreFault]:
@@ -95,13 +96,13 @@ def strangers(folder: Folder, in_tools: Iterable[Path], suffix: str) -> Iterator
     message = "is not from this store; it is left alone"
     for path in in_tools:
         if path.suffix != suffix:
-            yield StoreFault(place=str(path), message=message)
+            yield StoreFault(place=str(path), message=message, is_note=True)
     with folder.translated(folder.path):
         beside = sorted(folder.path.iterdir()) if folder.path.is_dir() else []
         past = sorted(folder.history.iterdir()) if folder.history.is_dir() else []
     for path in beside:
         if path.name not in _OURS | _MAY_BE:
-            yield StoreFault(place=str(path), message=message)
+            yield StoreFault(place=str(path), message=message, is_note=True)
     for path in past:
         if path != folder.entry(int(path.stem) if path.stem.isdecimal() else 0):
-            yield StoreFault(place=str(path), message=message)
+            yield StoreFault(place=str(path), message=message, is_note=True)

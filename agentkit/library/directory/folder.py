@@ -6,20 +6,26 @@ import errno
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO
 
 from agentkit.errors import StoreError, StoreUnavailableError
 
-_MANY = 8
-"""From so many files on, one flush of everything is cheaper than one for each of them."""
+_FLUSHES_AT_ONCE = 8
+"""So many files are flushed side by side: a file system often serves several by one write."""
 
 _SHORT_OF_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 _LOOK_AGAIN_SECONDS = 0.002
+
+
+class OvertakenError(Exception):
+    """A file is not as it was when the writing of it was planned: somebody edits it just now."""
 
 
 class Folder:
@@ -62,11 +68,14 @@ class Folder:
         return self.history / f"{place:08}.json"
 
     def content(self, path: Path) -> bytes | None:
-        """What a file holds; None when there is none."""
+        """What a file holds; None when there is none, and nothing for what is no file.
+
+        A pipe or a device, to which a link may lead, would never end.
+        """
         with self.translated(path):
             try:
-                return path.read_bytes()
-            except (FileNotFoundError, IsADirectoryError):
+                return path.read_bytes() if S_ISREG(path.stat().st_mode) else b""
+            except FileNotFoundError:
                 return None
 
     def lay_aside(self, path: Path, content: bytes) -> Path:
@@ -75,7 +84,10 @@ class Folder:
         with self.translated(aside):
             aside.mkdir(exist_ok=True)
             kept = aside / f"{path.stem}-{uuid.uuid4().hex[:8]}{path.suffix}"
-            _write_flushed(kept, content)
+            if path.is_symlink() or not path.is_file():
+                path.replace(kept)
+            else:
+                _write_flushed(kept, content)
         return kept
 
     @contextmanager
@@ -135,7 +147,12 @@ class Folder:
         return self.local / f"draft-{os.getpid()}-{uuid.uuid4().hex}.tmp"
 
     def put(
-        self, contents: Mapping[Path, bytes], *, gone: Iterable[Path] = (), last: tuple[Path, bytes]
+        self,
+        contents: Mapping[Path, bytes],
+        *,
+        gone: Iterable[Path] = (),
+        last: tuple[Path, bytes],
+        is_as_planned: Callable[[Path], bool] = lambda _path: True,
     ) -> None:
         """Put files in the place of those of their names; each is there whole, before and after.
 
@@ -143,16 +160,23 @@ class Folder:
             contents: The files.
             gone: Files to delete.
             last: The one that is put when the disk has all of that.
+            is_as_planned: Whether a file may go. It is asked just before, for between a plan and
+                the last of ten thousand files lies time enough for an editor.
+
+        Raises:
+            OvertakenError: A file may not. Those before it were put, ``last`` was not.
         """
         drafts = {path: self.draft() for path in (*contents, last[0])}
         try:
             self._write_drafts({drafts[path]: text for path, text in (*contents.items(), last)})
-            for path in contents:
+            for path in (*contents, *gone):
+                if not is_as_planned(path):
+                    raise OvertakenError(path)
                 with self.translated(path):
-                    drafts[path].replace(path)
-            for path in gone:
-                with self.translated(path):
-                    path.unlink(missing_ok=True)
+                    if path in contents:
+                        drafts[path].replace(path)
+                    else:
+                        path.unlink(missing_ok=True)
             for parent in {path.parent for path in (*contents, *gone)}:
                 flush_folder(parent)
             with self.translated(last[0]):
@@ -164,15 +188,20 @@ class Folder:
 
     def _write_drafts(self, contents: Mapping[Path, bytes]) -> None:
         """Write files and wait until the disk has them."""
-        is_many = len(contents) >= _MANY and hasattr(os, "sync")
         for draft, content in contents.items():
             with self.translated(draft):
-                if is_many:
-                    draft.write_bytes(content)
-                else:
-                    _write_flushed(draft, content)
-        if is_many:
-            os.sync()
+                draft.write_bytes(content)
+        if len(contents) < _FLUSHES_AT_ONCE:
+            for draft in contents:
+                self._flush(draft)
+            return
+        with ThreadPoolExecutor(_FLUSHES_AT_ONCE) as pool:
+            for _ in pool.map(self._flush, contents):
+                pass
+
+    def _flush(self, path: Path) -> None:
+        with self.translated(path), path.open("rb+") as file:
+            os.fsync(file.fileno())
 
     @contextmanager
     def translated(self, path: Path) -> Iterator[None]:

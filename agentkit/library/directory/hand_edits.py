@@ -15,6 +15,9 @@ from agentkit.library.directory.record_faults import record_faults
 from agentkit.library.directory.texts import TextForm
 from agentkit.tools.definition import ToolDefinition
 
+_MOST_BYTES = 4_000_000
+"""More would keep the reader of YAML busy for minutes."""
+
 ONLY_ORIGIN = "only 'origin' differs: where a tool came from is noted by importing it again"
 
 
@@ -67,6 +70,10 @@ def read_definition(content: bytes, form: TextForm) -> ToolDefinition:
     Raises:
         DefinitionError: There is none; ``args`` hold all reasons.
     """
+    if len(content) > _MOST_BYTES:
+        raise DefinitionError(
+            f"it has {len(content):,} bytes; a tool that people edit has at most {_MOST_BYTES:,}"
+        )
     if has_markers(content):
         raise DefinitionError(
             "it holds what git could not merge; choose between the lines marked <<<<<<<, ======= "
@@ -129,7 +136,7 @@ class EditFinder:
         if content is not None and digest_of(content) == written.content:
             return None
         newest = self.past.definitions.get(name)
-        after, faults = (None, ()) if content is None else self._read(content, name)
+        after, faults = (None, ()) if content is None else self._read(path, content, name)
         if after is not None and is_same(after, newest):
             return None
         if content is None and newest is None:
@@ -150,9 +157,11 @@ class EditFinder:
             return newest
         return self.revision(name, digest) if digest else None
 
-    def _read(self, content: bytes, name: str) -> tuple[ToolDefinition | None, tuple[str, ...]]:
+    def _read(
+        self, path: Path, content: bytes, name: str
+    ) -> tuple[ToolDefinition | None, tuple[str, ...]]:
         try:
-            found = read_definition(content, self.form)
+            found = self._definition(path, content)
         except DefinitionError as error:
             return None, tuple(map(str, error.args))
         if found.name == name:
@@ -163,12 +172,24 @@ class EditFinder:
         )
         return None, (fault,)
 
+    def _definition(self, path: Path, content: bytes) -> ToolDefinition:
+        """The definition in a file; of what a link leads to, nothing is told.
+
+        Raises:
+            DefinitionError: There is none.
+        """
+        if path.is_symlink():
+            raise DefinitionError("it is a link; put a copy of the file here")
+        if not path.is_file():
+            raise DefinitionError("it is no file; take it away")
+        return read_definition(content, self.form)
+
     def _new(self, path: Path) -> HandEdit | None:
         content = self.folder.content(path)
         if content is None:
             return None
         try:
-            found = read_definition(content, self.form)
+            found = self._definition(path, content)
         except DefinitionError as error:
             faults = tuple(map(str, error.args))
             return HandEdit(

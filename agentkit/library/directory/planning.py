@@ -35,18 +35,24 @@ class Plan:
         taken: Names of files, as a file system compares them that does not see case.
         writes: Files to write.
         deletes: Files to delete.
+        seen: Digest of what stood in each of these files; None where there was none.
     """
 
     tools: dict[str, Written]
     taken: set[str] = field(default_factory=set)
     writes: dict[Path, bytes] = field(default_factory=dict)
     deletes: list[Path] = field(default_factory=list)
+    seen: dict[Path, str | None] = field(default_factory=dict)
 
     @classmethod
     def after(cls, index: Index) -> Plan:
         """A round that begins where the last one ended."""
         taken = {one.file.casefold() for one in index.tools.values()}
         return cls(tools=dict(index.tools), taken=taken)
+
+    def is_as_seen(self, path: Path, content: bytes | None) -> bool:
+        """Whether a file holds what it held when it was planned to write or delete it."""
+        return self.seen[path] == _digest_if_any(content)
 
     def file_for(self, name: str, suffix: str) -> str:
         """The name of a new tool's file, which no other tool has."""
@@ -56,16 +62,28 @@ class Plan:
         self.taken.add(f"{stem}{suffix}".casefold())
         return f"{stem}{suffix}"
 
-    def write(self, form: TextForm, definition: ToolDefinition, path: Path) -> None:
-        """Let a file say what a definition says."""
+    def write(
+        self, form: TextForm, definition: ToolDefinition, path: Path, before: bytes | None
+    ) -> None:
+        """Let a file say what a definition says, if it still holds what it held before."""
         self.writes[path] = form.text_of(definition)
+        self.seen[path] = _digest_if_any(before)
         self.keep(definition, path, self.writes[path])
+
+    def delete(self, path: Path, before: bytes | None) -> None:
+        """Let a file go, if it still holds what it held before."""
+        self.deletes.append(path)
+        self.seen[path] = _digest_if_any(before)
 
     def keep(self, definition: ToolDefinition, path: Path, content: bytes) -> None:
         """Note that a file shows a definition."""
         self.tools[definition.name] = Written(
             file=path.name, digest=definition.digest, content=digest_of(content)
         )
+
+
+def _digest_if_any(content: bytes | None) -> str | None:
+    return None if content is None else digest_of(content)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,13 +153,13 @@ class Planner:
             return  # somebody edited it, and is to hear that the tool is gone
         plan.tools.pop(name, None)
         if content is not None:
-            plan.deletes.append(path)
+            plan.delete(path, content)
 
     def _add(self, plan: Plan, newest: ToolDefinition, path: Path) -> None:
         """A tool that the index does not know."""
         content = self.folder.content(path)
         if content is None or self._is_ours(content, newest.name, None):
-            plan.write(self.form, newest, path)
+            plan.write(self.form, newest, path, content)
         elif self._shows(content, newest):
             plan.keep(newest, path, content)
         else:  # a person made this file, or edited it and the index that knew it is lost
@@ -156,7 +174,7 @@ class Planner:
         # Somebody who deleted the file wants to take the tool out, unless the store itself did it.
         is_ours = was_removed if content is None else self._is_ours(content, newest.name, written)
         if is_ours:
-            plan.write(self.form, newest, path)
+            plan.write(self.form, newest, path, content)
         elif content is not None and self._shows(content, newest):
             plan.keep(newest, path, content)
 

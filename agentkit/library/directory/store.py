@@ -219,7 +219,7 @@ class DirectoryStore:
         return FolderWatch(self._folder, place=self._log.refresh()[0].length)
 
     def check(self) -> Iterator[StoreFault]:
-        """Read every file; edits by hand and files of others are told too."""
+        """Read every file; edits by hand and files of others are notes."""
         self._check_open()
         is_whole = True
         for fault in history_faults(self._folder, self._log):

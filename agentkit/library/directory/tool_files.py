@@ -7,11 +7,12 @@ edit nor the change of the library is lost, and whoever looks sees both.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from agentkit.errors import StoreFormatError, UsageError
-from agentkit.library.directory.folder import Folder
+from agentkit.library.directory.folder import Folder, OvertakenError
 from agentkit.library.directory.hand_edits import HandEdit
 from agentkit.library.directory.index import Index, decoded
 from agentkit.library.directory.log import Log
@@ -120,7 +121,8 @@ class ToolFiles:
                     version=past.version,
                     tools=plan.tools,
                 )
-            self._carry_out(plan, reached)
+            with suppress(OvertakenError):  # an editor was faster: plan again around the edit
+                self._carry_out(plan, reached)
 
     def take_back(self, edit: HandEdit) -> Path | None:
         """Write a tool's file as the library has it, and lay aside what stood there.
@@ -131,24 +133,36 @@ class ToolFiles:
             Where the text lies now; None when there was none.
         """
         self.settle()
+        while True:
+            with suppress(OvertakenError):  # what an editor wrote meanwhile is laid aside too
+                return self._taken_back(edit)
+
+    def _taken_back(self, edit: HandEdit) -> Path | None:
         past, _ = self._log.refresh()
         index = self.index() or Index(form=self.form.name)
         plan = Plan.after(index)
         content = self._folder.content(edit.file)
         aside = None if content is None else self._folder.lay_aside(edit.file, content)
+        if not edit.file.exists():
+            content = None  # what is no plain file was moved
         written = plan.tools.get(edit.name)
         newest = past.definitions.get(edit.name)
         if written is None or written.file != edit.file.name:  # a file beside those of tools
-            plan.deletes.append(edit.file)
+            plan.delete(edit.file, content)
         elif newest is None:
             del plan.tools[edit.name]
-            plan.deletes.append(edit.file)
+            plan.delete(edit.file, content)
         else:
-            plan.write(self.form, newest, edit.file)
+            plan.write(self.form, newest, edit.file, content)
         self._carry_out(plan, replace(index, tools=plan.tools))
         return aside
 
     def _carry_out(self, plan: Plan, reached: Index) -> None:
         self._folder.make()
         last = (self._folder.index, reached.encoded())
-        self._folder.put(plan.writes, gone=plan.deletes, last=last)
+        self._folder.put(
+            plan.writes,
+            gone=plan.deletes,
+            last=last,
+            is_as_planned=lambda path: plan.is_as_seen(path, self._folder.content(path)),
+        )

@@ -211,14 +211,16 @@ def test_foreign_files_are_left_alone_and_named(workshop, make_tool):
     workshop.put(make_tool("ping", "New."), make_tool("more"))
     workshop.store.compact()
     assert [(workshop.path / place).read_text() for place in places] == ["mine"] * 4
-    named = {fault.place for fault in workshop.store.check()}
+    named = {fault.place for fault in workshop.store.check() if fault.is_note}
     assert named == {str(workshop.path / place) for place in places if ".swp" not in place}
 
 
 def test_a_check_tells_of_edits(workshop):
-    """Every edit is named by ``check``, with its faults."""
+    """Every edit is a note of ``check``, with its faults: it waits, and damages nothing."""
     workshop.edit("ping", "Ping a host.", "Ping by hand.")
     workshop.edit("pong", "summary:", "sumary:")
-    told = {fault.place: fault.message for fault in workshop.store.check()}
+    found = list(workshop.store.check())
+    told = {fault.place: fault.message for fault in found}
+    assert all(fault.is_note for fault in found)
     assert "changed by hand" in told[str(workshop.file("ping"))]
     assert "'sumary'" in told[str(workshop.file("pong"))]
