@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import closing
+
 import pytest
+from redis import Redis
 
 from agentkit import Episode, ToolDefinition, open_store
 from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library import LibraryChange
 from agentkit.library.abilities import Retention
-from agentkit.testing.local_server import free_port
+from agentkit.testing.local_server import ServerError, free_port
 from agentkit_redis.keys import Keys
+from agentkit_redis.testing import RedisServer
 
 PING = LibraryChange(proposal_id="first", upserts=(ToolDefinition(name="ping"),))
 
@@ -17,26 +22,34 @@ PING = LibraryChange(proposal_id="first", upserts=(ToolDefinition(name="ping"),)
 def _settings():
     """Of a node; the port on which nodes talk is usually the other one and 10,000."""
     return {
-        "cluster_enabled": "yes",
-        "cluster_require_full_coverage": "no",
-        "cluster_port": str(free_port()),
+        "cluster-enabled": "yes",
+        "cluster-require-full-coverage": "no",
+        "cluster-port": str(free_port()),
     }
 
 
-@pytest.fixture
-def node(start_server, raw):
+@pytest.fixture(scope="module")
+def node():
     """A node of a cluster that serves the first half of the slots."""
-    server = start_server(**_settings())
-    client, _ = raw(server.url)
-    client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 8191)
-    while "cluster_state:ok" not in _text(client.execute_command("CLUSTER", "INFO")):
-        """It needs a moment to believe it."""
-    return server
+    try:
+        server = RedisServer(_settings())
+    except ServerError as error:
+        pytest.skip(str(error))
+    with server, closing(Redis(port=server.port)) as client:
+        client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 8191)
+        _wait_until(client, "cluster_state:ok")  # it takes two seconds to believe it
+        yield server
 
 
 def node_ports(server):
     """The port of a node, and that on which nodes talk."""
     return server.port, server.settings["cluster-port"]
+
+
+def _wait_until(client, told):
+    """Wait until a node says so of its cluster."""
+    while told not in _text(client.execute_command("CLUSTER", "INFO")):
+        time.sleep(0.01)
 
 
 def _text(answer):
@@ -86,8 +99,7 @@ def test_the_node_that_has_the_library_is_named(node, start_server, raw):
     second, _ = raw(other.url)
     second.execute_command("CLUSTER", "ADDSLOTSRANGE", 8192, 16383)
     second.execute_command("CLUSTER", "MEET", "127.0.0.1", *node_ports(node))
-    while "cluster_slots_assigned:16384" not in _text(client.execute_command("CLUSTER", "INFO")):
-        """They get to know each other."""
+    _wait_until(client, "cluster_slots_assigned:16384")
     prefix = _prefix(client, is_here=False)
     with pytest.raises(StoreError, match=f"one node of a cluster.*{other.port}"):
         open_store(f"{node.url}?prefix={prefix}")

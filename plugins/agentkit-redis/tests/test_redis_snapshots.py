@@ -113,7 +113,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS)
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 def test_it_is_what_the_memory_store_is(server_url, steps):
     """Whatever is added, edited and removed, both stores hold the same at every version."""
     with (
