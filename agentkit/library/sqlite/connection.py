@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library.sqlite.forks import Opening, give_up_inherited, identity_of
+from agentkit.library.sqlite.write_ahead_log import CHECKPOINT, WriteAheadLog
 
 if TYPE_CHECKING:
     import sqlite3  # loaded where a file is opened: programs without one do without it
@@ -66,6 +67,9 @@ class SQLiteConnection:
             )
         self._identity = identity_of(self._place)
         self._opening = Opening(self._raw, self._identity, self._lock)
+        self._log = None if read_only else WriteAheadLog(self._place)
+        if self._log is not None:
+            self._log.switch_off(self._raw)
         self.execute("PRAGMA foreign_keys = ON")
 
     @property
@@ -121,6 +125,11 @@ class SQLiteConnection:
             self.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             try:
                 self.execute("BEGIN IMMEDIATE")
+                if self._log is not None and self._log.is_long():
+                    self._trace(CHECKPOINT, ())
+                    self._log.bring_over()
+                    self.execute("COMMIT")
+                    self.execute("BEGIN IMMEDIATE")  # on the file alone: this write begins it anew
                 yield
                 self.execute("COMMIT")
             except BaseException:
