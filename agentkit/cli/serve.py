@@ -19,10 +19,11 @@ from agentkit.agent.routing import Router
 from agentkit.cli.agents import AgentOptions, agent_options, load_all
 from agentkit.cli.output import plural, say
 from agentkit.cli.serve_library import Place, serve_library
-from agentkit.cli.stores import followed, opened
+from agentkit.cli.stores import followed, gathered, opened
 from agentkit.cli.tracers import tracer_of
 from agentkit.errors import UsageError
 from agentkit.library import Library, Store
+from agentkit.library.keeping import with_episodes
 from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
 from agentkit.server.keys import Keys
@@ -144,6 +145,12 @@ Examples:
     help="With --catalogue or --mcp: refuse runs while nobody knows for so long whether the "
     "library is the newest. Without it the last one is served.",
 )
+@click.option(
+    "--spill",
+    type=click.Path(file_okay=False),
+    metavar="FOLDER",
+    help="Answer on while the store takes no episodes: they wait in files of this folder.",
+)
 @click.option("--log", is_flag=True, help="Write a line on stderr for each request.")
 @click.option(
     "--mcp",
@@ -179,6 +186,7 @@ def serve(  # noqa: PLR0917 - click passes every option
     origins: tuple[str, ...],
     refresh: float,
     max_staleness: float | None,
+    spill: str | None,
     log: bool,
     mcp: str | None,
     library: bool,
@@ -228,8 +236,13 @@ def serve(  # noqa: PLR0917 - click passes every option
         return
     chosen = AgentOptions(**options)
     follows = chosen.catalogue  # else the store keeps episodes alone
-    with opened(store_url) as store, followed(store, refresh, max_staleness, on=follows) as source:
-        agent = _agent(chosen, source, name)
+    with (
+        opened(store_url) as store,
+        gathered(store, spill) as episodes,
+        followed(store, refresh, max_staleness, on=follows) as source,
+    ):
+        kept = source if spill is None else with_episodes(source, episodes=episodes)
+        agent = _agent(chosen, kept, name)
         app = create_app(
             agent,
             keys=keys,

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 from agentkit import evolution
 from agentkit.cli.options import data_directory
 from agentkit.errors import StoreError
-from agentkit.library import Author, Library, LibraryChange, Replica, Store
+from agentkit.library import Author, EpisodeStore, Library, LibraryChange, Replica, Store
 from agentkit.library.directory.url import folder_of
+from agentkit.library.keeping import EpisodeWriter, WriterSettings
 from agentkit.library.opening import file_of, open_store, open_to_read
 
 if TYPE_CHECKING:
     from agentkit.evolution.provenance import Operation  # its package is slow to load
+
+MOST_IN_MEMORY = 100
+"""How many episodes wait in memory for a store that is away, before they go to a file."""
 
 
 @contextmanager
@@ -57,6 +61,23 @@ def followed(
         yield replica
     finally:
         replica.stop()
+
+
+@contextmanager
+def gathered(store: Store, folder: str | None) -> Iterator[EpisodeStore]:
+    """Where a program that answers on while its store is away keeps its episodes.
+
+    Args:
+        store: An open store; it is closed with the writer.
+        folder: Takes files of episodes meanwhile; None gives the store as it is.
+    """
+    if folder is None:
+        yield store
+        return
+    # So few in memory, because a server that is killed loses those.
+    settings = WriterSettings(max_count=MOST_IN_MEMORY, wait_seconds=1.0, close_seconds=2.0)
+    with EpisodeWriter(store, spill=folder, settings=settings) as writer:
+        yield writer
 
 
 @contextmanager

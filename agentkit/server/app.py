@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from agentkit.agent.agent import Agent
 from agentkit.errors import AgentKitError, MissingExtraError, UsageError
+from agentkit.library.keeping import writer_of
 from agentkit.library.replicas import replica_of
 from agentkit.server.asked import Reader
 from agentkit.server.chat import ChatCompletions
@@ -60,7 +61,8 @@ def create_app(
     GET /v1/models             the one model that there is
     GET /healthz               the process lives
     GET /readyz                it takes requests: the store answers and no stop was asked for;
-                               with a ``Replica`` also while the store is away, as degraded
+                               with a ``Replica`` or an ``EpisodeWriter`` also while the store
+                               is away, as degraded
     GET /metrics               numbers in Prometheus' text format
     ========================  ===============================================================
 
@@ -156,12 +158,14 @@ class _Service:
         self._model_name = model_name
         self._began = int(time.time())
         self._replica = replica_of(agent.store)
+        self._writer = writer_of(agent.store)
         self.runs = Runs(limits.max_concurrent)
         self.measures = Measures(
             in_flight=lambda: len(self.runs),
             draining=lambda: self.runs.is_draining,
             library_version=lambda: agent.library.version,
             replica=self._replica,
+            writer=self._writer,
         )
 
     def chat(self, *, takes_approvals: bool, takes_settings: bool) -> ChatCompletions:
@@ -201,8 +205,11 @@ class _Service:
         if why:
             return _json({"status": "unavailable", "reason": why}, status=503)
         status = None if self._replica is None else self._replica.status
-        if status is not None and status.state != "current":
-            return _json({"status": "degraded", "reason": status.summary})
+        reasons = [] if status is None or status.state == "current" else [status.summary]
+        if self._writer is not None and self._writer.state.failures:
+            reasons.append("episodes wait for their store")
+        if reasons:
+            return _json({"status": "degraded", "reason": "; ".join(reasons)})
         return _json({"status": "ok"})
 
     async def metrics(self, request: Request) -> Response:
@@ -217,7 +224,7 @@ class _Service:
         if self._replica is not None:  # it knows how the store is, and asking may take seconds
             return "stale" if self._replica.status.refuses else ""
         store = self._agent.store
-        if store is not None:
+        if store is not None and self._writer is None:  # a writer takes episodes in any case
             try:
                 await asyncio.to_thread(store.get, "")
             except AgentKitError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from agentkit.episodes import Episode
+from agentkit.library.keeping import EpisodeWriter
 from agentkit.library.replicas import Replica
 from agentkit.server.prometheus import Counter, Gauge, Histogram
 
@@ -22,6 +23,7 @@ class Measures:
         draining: Gives whether the server is about to stop.
         library_version: Gives the version of the library that runs begin with.
         replica: Where that library comes from, if it looks for new versions by itself.
+        writer: Gathers the episodes, if one does.
     """
 
     def __init__(
@@ -31,6 +33,7 @@ class Measures:
         draining: Callable[[], bool],
         library_version: Callable[[], int],
         replica: Replica | None = None,
+        writer: EpisodeWriter | None = None,
     ) -> None:
         self.requests = Counter(
             "agentkit_requests_total", "Requests answered.", "route", "status", "key"
@@ -57,6 +60,7 @@ class Measures:
             Gauge("agentkit_draining", "1 while the server is about to stop.", draining),
             Gauge("agentkit_library_version", "Version that runs begin with.", library_version),
             *(() if replica is None else _gauges_of(replica)),
+            *(() if writer is None else _gauges_of_writer(writer)),
         )
 
     def tell(self, episode: Episode) -> None:
@@ -121,6 +125,27 @@ def _gauges_of(replica: Replica) -> tuple[Gauge, ...]:
             "agentkit_library_hints_total",
             "Times that the store called for a look.",
             lambda: replica.status.hints,
+            kind="counter",
+        ),
+    )
+
+
+def _gauges_of_writer(writer: EpisodeWriter) -> tuple[Gauge, ...]:
+    return (
+        Gauge(
+            "agentkit_episodes_in_memory",
+            "Episodes that neither the store nor a file has yet.",
+            lambda: writer.state.pending,
+        ),
+        Gauge(
+            "agentkit_episodes_in_files",
+            "Episodes in files that the store has not got yet.",
+            lambda: writer.state.spilled,
+        ),
+        Gauge(
+            "agentkit_episodes_refused_total",
+            "Episodes that the store would not take, set aside in a file.",
+            lambda: writer.state.refused,
             kind="counter",
         ),
     )

@@ -11,7 +11,14 @@ from typing import Any
 from agentkit.agent.agent import Agent
 from agentkit.agent.result import RunResult
 from agentkit.episodes import Episode, StopReason
-from agentkit.errors import ModelStatusError, ModelTimeoutError, RunError, StoreError
+from agentkit.errors import (
+    ModelStatusError,
+    ModelTimeoutError,
+    RunError,
+    StoreError,
+    StoreUnavailableError,
+)
+from agentkit.library.store import Store
 from agentkit.server.exchange import Exchange
 from agentkit.server.measures import Measures
 from agentkit.server.problem import Problem, stopping, store_unavailable
@@ -85,7 +92,7 @@ class Outcomes:
         episode = work.unfinished(self._agent, stop_reason, why)
         if store is not None:
             try:
-                known = await asyncio.shield(asyncio.to_thread(store.get, work.episode_id))
+                known = await asyncio.shield(asyncio.to_thread(_known, store, work.episode_id))
                 if known is None:
                     await asyncio.shield(asyncio.to_thread(store.append, episode))
             except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and counted
@@ -139,6 +146,14 @@ def _unmatched(result: RunResult) -> Problem | None:
         code="output_invalid",
         episode_id=result.episode.episode_id,
     )
+
+
+def _known(store: Store, episode_id: str) -> Episode | None:
+    """The episode, as far as that can be known; a store ignores an id that it has already."""
+    try:
+        return store.get(episode_id)
+    except StoreUnavailableError:
+        return None
 
 
 def _defect(episode_id: str) -> Problem:

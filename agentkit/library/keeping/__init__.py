@@ -6,7 +6,7 @@ from agentkit.library.keeping.redacting import RedactingStore
 from agentkit.library.keeping.retention_loop import RetentionLoop
 from agentkit.library.keeping.settings import WriterSettings, WriterState
 from agentkit.library.keeping.split import SplitStore, with_episodes
-from agentkit.library.keeping.writer import EpisodeWriter
+from agentkit.library.keeping.writer import EpisodeWriter, writer_of
 
 __all__ = [
     "EpisodeWriter",
@@ -16,4 +16,5 @@ __all__ = [
     "WriterSettings",
     "WriterState",
     "with_episodes",
+    "writer_of",
 ]

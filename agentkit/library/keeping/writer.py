@@ -164,3 +164,14 @@ class EpisodeWriter:
                 f"this writer of episodes was made by process {self._process} and is used by its "
                 f"fork {os.getpid()}, where its thread does not run; make one in each process"
             )
+
+
+def writer_of(store: object) -> EpisodeWriter | None:
+    """The writer through which a store keeps episodes, if it was made ``with_episodes`` of one.
+
+    Example:
+        >>> print(writer_of("memory:"))
+        None
+    """
+    episodes = getattr(store, "episodes", store)
+    return episodes if isinstance(episodes, EpisodeWriter) else None
