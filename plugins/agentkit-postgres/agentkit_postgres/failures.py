@@ -73,8 +73,8 @@ _REFUSALS = (
     _Refusal(
         errors=(errors.QueryCanceled,),
         kind=StoreUnavailableError,
-        words="a statement took more than {statement_timeout:g} s and was given up. Nothing was "
-        "changed; try again, or raise ?statement_timeout=",
+        words="a statement, which may take {statement_timeout:g} s, was given up: {said}. Nothing "
+        "was changed; try again, or raise ?statement_timeout=",
     ),
     _Refusal(
         errors=(errors.DiskFull, errors.OutOfMemory, errors.InsufficientResources),
@@ -105,8 +105,8 @@ _REFUSALS = (
 )
 
 
-_SEVERAL_HOSTS = "All failures were:"
-"""Psycopg tells the last host's failure twice where a URL names several."""
+_OF_A_HOST = re.compile(r"^(- host: .*?, hostaddr: \S+: )?connection failed: ", re.MULTILINE)
+"""What psycopg puts before libpq's words, which name the host themselves."""
 
 
 class SilenceError(psycopg.OperationalError):
@@ -161,6 +161,7 @@ def _is_broken(error: psycopg.Error) -> bool:
 
 def _said(error: psycopg.Error) -> str:
     """The first line, which holds no values of rows; of a connection all, each host's once."""
-    said = error.diag.message_primary or str(error).rpartition(_SEVERAL_HOSTS)[2]
-    said = " ".join(said.replace("connection failed: ", "").split())
-    return said.rstrip(".?!") or type(error).__name__
+    said = error.diag.message_primary
+    if not said:  # where a URL names several hosts, the last one's failure is told twice
+        said = _OF_A_HOST.sub("", str(error).rpartition("All failures were:")[2])
+    return " ".join(said.split()).rstrip(".?!") or type(error).__name__

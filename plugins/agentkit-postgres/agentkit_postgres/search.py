@@ -17,6 +17,9 @@ WHERE words @@ wanted
 ORDER BY ts_rank(words, wanted) DESC, tool_name LIMIT %s
 """
 
+_MOST = 2**63 - 1
+"""The greatest limit that PostgreSQL takes."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundTool:
@@ -41,7 +44,7 @@ def search_tools(
     """See ``PostgresStore.search_tools``."""
     if limit < 0:
         raise UsageError(f"the limit of a search is 0 or more; got {limit}")
-    rows = connections.execute(_SEARCH, (searchable([words]), limit))
+    rows = connections.execute(_SEARCH, (searchable([words]), min(limit, _MOST)))
     return tuple(
         FoundTool(name=tools.name(stored), summary=summary, version=version, score=score)
         for stored, summary, version, score in rows

@@ -51,7 +51,8 @@ class PostgresServer(LocalServer):
     def __init__(self, *, options: Sequence[str] = ()) -> None:
         self._options = tuple(options)
         self._programs = {name: _program(name) for name in ("initdb", "postgres")}
-        super().__init__(user="postgres")
+        # After a crash it flushes its whole folder first, which takes a while on a busy disk.
+        super().__init__(user="postgres", start_seconds=90.0)
 
     @property
     def url(self) -> str:

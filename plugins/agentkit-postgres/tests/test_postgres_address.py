@@ -139,6 +139,15 @@ def test_a_refusal_says_what_mends_it(
     assert caplog.text == ""
 
 
+def test_several_hosts_are_told_of_once_each(own_server: PostgresServer) -> None:
+    """Where a URL names several hosts and none takes us, each one's words stand there once."""
+    shut, port = free_port(), own_server.port
+    url = f"postgresql://agentkit:wr0ng@127.0.0.1:{shut},127.0.0.1:{port}/postgres"
+    with pytest.raises(StoreError, match=f"{shut} failed: .*refused.*{port} failed: ") as caught:
+        open_store(url)
+    assert str(caught.value).count("failed: ") == 2
+
+
 def test_a_server_that_speaks_another_language(monkeypatch: pytest.MonkeyPatch) -> None:
     """A refusal in words that we do not know says that there is a server, and what it said."""
     monkeypatch.setenv("LANGUAGE", "de")

@@ -156,11 +156,15 @@ def test_a_server_that_ends_in_the_middle_of_load(
         own_server.restart,
         lambda: (own_server.stop(signal.SIGQUIT), own_server.start()),
     ]
-    for run in range(max(3, fault_runs(3))):
-        wanted = [len(writer.made) + 2 for writer in writers]
-        ways[run % len(ways)]()
-        for writer, count in zip(writers, wanted, strict=True):
-            writer.wait_for(count)
+    try:
+        for run in range(max(3, fault_runs(3))):
+            wanted = [len(writer.made) + 2 for writer in writers]
+            ways[run % len(ways)]()
+            for writer, count in zip(writers, wanted, strict=True):
+                writer.wait_for(count)
+    finally:
+        for writer in writers:
+            writer.done.set()
     for writer in writers:
         writer.stop()
     with closing(open_store(own_store_url)) as store:
@@ -256,6 +260,30 @@ def test_a_statement_that_takes_too_long_is_ended(own_store_url: str, raw: Raw) 
             with pytest.raises(StoreUnavailableError, match=r"0\.3 s.*statement_timeout="):
                 store.load()
         assert store.load().version == 0
+
+
+def test_a_statement_that_somebody_cancels_is_told_as_that(own_store_url: str, raw: Raw) -> None:
+    """A commit that an administrator cancels says so, changed nothing and may be sent again."""
+    with closing(open_store(own_store_url)) as store:
+        other = raw(own_store_url)
+        with other.transaction():
+            other.execute("LOCK TABLE versions IN EXCLUSIVE MODE")
+            cancel = (
+                "SELECT pg_cancel_backend(pid) FROM pg_stat_activity "
+                "WHERE wait_event_type = 'Lock' AND query LIKE '%commit_change%'"
+            )
+
+            def cancel_it() -> None:
+                admin = raw(own_store_url)
+                while not admin.execute(cancel).fetchall():
+                    time.sleep(0.01)
+
+            cancelling = threading.Thread(target=cancel_it)
+            cancelling.start()
+            with pytest.raises(StoreUnavailableError, match=r"due to user request.*try again"):
+                store.commit(ping(1), expected_version=0)
+            cancelling.join()
+        assert store.commit(ping(1), expected_version=0) == 1
 
 
 def test_more_threads_than_connections_wait_for_each_other(own_store_url: str) -> None:

@@ -71,6 +71,7 @@ def test_a_limit_is_kept(store: PostgresStore) -> None:
     """At most so many are given; a negative limit is a mistake."""
     assert len(store.search_tools("calendar weather car money", limit=3)) == 3
     assert store.search_tools("calendar", limit=0) == ()
+    assert len(store.search_tools("calendar", limit=2**70)) == 4
     with pytest.raises(UsageError, match="-1"):
         store.search_tools("calendar", limit=-1)
 
