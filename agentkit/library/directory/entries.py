@@ -197,8 +197,7 @@ def json_object(content: bytes, path: Path) -> Mapping[str, Any]:
     if has_markers(content):
         raise StoreFormatError(
             f"{path} holds what git could not merge: two branches each made a change at the same "
-            "place, and only one can stand. Take the folder of one side ('git checkout --ours' or "
-            "'--theirs'), then bring the other side's texts as edits by hand (docs/directory.md)"
+            f"place, and only one can stand. {one_side(path)}"
         )
     try:
         record = json.loads(content)
@@ -207,6 +206,21 @@ def json_object(content: bytes, path: Path) -> Mapping[str, Any]:
     if not isinstance(record, dict):
         raise damaged(path, "it holds no JSON object")
     return record
+
+
+def one_side(path: Path) -> str:
+    """How to solve what git could not merge, for a file of the history or the index.
+
+    Example:
+        >>> print(one_side(Path("library/history/00000007.json"))[:71])
+        Take one side: 'git checkout --ours -- library/history library/index.js
+    """
+    store = path.parent.parent if path.parent.name == "history" else path.parent
+    return (
+        f"Take one side: 'git checkout --ours -- {store / 'history'} {store / 'index.json'}' (or "
+        "--theirs), delete files of the history that only the other side has, and leave those in "
+        "'tools' merged: what the other side changed are then edits by hand (docs/directory.md)"
+    )
 
 
 def has_markers(content: bytes) -> bool:

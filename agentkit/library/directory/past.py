@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentkit.errors import StoreFormatError
-from agentkit.library.directory.entries import Entry, damaged
+from agentkit.library.directory.entries import Entry, damaged, one_side
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.tools.definition import ToolDefinition
@@ -141,6 +141,5 @@ def check_follows_file(entry: Entry, head: str, path: Path) -> None:
         raise StoreFormatError(
             f"the history is forked: {path} follows another change than the one at place "
             f"{entry.place - 1}. Two branches were merged, or a file was changed by hand. Nothing "
-            "was changed; take the folder of one side, then bring the other side's texts as edits "
-            "by hand (docs/directory.md)"
+            f"was changed. {one_side(path)}"
         )

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 _WIDTH = 96
 _LEAST_WIDTH = 40
 _LONGEST_ROW = 72
+_LONGEST_WORD = 40
 _LONGEST_KEY = 1_000  # YAML looks no further for the colon behind a key
 _STEP = "  "
 
@@ -111,6 +113,16 @@ def _word(text: str) -> str:
 
 def _is_plain(text: str) -> bool:
     """Whether a text is taken for that text without quotes."""
+    return _is_plain_word(text) if len(text) <= _LONGEST_WORD else _looks_plain(text)
+
+
+@lru_cache(maxsize=4_096)
+def _is_plain_word(text: str) -> bool:
+    """The same of a short text; ten thousand tools say the same few words over and over."""
+    return _looks_plain(text)
+
+
+def _looks_plain(text: str) -> bool:
     return (
         _FIRST.match(text) is not None
         and text.isprintable()
