@@ -21,3 +21,4 @@ def test_four_processes_lose_no_proposal(store_url, *, is_shared):
     assert report.made == report.proposals == (each if is_shared else 4 * each)
     with closing(open_store(store_url)) as store:
         assert race_faults(store, report.proposals) == ()
+        assert list(store.check()) == []
