@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from pathlib import Path
 
 from agentkit.errors import StoreError
@@ -46,6 +44,8 @@ def file_bytes(path: Path) -> int:
 
 def _check_room(connection: SQLiteConnection) -> None:
     """Refuse what the disk can not take: the new file goes to a temporary one, then to the log."""
+    import shutil  # with compression: whoever opens a store does without
+
     ((pages,),) = connection.execute("PRAGMA page_count")
     ((free,),) = connection.execute("PRAGMA freelist_count")
     ((size,),) = connection.execute("PRAGMA page_size")
@@ -64,6 +64,8 @@ def _check_room(connection: SQLiteConnection) -> None:
 
 def _temporary_folder() -> Path:
     """Where SQLite puts the new file while it writes it."""
+    import tempfile
+
     named = [os.environ[name] for name in _TEMPORARY if os.environ.get(name)]
     for place in (*named, "/var/tmp", "/usr/tmp", "/tmp"):  # noqa: S108 - those SQLite looks at
         if os.access(place, os.W_OK | os.X_OK) and Path(place).is_dir():

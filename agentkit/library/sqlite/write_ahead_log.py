@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 LOG_BYTES = 4 * 1024 * 1024
 """A log that is shorter is left alone; SQLite's own bound is about the same."""
 
-_MOST_WRITES = 32
+_MOST_WRITES = 128
 """A log that is begun anew keeps its length; how much of it is in use only a checkpoint tells."""
 
 CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"  # waits for nobody, and takes what no reader needs
@@ -36,7 +36,7 @@ class WriteAheadLog:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._log = path.with_name(f"{path.name}-wal")
+        self._log = f"{path}-wal"
         self._known = LOG_BYTES
         self._writes = 0
 
