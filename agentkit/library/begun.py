@@ -22,10 +22,9 @@ def begun_at(episode: Episode, *, kept: datetime) -> datetime:
         '2026-03-02T10:00:00+00:00'
     """
     try:
-        begun = datetime.fromisoformat(episode.started_at)
-        return min(begun.replace(tzinfo=UTC) if begun.tzinfo is None else begun, kept).astimezone(
-            UTC
-        )
+        told = datetime.fromisoformat(episode.started_at)
+        begun = told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)
+        return min(begun, kept)
     except (ValueError, TypeError, OverflowError):  # empty, or no time at all
         return kept
 

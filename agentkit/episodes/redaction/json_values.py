@@ -55,9 +55,11 @@ class JsonTexts:
         return data
 
     def _hidden(self, data: Any) -> Any:
-        """What a field holds that is called a secret: its texts, also in a list."""
+        """What a field holds that is called a secret: its texts and numbers, also in a list."""
         if isinstance(data, str):
             return self.secret(data)
+        if isinstance(data, int) and not isinstance(data, bool):
+            return self.secret(str(data))
         if isinstance(data, list | tuple):
             return type(data)([self._hidden(item) for item in data])
         return self.value(data)

@@ -40,15 +40,27 @@ class Pattern:
 
 
 _LONGEST_LOCAL = 64
-_DOMAIN = re.compile(r"(?:[\w-]{1,63}\.){1,8}[^\W\d_]{2,63}")
+_DOMAIN = re.compile(r"(?:[\w-]{1,63}\.){1,8}(?:xn--[\w-]{2,59}|[^\W\d_]{2,63})")
+_IMAGES = frozenset({"png", "jpg", "jpeg", "gif", "webp", "svg", "avif"})
+"""What ``logo@2x.png`` ends in, which is a file."""
+
+_PLAIN = str.maketrans(
+    "\u00a0\u2007\u2009\u202f\u3000\u2010\u2011\u2012\u2013\uff0d\uff0b\uff08\uff09\uff0f\uff0e\uff10\uff11\uff12\uff13\uff14\uff15\uff16\uff17\uff18\uff19",
+    "     -----+()/.0123456789",
+)
+"""Spaces and dashes that do not break a line, and the wide signs of East Asia."""
 
 _DIGITS = re.compile(r"(?:\d[^\d\n]{0,3}){7}")
 """Without seven digits near each other there is no number of anybody."""
 
+_SPACELESS = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+"""Letters of languages that leave no space before a number."""
+
 _PHONE = re.compile(
-    r"(?<![\w+])\+\d[\d ()/.-]{6,18}\d\b"  # international
-    r"|(?<![\w.-])(?:\(\d{3}\)\ ?|\d{3}[-.])\d{3}[-.]\d{4}\b(?![-.]\d)"  # North American
+    rf"(?:(?<![\w+])|(?<=[{_SPACELESS}]))\+\d[\d ()/.-]{{6,18}}\d(?:\b|(?=[{_SPACELESS}]))"
+    r"|(?<![\w.-])(?:1[-. ])?(?:\(\d{3}\)\ ?|\d{3}[-.])\d{3}[-.]\d{4}\b(?![-.]\d)"
 )
+"""International ones, and North American ones."""
 
 _SSN = re.compile(r"(?<![\w-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w-])")
 
@@ -61,7 +73,9 @@ _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}")
 
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _IPV4 = re.compile(rf"(?<![\w.-])(?:{_BYTE}\.){{3}}{_BYTE}(?![\w-]|\.\d)")
-_IPV6 = re.compile(r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
+_IPV6 = re.compile(
+    r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:(?:\.\d{1,3}){3})?(?![\w:])"
+)
 _VERSION = re.compile(
     r"(?:\bv|\bver\.?|version|release|build|firmware|\w[=<>~]=)\s{0,2}\Z", re.IGNORECASE
 )
@@ -73,7 +87,7 @@ def _emails(text: str) -> Iterator[tuple[int, int]]:
     while at != -1:
         domain = _DOMAIN.match(text, at + 1)
         start = _beginning(text, at, least=max(end, at - _LONGEST_LOCAL)) if domain else at
-        if domain and start < at:
+        if domain and start < at and domain.group().rsplit(".", 1)[1].lower() not in _IMAGES:
             end = domain.end()
             yield start, end
         at = text.find("@", max(at + 1, end))
@@ -86,20 +100,27 @@ def _beginning(text: str, at: int, *, least: int) -> int:
     return at
 
 
+def _plain(text: str) -> str:
+    """The text with plain spaces, dashes and digits, each at its place."""
+    return text if text.isascii() else text.translate(_PLAIN)
+
+
 def _phones(text: str) -> Iterator[tuple[int, int]]:
+    text = _plain(text)
     for found in _PHONE.finditer(text) if _DIGITS.search(text) else ():
         if 8 <= sum(map(str.isdigit, found.group())) <= 15:
             yield found.span()
 
 
 def _cards(text: str) -> Iterator[tuple[int, int]]:
+    text = _plain(text)
     for found in _CARD.finditer(text) if _DIGITS.search(text) else ():
         if is_payment_card(_digits(found.group())):
             yield found.span()
 
 
 def _ibans(text: str) -> Iterator[tuple[int, int]]:
-    position = 0
+    text, position = _plain(text), 0
     while found := _IBAN.search(text, position):
         end = _end_of_iban(found.group())
         position = found.start() + max(end, 4)
@@ -149,11 +170,12 @@ def _ipv6(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _ssns(text: str) -> Spans:
+    text = _plain(text)
     return (found.span() for found in _SSN.finditer(text)) if text.count("-") >= 2 else ()
 
 
 def _digits(text: str) -> str:
-    return "".join(filter(str.isdigit, text))
+    return "".join(filter(str.isdigit, _plain(text)))
 
 
 def _ip(text: str) -> str:
@@ -165,7 +187,7 @@ def _ip(text: str) -> str:
 PATTERNS: Mapping[PatternName, Pattern] = {
     "secret": Pattern(name="secret", spans=secret_spans),
     "email": Pattern(name="email", spans=_emails, same=str.casefold),
-    "iban": Pattern(name="iban", spans=_ibans, same=lambda found: found.replace(" ", "")),
+    "iban": Pattern(name="iban", spans=_ibans, same=lambda found: _plain(found).replace(" ", "")),
     "card": Pattern(name="card", spans=_cards, same=_digits),
     "ipv6": Pattern(name="ipv6", spans=_ipv6, same=_ip),
     "ipv4": Pattern(name="ipv4", spans=_ipv4),

@@ -121,7 +121,7 @@ def test_fields_that_are_called_secrets_hold_none():
     """A password is one whatever it looks like, in a list too; with the pattern off it stays."""
     arguments = {
         "password": "horse", "db_password": "battery", "apiKey": "staple", "access_token": ["a", "b"],
-        "authorization": {"kind": "x"}, "token": "", "key": "C major", "primary_key": "id",
+        "passcode": 1234, "authorization": {"kind": "x"}, "secret": True, "token": "", "key": "C major", "primary_key": "id",
         "next_page_token": "p2",
     }  # fmt: skip
     call = ToolCall(call_id="1", name="login", arguments=arguments)
@@ -130,7 +130,7 @@ def test_fields_that_are_called_secrets_hold_none():
     )
     assert Redaction()(episode).calls[0].arguments == arguments | {
         "password": "<secret>", "db_password": "<secret>", "apiKey": "<secret>",
-        "access_token": ["<secret>", "<secret>"],
+        "access_token": ["<secret>", "<secret>"], "passcode": "<secret>",
     }  # fmt: skip
     assert Redaction(patterns=["email"])(episode) == episode
 
