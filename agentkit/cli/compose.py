@@ -11,7 +11,7 @@ from agentkit import evolution
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import plural, print_json, say
-from agentkit.cli.stores import author, opened
+from agentkit.cli.stores import author, event_signer, opened
 from agentkit.errors import SourceProblem, UsageError
 from agentkit.evolution.insertion.outcome import SAME_TOOL, Added, InsertOutcome, Merged, Rejected
 from agentkit.library import Library
@@ -67,7 +67,9 @@ def compose(
     code = load_tools(targets)
     policy = evolution.InsertPolicy(allow_revisions=revise, run_undeclared=run_undeclared)
     with opened(store_url) as store:
-        manager = evolution.ToolManager(store, tools=code, policy=policy, author=author())
+        manager = evolution.ToolManager(
+            store, tools=code, policy=policy, author=author(), signer=event_signer()
+        )
         if dry_run:
             outcome = manager.preview(source)
         else:

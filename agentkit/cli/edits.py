@@ -13,7 +13,7 @@ from agentkit.cli.loading import load_tools
 from agentkit.cli.managing import targets_option
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, print_json, print_table, say
-from agentkit.cli.stores import opened_to_read, person
+from agentkit.cli.stores import event_signer, opened_to_read, person
 from agentkit.errors import UsageError
 from agentkit.evolution.hand_edits import EditedStore, ProposedEdit, propose_edits
 from agentkit.library import Store
@@ -127,7 +127,9 @@ def propose(
         unknown = sorted(set(names) - {edit.name for edit in found})
         if unknown:
             raise UsageError(f"no file of {', '.join(map(repr, unknown))} was edited by hand")
-        manager = evolution.ToolManager(store, tools=load_tools(targets), author=person())
+        manager = evolution.ToolManager(
+            store, tools=load_tools(targets), author=person(), signer=event_signer()
+        )
         came = asyncio.run(
             propose_edits(found, manager, person=person(), reason=reason, removes=removes)
         )

@@ -16,7 +16,7 @@ from agentkit.cli.evolve_report import print_round
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, model_option, store_option
 from agentkit.cli.output import plural, print_json, say
-from agentkit.cli.stores import opened, opened_to_read
+from agentkit.cli.stores import event_signer, opened, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import read_episodes
 from agentkit.errors import UsageError
@@ -153,7 +153,10 @@ def evolution_round(
     episodes = _episodes(source, store_url, run)
     with _writable(store_url, dry_run=dry_run) as store:
         manager = evolution.ToolManager(
-            store, tools=load_tools(targets), author=Author(kind="program", name="agentkit")
+            store,
+            tools=load_tools(targets),
+            author=Author(kind="program", name="agentkit"),
+            signer=event_signer(),
         )
         outcome = _round(
             manager,

@@ -13,7 +13,7 @@ from agentkit import export as exporting
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
-from agentkit.cli.stores import opened, person
+from agentkit.cli.stores import event_signer, opened, person
 from agentkit.errors import StoreError, UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.validation.overruling import OVERRULABLE_OF_ARRIVALS
@@ -132,7 +132,7 @@ def import_artifact(
     )
     with opened(_place(store_url, dry_run=dry_run)) as store:
         code = load_tools(targets)
-        manager = evolution.ToolManager(store, tools=code, author=person())
+        manager = evolution.ToolManager(store, tools=code, author=person(), signer=event_signer())
         coming = importing.import_artifact(artifact, manager, request, code=code, dry_run=dry_run)
         report = asyncio.run(coming)
     print_json(report.to_json()) if as_json else _print(report, dry_run=dry_run)

@@ -12,7 +12,7 @@ from agentkit.cli.loading import load_tools
 from agentkit.cli.mine import episodes_of
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
-from agentkit.cli.stores import author, opened_to_read
+from agentkit.cli.stores import author, event_signer, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import is_extra_record
 from agentkit.evolution.learning.report import LearnReport, SkipReason
@@ -94,7 +94,9 @@ def learn_command(
     rules = LearningRules(most_examples=most, keep_private=keep_private, again=again)
     with opened_to_read(store_url) as store:
         episodes = episodes_of(store, file)
-        manager = ToolManager(store, tools=load_tools(targets), author=author())
+        manager = ToolManager(
+            store, tools=load_tools(targets), author=author(), signer=event_signer()
+        )
         passed = is_success if unjudged else has_passed
         report = manager.learn(episodes, rules=rules, passed=passed, dry_run=dry_run)
         words = unmatched_words(episodes, store.load())

@@ -9,7 +9,7 @@ import click
 
 from agentkit import evolution
 from agentkit.cli.loading import load_tools
-from agentkit.cli.stores import opened_to_read
+from agentkit.cli.stores import event_signer, opened_to_read
 from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.lifecycle.assessing import EpisodeGates
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
@@ -59,4 +59,5 @@ def managed(
             lifecycle=lifecycle,
             change_judge=asked,
             gates=EpisodeGates(episodes=store),
+            signer=event_signer(),
         )

@@ -12,7 +12,7 @@ import click
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, plural, print_json, print_table, say
-from agentkit.cli.stores import author, opened_to_read
+from agentkit.cli.stores import author, event_signer, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import BrokenLine, read_episodes
 from agentkit.errors import EpisodeFormatError
@@ -115,7 +115,9 @@ def mine_command(
         outcomes: Mapping[str, InsertOutcome] = {}
         if insert:
             code = load_tools(targets)
-            outcomes = insert_mined(store, result.composites, tools=code, author=author())
+            outcomes = insert_mined(
+                store, result.composites, tools=code, author=author(), signer=event_signer()
+            )
     if output is not None:
         _write(output, result.composites)
     if as_json:

@@ -11,9 +11,11 @@ from agentkit import evolution
 from agentkit.cli.options import data_directory
 from agentkit.errors import StoreError
 from agentkit.library import Author, EpisodeStore, Library, LibraryChange, Replica, Store
+from agentkit.library.chain import Signer
 from agentkit.library.directory.url import folder_of
 from agentkit.library.keeping import EpisodeWriter, WriterSettings
 from agentkit.library.opening import file_of, open_store, open_to_read
+from agentkit.library.signing import environment_signer, key_texts
 
 if TYPE_CHECKING:
     from agentkit.evolution.provenance import Operation  # its package is slow to load
@@ -132,7 +134,26 @@ def commit(
     Raises:
         StaleVersionError: Other writers were faster every time.
     """
-    return evolution.ToolManager(store, author=person()).edit(build, operation=operation)
+    manager = evolution.ToolManager(store, author=person(), signer=event_signer())
+    return manager.edit(build, operation=operation)
+
+
+def event_signer() -> Signer | None:
+    """Signs events with the key of the environment; None where there is none.
+
+    Who only reads may have a public key there, which is refused when something is to be signed.
+    """
+    return _EnvironmentKey() if key_texts() else None
+
+
+class _EnvironmentKey:
+    """The key of the environment, read when it is needed."""
+
+    def sign(self, event_hash: str) -> str:
+        """See ``Signer.sign``."""
+        signer = environment_signer()
+        assert signer is not None  # there was a key, and nothing takes it away
+        return signer.sign(event_hash)
 
 
 def person() -> Author:

@@ -25,7 +25,15 @@ from agentkit.cli.output import (
     stdout,
 )
 from agentkit.cli.signatures import render_definition, signature_line
-from agentkit.cli.stores import author, commit, new_proposal_id, opened, opened_to_read, person
+from agentkit.cli.stores import (
+    author,
+    commit,
+    event_signer,
+    new_proposal_id,
+    opened,
+    opened_to_read,
+    person,
+)
 from agentkit.errors import ToolNotFoundError, UsageError
 from agentkit.library import Library, LibraryChange, Store, ToolRevision
 from agentkit.tools.definition import ToolDefinition
@@ -383,7 +391,9 @@ def rollback(name: str, to: int, store_url: str, as_json: bool) -> None:
     Rolling back makes a new version; see 'agentkit tools history NAME' for the old ones.
     """
     with opened(store_url) as store:
-        version = evolution.ToolManager(store, author=person()).restore(name, to_version=to)
+        version = evolution.ToolManager(store, author=person(), signer=event_signer()).restore(
+            name, to_version=to
+        )
     if as_json:
         print_json({"name": name, "restored_from": to, "library_version": version})
     else:

@@ -10,6 +10,7 @@ from agentkit.evolution.lifecycle.journal import LibraryStore
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mining.candidates import MinedComposite
 from agentkit.evolution.mining.recording import pinned_to, with_recordings
+from agentkit.library.chain import Signer
 from agentkit.library.events import Author
 from agentkit.tools.tool import Tool
 
@@ -21,6 +22,7 @@ def insert_mined(
     tools: Iterable[Tool] = (),
     policy: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
     author: str | Author = "agentkit",
+    signer: Signer | None = None,
 ) -> dict[str, InsertOutcome]:
     """Propose mined composites to the library, children before those that call them.
 
@@ -33,6 +35,7 @@ def insert_mined(
         tools: Code of primitives, to try composites of pure tools on.
         policy: What is asked of a candidate.
         author: Who proposes, for the history.
+        signer: Signs every event.
 
     Returns:
         What came of each, by its proposed name.
@@ -40,7 +43,7 @@ def insert_mined(
     Raises:
         StoreError: The store failed, or other writers were faster every time.
     """
-    manager = ToolManager(store, tools=tools, policy=policy, author=author)
+    manager = ToolManager(store, tools=tools, policy=policy, author=author, signer=signer)
     outcomes: dict[str, InsertOutcome] = {}
     for composite in _recorded(manager, composites, policy):
         outcomes[composite.name] = manager.insert(

@@ -1,0 +1,66 @@
+"""Commands that write sign their events with the key of the environment."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from agentkit import open_store
+from agentkit.cli.main import main
+
+SECRET = "0123456789abcdef0123456789abcdef"
+PUBLIC = """-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=
+-----END PUBLIC KEY-----
+"""
+TOOLS = '''
+from agentkit import tool
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+'''
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    """Runs ``agentkit ...`` on a store of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AGENTKIT_STORE", f"sqlite:///{tmp_path / 'library.db'}")
+    for name in ("AGENTKIT_AUDIT_KEY", "AGENTKIT_AUDIT_KEY_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "own.py").write_text(TOOLS)
+    return lambda *arguments: CliRunner().invoke(main, arguments)
+
+
+def signed(tmp_path):
+    """Whether each event of the store is signed."""
+    store = open_store(tmp_path / "library.db")
+    try:
+        return [bool(event.signature) for event in store.events()]
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("key", ["", SECRET])
+def test_events_are_signed_where_there_is_a_key(invoke, tmp_path, monkeypatch, key):
+    """What is written, and the kill switch; ``audit verify`` then wants all of it signed."""
+    monkeypatch.setenv("AGENTKIT_AUDIT_KEY", key)
+    assert invoke("tools", "add", "own.py:add").exit_code == 0
+    assert invoke("proposals", "pin", "1", "--reason", "to see").exit_code == 0
+    monkeypatch.setenv("AGENTKIT_AUDIT_KEY", SECRET)
+    assert signed(tmp_path) == [bool(key)] * 2
+    assert invoke("audit", "verify").exit_code == (0 if key else 1)
+
+
+def test_a_public_key_reads_and_does_not_write(invoke, tmp_path, monkeypatch):
+    """Whoever can only check is told so before an unsigned event would break the chain."""
+    pytest.importorskip("cryptography", reason="ed25519 needs the package cryptography")
+    assert invoke("tools", "add", "own.py:add").exit_code == 0
+    monkeypatch.setenv("AGENTKIT_AUDIT_KEY", PUBLIC)
+    assert invoke("proposals", "list").exit_code == 0
+    refused = invoke("proposals", "pin", "1", "--reason", "to see")
+    assert refused.exit_code == 2
+    assert "a public key can check signatures and not make them" in refused.stderr
+    assert signed(tmp_path) == [False]
