@@ -38,9 +38,10 @@ counts as one that may pass, with the server's words."""
 _SPOKEN = re.compile(r": \S+:  \S")
 """What a server said stands behind its severity, a colon and two spaces, in every language."""
 
+_ROLLED_BACK = (errors.DeadlockDetected, errors.SerializationFailure)
+
 _PASSING = (
-    errors.DeadlockDetected,
-    errors.SerializationFailure,
+    *_ROLLED_BACK,
     errors.AdminShutdown,
     errors.CrashShutdown,
     errors.CannotConnectNow,
@@ -52,6 +53,9 @@ _BROKEN = (
     "the connection broke: {said}. Whether the server applied what was sent is not known; send it "
     "again, a known proposal_id or episode_id is applied once"
 )
+
+
+_COLLIDED = "two programs were in each other's way twice: {said}. Nothing was changed; try again"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,7 +130,9 @@ def in_our_words(error: psycopg.Error, address: Address) -> StoreError:
     for refusal in _REFUSALS:
         if isinstance(error, refusal.errors):
             kind, words = refusal.kind, refusal.words
-    if isinstance(error, _PASSING) or _is_broken(error):
+    if isinstance(error, _ROLLED_BACK):
+        kind, words = StoreUnavailableError, _COLLIDED
+    elif isinstance(error, _PASSING) or _is_broken(error):
         kind, words = StoreUnavailableError, _BROKEN
     facts = {
         "said": _said(error),

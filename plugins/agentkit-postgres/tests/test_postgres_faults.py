@@ -27,6 +27,7 @@ from agentkit.testing.store_writer import batch, told
 from agentkit.testing.tcp_proxy import TcpProxy
 from agentkit.tools.definition import Description
 from agentkit_postgres.address import Address
+from agentkit_postgres.failures import in_our_words
 from agentkit_postgres.testing import PostgresServer, with_schema
 
 Raw = Callable[[str], "psycopg.Connection[tuple[object, ...]]"]
@@ -260,6 +261,29 @@ def test_a_statement_that_takes_too_long_is_ended(own_store_url: str, raw: Raw) 
             with pytest.raises(StoreUnavailableError, match=r"0\.3 s.*statement_timeout="):
                 store.load()
         assert store.load().version == 0
+
+
+def test_programs_that_wait_for_each_other_are_told_that_nothing_changed(
+    own_store_url: str, raw: Raw
+) -> None:
+    """A deadlock, which the server ends by undoing one side, is no broken connection."""
+    open_store(own_store_url).close()
+    one, other = raw(own_store_url), raw(own_store_url)
+
+    def lock(connection: psycopg.Connection[tuple[object, ...]], tables: list[str]) -> None:
+        with connection.transaction():
+            connection.execute(f"LOCK TABLE {tables[0]}".encode())
+            barrier.wait(LONG)
+            connection.execute(f"LOCK TABLE {tables[1]}".encode())
+
+    barrier = threading.Barrier(2)
+    ended = together(
+        [partial(lock, one, ["events", "versions"]), partial(lock, other, ["versions", "events"])]
+    )
+    deadlock = next(error for error in ended if isinstance(error, psycopg.Error))
+    told = in_our_words(deadlock, Address.parse(own_store_url))
+    assert isinstance(told, StoreUnavailableError)
+    assert "deadlock detected. Nothing was changed; try again" in str(told)
 
 
 def test_a_statement_that_somebody_cancels_is_told_as_that(own_store_url: str, raw: Raw) -> None:
