@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from agentkit.episodes import Episode
+from agentkit.library.begun import begun_at
 from agentkit.library.store import EpisodeFilter
 from agentkit_redis.keys import raw
 
@@ -40,9 +41,5 @@ def netstrings(terms: list[bytes]) -> bytes:
 
 
 def began_at(episode: Episode) -> float:
-    """Seconds since 1970 when an episode began; now, where it does not say."""
-    try:
-        told = datetime.fromisoformat(episode.started_at)
-    except ValueError:
-        told = None
-    return (told if told and told.tzinfo else datetime.now(UTC)).timestamp()
+    """Seconds since 1970 when an episode began, as every store reckons it."""
+    return begun_at(episode, kept=datetime.now(UTC)).timestamp()

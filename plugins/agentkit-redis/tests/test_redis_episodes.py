@@ -171,3 +171,14 @@ def test_each_bound_lets_the_oldest_go(store):
     each = store.volume().bytes // 4
     assert store.prune(Retention(max_bytes=2 * each + each // 2)).count == 2
     assert _ids(store, oldest_first=True) == ["e0", "e5"]
+
+
+def test_age_is_reckoned_as_in_every_store(store):
+    """A time without a zone is UTC, and a clock that was ahead makes nothing outlast the rest."""
+    ahead = replace(_episode("ahead"), started_at="2999-01-01T00:00:00Z")
+    naive = replace(_episode("naive"), started_at="2020-01-01T00:00:00")
+    store.append_many([ahead, naive, _episode("late")])
+    assert store.prune(Retention(max_age=timedelta(days=30))).count == 1
+    assert store.get("naive") is None
+    assert store.prune(Retention(max_count=1)).count == 1
+    assert store.get("late") is not None
