@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agentkit import ToolDefinition
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library import Library, Store
 from agentkit.library.remote import RemoteStore
@@ -278,3 +279,17 @@ def test_an_etag_that_can_not_be_sent_back(open_remote: Callable, etag: str) -> 
         client = open_remote(f"{server.root_url}?cache=none")
         assert [client.load().version, client.load().version] == [0, 0]
     assert all("if-none-match" not in request.headers for request in server.requests)
+
+
+def test_lines_that_say_nothing_take_room_too(store: Store, serve: Callable, put: Callable) -> None:
+    """Millions of them would otherwise fill the memory below every bound."""
+    put(store, ToolDefinition(name="a"))
+
+    def fill(path: str, query: object, lines: list) -> list:
+        return lines if path.endswith("/head") else [*[{}] * 50_000, *lines]
+
+    url = serve(store, alter=fill)
+    client = RemoteStore(f"{url}?cache=none", bounds=Bounds(library_bytes=1_000_000))
+    with pytest.raises(StoreFormatError, match="the library has more than 1,000,000 bytes"):
+        client.load()
+    client.close()
