@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from agentkit.library.directory.folder import Folder
@@ -17,8 +18,9 @@ def clear_leftovers(folder: Folder) -> None:
         return
     with folder.translated(folder.local):
         for draft in folder.local.glob("draft-*.tmp"):
-            if time.time() - draft.stat().st_mtime > _SECONDS_OF_A_WRITER:
-                draft.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):  # a writer is just done with it
+                if time.time() - draft.stat().st_mtime > _SECONDS_OF_A_WRITER:
+                    draft.unlink()
 
 
 def size_of(folder: Path) -> int:

@@ -27,7 +27,6 @@ from agentkit.library.directory.checking import (
 from agentkit.library.directory.committing import answer, encoded_behind
 from agentkit.library.directory.folder import Folder, no_parent
 from agentkit.library.directory.hand_edits import EditFinder, HandEdit
-from agentkit.library.directory.index import Index
 from agentkit.library.directory.leftovers import clear_leftovers, size_of
 from agentkit.library.directory.local_episodes import LocalEpisodes
 from agentkit.library.directory.log import Log
@@ -193,10 +192,16 @@ class DirectoryStore:
         """
         self._check_open()
         if not self._may_write():
-            return tuple(self._finder().edits(self._index()))
+            return self._edits_in_place()
         with self._writing, self._folder.locked():
             self._files.settle()
-            return tuple(self._finder().edits(self._index()))
+            return self._edits_in_place()
+
+    def _edits_in_place(self) -> tuple[HandEdit, ...]:
+        """The edits in a folder as it is, whose files may be behind, as in a fresh clone."""
+        plan, index = self._files.planned()
+        found = self._finder().edits(index)
+        return tuple(edit for edit in found if edit.file not in plan.seen)
 
     def take_back(self, name: str) -> Path | None:
         """Write a tool's file as the library has it; what stood there is kept in ``local/``.
@@ -236,10 +241,9 @@ class DirectoryStore:
     def _file_faults(self) -> Iterator[StoreFault]:
         index, (past, _) = self._files.index(), self._log.refresh()
         yield from file_faults(self._folder, index, past)
-        finder, known = self._finder(), self._index()
-        yield from edit_faults(finder.edits(known))
-        suffix = self._files.form.suffix
-        yield from strangers(self._folder, finder.strangers(known), suffix)
+        yield from edit_faults(self._edits_in_place())
+        known, suffix = self._files.planned()[1], self._files.form.suffix
+        yield from strangers(self._folder, self._finder().strangers(known), suffix)
 
     def compact(self) -> Compacted:
         """Clear away what killed writers left, and shrink the file of episodes."""
@@ -309,9 +313,6 @@ class DirectoryStore:
             past=self._log.refresh()[0],
             revision=self._log.revision,
         )
-
-    def _index(self) -> Index:
-        return self._files.index() or Index(form=self._files.form.name)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -106,23 +106,30 @@ class ToolFiles:
             StoreError: A file can not be written. The next call goes on where this one ended.
         """
         while self.is_behind():
-            with self._log.lock:
-                self.check_not_ahead()
-                index = self.index()
-                past, _ = self._log.refresh()
-                planner = Planner(
-                    folder=self._folder, form=self.form, log=self._log, past=past, index=index
-                )
-                plan = planner.plan()
-                reached = Index(
-                    form=self.form.name,
-                    place=past.shown[0],
-                    head=past.shown[1],
-                    version=past.version,
-                    tools=plan.tools,
-                )
+            plan, reached = self.planned()
             with suppress(OvertakenError):  # an editor was faster: plan again around the edit
                 self._carry_out(plan, reached)
+
+    def planned(self) -> tuple[Plan, Index]:
+        """What settling would do now, and the index that it would come to."""
+        with self._log.lock:
+            self.check_not_ahead()
+            index = self.index()
+            past, _ = self._log.refresh()
+            if index is not None and not self.is_behind():
+                return Plan.after(index), index
+            planner = Planner(
+                folder=self._folder, form=self.form, log=self._log, past=past, index=index
+            )
+            plan = planner.plan()
+        reached = Index(
+            form=self.form.name,
+            place=past.shown[0],
+            head=past.shown[1],
+            version=past.version,
+            tools=plan.tools,
+        )
+        return plan, reached
 
     def take_back(self, edit: HandEdit) -> Path | None:
         """Write a tool's file as the library has it, and lay aside what stood there.

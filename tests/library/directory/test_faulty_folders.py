@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 import subprocess
 import sys
 from functools import partial
@@ -222,3 +224,31 @@ def test_a_lock_that_is_held_for_too_long_is_told(workshop, make_tool):
         assert impatient.load().version == 1
     assert impatient.commit(late, expected_version=1) == 2
     impatient.close()
+
+
+@pytest.mark.parametrize("code", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_that_refuses_locks_is_written(workshop, make_tool, monkeypatch, code):
+    """Some file servers have no locks: links alone then keep writers apart."""
+    fcntl = pytest.importorskip("fcntl", reason="this system has no such locks")
+
+    def refuse(*_asked):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert workshop.put(make_tool("ping", "New.")) == 2
+    assert "New." in workshop.file("ping").read_text()
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP])
+def test_a_file_system_that_flushes_no_folders_is_written(workshop, make_tool, monkeypatch, code):
+    """A change that is made is not said to have failed because a folder can not be flushed."""
+    flush = os.fsync
+
+    def refuse_folders(handle):
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(code, os.strerror(code))
+        flush(handle)
+
+    monkeypatch.setattr(os, "fsync", refuse_folders)
+    assert workshop.put(make_tool("ping", "New.")) == 2
+    assert "New." in workshop.file("ping").read_text()

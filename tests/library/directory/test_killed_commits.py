@@ -103,3 +103,23 @@ def test_several_writers_may_be_killed_again_and_again(tmp_path):
     found = json.loads(ran.stdout)
     assert found["killed"] == 3 * int(runs)
     assert found["taken"] >= int(runs)
+
+
+@pytest.mark.parametrize("is_stale", [True, False])
+def test_a_clone_without_an_index_tells_of_edits(workshop, make_tool, is_stale):
+    """Where nothing is written, as in a fresh clone, edits are told from files left behind."""
+    old = workshop.contents()
+    workshop.put(make_tool("ping", "New."), make_tool("more"))
+    for name, content in old.items() if is_stale else ():
+        if not name.startswith("history"):
+            (workshop.path / name).write_bytes(content)
+    if not is_stale:
+        (workshop.path / "index.json").unlink()
+    workshop.edit("pong", "Answer.", "Answer by hand.")
+    shutil.rmtree(workshop.path / "local")
+    before = workshop.contents()
+    (edit,) = workshop.again().edits()
+    assert (edit.name, edit.is_conflict, edit.faults) == ("pong", False, ())
+    index = str(workshop.path / "index.json")
+    assert {fault.place for fault in workshop.store.check()} == {str(edit.file), index}
+    assert (workshop.contents(), (workshop.path / "local").exists()) == (before, False)
