@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
@@ -198,7 +199,5 @@ def _advice(scheme: str) -> str:
 
 
 def _without_password(url: str) -> str:
-    from urllib.parse import urlsplit
-
-    password = urlsplit(url).password
-    return url if password is None else url.replace(f":{password}@", ":***@", 1)
+    """The URL as it may be shown, also one whose ``://`` was mistyped."""
+    return re.sub(r":(?!//).*@", ":***@", url, flags=re.DOTALL)

@@ -126,10 +126,14 @@ def test_an_unknown_scheme_says_what_to_install(url, line):
 
 
 @pytest.mark.usefixtures("without_plugins")
-def test_a_password_is_not_shown():
-    """The message of an unknown scheme keeps the password of the URL to itself."""
+@pytest.mark.parametrize(
+    "url",
+    ["redis://app:hunter2@host/0", "redis//app:hunter2@host/0", "redis://app:a@hunter2@[host/0"],
+)
+def test_a_password_is_not_shown(url):
+    """The message of an unknown scheme keeps the password to itself, also of a mistyped URL."""
     with pytest.raises(UnknownSchemeError) as caught:
-        open_store("redis://app:hunter2@host/0")
+        open_store(url)
     assert "hunter2" not in str(caught.value)
     assert "app" in str(caught.value)
 
