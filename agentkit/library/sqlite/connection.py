@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library.sqlite.forks import Opening, give_up_inherited, identity_of
+from agentkit.library.sqlite.still_files import check_still, still_state, uri_to_read
 from agentkit.library.sqlite.write_ahead_log import CHECKPOINT, WriteAheadLog
 
 if TYPE_CHECKING:
@@ -56,10 +57,11 @@ class SQLiteConnection:
         self._process = os.getpid()
         self._raw: sqlite3.Connection | None = None
         self._place = path.absolute()
+        self._still = still_state(self._place) if read_only else None
         with self._translated():
             give_up_inherited(self._place)
             self._raw = sqlite3.connect(
-                _uri_to_read(self._place) if read_only else self._place,
+                uri_to_read(self._place, self._still) if read_only else self._place,
                 uri=read_only,
                 timeout=timeout_seconds,
                 isolation_level=None,  # transactions start where the code says so
@@ -94,7 +96,11 @@ class SQLiteConnection:
         raw = self.raw  # before the lock: a fork may have copied it while it was held
         with self._lock, self._translated():
             self._trace(sql, parameters)
-            return raw.execute(sql, parameters).fetchall()
+            try:
+                return raw.execute(sql, parameters).fetchall()
+            finally:  # also where it failed: what looks like damage may be a change
+                if self._still is not None:
+                    self._check_still()
 
     def execute_many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         """Run one statement once for each row of parameters."""
@@ -165,12 +171,13 @@ class SQLiteConnection:
             copy = sqlite3.connect("", isolation_level=None, check_same_thread=False)
             try:
                 self.raw.backup(copy)
+                self._check_still()
             except BaseException:
                 copy.close()
                 raise
             self.raw.close()
             self._opening.end()
-            self._raw = copy
+            self._raw, self._still = copy, None
         was, self.is_read_only = self.is_read_only, False
         yield
         self.is_read_only = was
@@ -184,6 +191,10 @@ class SQLiteConnection:
                 self._raw.close()
                 self._raw = None
                 self._opening.end()
+
+    def _check_still(self) -> None:
+        if self._still is not None:
+            check_still(self._place, self._still)
 
     def _trace(self, sql: str, parameters: object) -> None:
         if self.tracer is not None:
@@ -202,18 +213,6 @@ class SQLiteConnection:
                 f"{self.path} is damaged: it holds text that is no UTF-8 ({error}). Nothing was "
                 "changed; restore a backup, or save what can be read with `sqlite3 FILE .recover`"
             ) from error
-
-
-def _uri_to_read(path: Path) -> str:
-    """The file as SQLite opens it to read only.
-
-    Even then SQLite wants to make a log beside it. Where nobody may, such as on a read-only disk,
-    and there is none, nobody writes either, and the file may be read as one that does not change.
-    """
-    is_still = (
-        not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
-    )
-    return f"{path.as_uri()}?mode=ro{'&immutable=1' if is_still else ''}"
 
 
 def _in_our_words(error: sqlite3.Error, path: Path, timeout_seconds: float) -> StoreError:
