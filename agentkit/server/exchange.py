@@ -22,6 +22,7 @@ _LOG = logging.getLogger(__name__)
 SCOPE_KEY = "agentkit"
 """Where the exchange is found in the scope of a request."""
 
+_PIECE_BYTES = 1 << 16
 _LINGER_BYTES = 16_000_000
 _LINGER_SECONDS = 1.0
 
@@ -82,7 +83,11 @@ class Exchange:
         length = str(len(body)).encode()
         own = [(b"content-type", content_type), (b"content-length", length), *headers]
         await self.send({"type": "http.response.start", "status": status, "headers": own})
-        await self.send({"type": "http.response.body", "body": body})
+        # In pieces, for the server below holds a copy of what a slow client has not read yet.
+        for at in range(0, len(body) - _PIECE_BYTES, _PIECE_BYTES):
+            await self.send_piece(body[at : at + _PIECE_BYTES])
+        rest = max(0, len(body) - 1) // _PIECE_BYTES * _PIECE_BYTES
+        await self.send_piece(body[rest:], more=False)
 
     async def answer_json(
         self, body: bytes, *, status: int = 200, headers: Iterable[Header] = ()
