@@ -148,6 +148,21 @@ def test_pages_of_any_size_say_the_same(tmp_path: Path, page_bytes: int) -> None
     store.close()
 
 
+def test_a_library_of_several_pages_is_caught_up_by_what_changed(
+    store: Store, serve: Callable, open_remote: Callable, put: Callable, tool: Callable
+) -> None:
+    """A client that held all of it is right after one changed, as is a new one."""
+    put(store, *(tool(f"t{number}", "x" * 50_000) for number in range(200)))
+    client = open_remote(f"{serve(store)}?cache=none")
+    assert client.load().definitions == store.load().definitions
+    put(store, tool("t7", "better"), remove=("t8",))
+    put(store, tool("t8", "back"))
+    caught_up, anew = client.load(), open_remote(f"{serve(store)}?cache=none").load()
+    assert caught_up.definitions == anew.definitions == store.load().definitions
+    assert caught_up.digest == anew.digest
+    assert [one.name for one in caught_up][-2:] == ["t199", "t8"]
+
+
 def test_a_store_without_versions_one_by_one(
     serve: Callable, open_remote: Callable, tmp_path: Path
 ) -> None:
