@@ -26,9 +26,23 @@ _AT_A_TIME = 500
 """Episodes of one statement; several are one transaction."""
 
 _KEEP = """
+WITH turn AS MATERIALIZED (
+    SELECT pg_advisory_xact_lock_shared(
+        (1634430836::bigint << 32) | 'episodes'::regclass::oid::bigint)
+)
 SELECT keep_episodes(%s::integer, %b::text[], %b::text[], %b::text[], %b::text[], %b::text[],
                      %s::timestamptz[], %b::text[])
+FROM turn
 """
+"""Any number of programs keep episodes at a time; the lock is for who reads the oldest first."""
+
+_NEWEST = "SELECT coalesce(max(sequence), 0) FROM episodes"
+
+_ALL_ARRIVED = """
+SELECT pg_advisory_xact_lock((1634430836::bigint << 32) | 'episodes'::regclass::oid::bigint)
+"""
+"""Numbers are given before transactions end: without it a lower one might become visible later, in
+the middle of what was read, and who reads on from there would never see it."""
 
 
 class EpisodeTables:
@@ -56,8 +70,8 @@ class EpisodeTables:
     def select(self, matching: EpisodeFilter) -> Iterator[Episode]:
         """See ``PostgresStore.select``."""
         check_filter(matching)
-        ((newest,),) = self._connections.execute("SELECT coalesce(max(sequence), 0) FROM episodes")
-        return self._pages(matching, newest)
+        look = _newest_when_all_arrived if matching.oldest_first else _newest
+        return self._pages(matching, self._connections.run(look))
 
     def _pages(self, matching: EpisodeFilter, newest: int) -> Iterator[Episode]:
         left, size = matching.limit, _FIRST_PAGE
@@ -80,6 +94,18 @@ def _keep(batches: Sequence[Sequence[Any]], link: Link) -> list[str]:
     """Keep all batches or none; what ``keep_episodes`` said of each."""
     with link.transaction() if len(batches) > 1 else nullcontext():
         return [str(outcome) for batch in batches for (outcome,) in fetch(link, _KEEP, batch)]
+
+
+def _newest(link: Link) -> int:
+    ((newest,),) = fetch(link, _NEWEST)
+    return int(newest)
+
+
+def _newest_when_all_arrived(link: Link) -> int:
+    """The same, once those that are just being kept with a lower number are there."""
+    with link.transaction():
+        fetch(link, _ALL_ARRIVED)
+        return _newest(link)
 
 
 def _page(

@@ -124,7 +124,9 @@ class PostgresStore:
     def select(self, matching: EpisodeFilter = EpisodeFilter()) -> Iterator[Episode]:  # noqa: B008 - frozen
         """The episodes that match, of those kept before the call; a page is read at a time.
 
-        Whatever the number of episodes, it holds some hundred of them, and no transaction.
+        Whatever the number of episodes, it holds some hundred of them, and no transaction. The
+        oldest first, it waits for those that are just being kept, so that whatever is kept later
+        comes behind what it gives.
         """
         return self._episodes.select(matching)
 
