@@ -20,18 +20,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+
+from places import MakeEmpty, empties
 
 from agentkit import ToolDefinition, open_store
 from agentkit.library import LibraryChange
 from agentkit.testing.store_race import race_faults, run_race
 from agentkit.tools.definition import Description
-
-MakeEmpty = Callable[[], AbstractContextManager[str]]
 
 COLD_LOAD = """
 import json, sys, time
@@ -176,35 +176,6 @@ def _load_bare(raw: sqlite3.Connection) -> tuple[float, float]:
     taken = time.perf_counter() - began, time.process_time() - busy
     assert kept
     return taken
-
-
-def empties(place: str, stack: ExitStack) -> MakeEmpty:
-    """How to get empty stores of a kind, or on a server that runs."""
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    kind = {"postgresql": "postgres", "rediss": "redis"}.get(s := place.partition(":")[0], s)
-    match kind:
-        case "sqlite":
-            return lambda: _in_folder(folder, "sqlite:///{}/store.db")
-        case "dir":
-            return lambda: _in_folder(folder, "dir:{}")
-        case "postgres":
-            from agentkit_postgres import testing as postgres
-
-            server = place if ":" in place else stack.enter_context(postgres.PostgresServer()).url
-            return lambda: postgres.empty_store_url(server)
-        case "redis":
-            from agentkit_redis import testing as redis
-
-            server = place if ":" in place else stack.enter_context(redis.RedisServer()).url
-            return lambda: redis.empty_library(server)
-        case _:
-            sys.exit(f"{place!r} is no store to measure: sqlite, dir, postgres, redis or a URL")
-
-
-@contextmanager
-def _in_folder(folder: Path, url: str) -> Iterator[str]:
-    with tempfile.TemporaryDirectory(dir=folder) as inner:
-        yield url.format(inner)
 
 
 def show(all_figures: list[Figures]) -> None:

@@ -1,9 +1,8 @@
 """How soon a replica in another process sees a commit, and what its loop costs while idle.
 
-``python tests/benchmarks/stores/replica.py [URL ...]`` takes stores by their URLs; without one it
-takes a SQLite file of its own. A store that is read under another URL than it is written, such as
-one over HTTP, is ``URL=URL``: where to write, where to read. Each store gets one tool more for each
-commit, and keeps them: name one that is made for this.
+``python tests/benchmarks/stores/replica.py sqlite dir postgres redis http`` takes stores by their
+kind, and starts a server where it needs one (``http`` is a SQLite file behind ``agentkit serve
+--library``), or by the URL of a server of PostgreSQL or Redis that runs already.
 
 The writer commits at random moments. The replica notes when it handed on the version, by the
 monotonic clock, which all processes of one machine share. So a time is from the end of the commit
@@ -16,16 +15,19 @@ import argparse
 import json
 import platform
 import random
+import re
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median, quantiles
+
+from places import empties
 
 from agentkit import ToolDefinition, open_store
 from agentkit.library import LibraryChange, Store
@@ -80,13 +82,12 @@ class Figures:
 def main() -> None:
     """Measure each store in both ways, print a table, and write JSON if asked."""
     options = _options()
-    with tempfile.TemporaryDirectory() as folder:
-        stores = options.urls or [f"sqlite:///{Path(folder) / 'replica.db'}"]
-        found = [
-            measured(*_both(url), way=way, options=options)
-            for url in stores
-            for way in ("hints", "polling")
-        ]
+    found: list[Figures] = []
+    for place in options.stores:
+        for way in ("hints", "polling"):
+            with ExitStack() as stack:
+                write, read = _empty(place, stack)
+                found.append(measured(write, read, way=way, options=options))
     _print(found)
     if options.json is not None:
         machine = {"platform": platform.platform(), "python": platform.python_version()}
@@ -170,9 +171,22 @@ def _first(seen: Sequence[tuple[int, int]], version: int) -> int:
     return next(at for found, at in seen if found >= version)
 
 
-def _both(url: str) -> tuple[str, str]:
-    write, equals, read = url.partition("=")
-    return (write, read) if equals and "://" in read else (url, url)
+def _empty(place: str, stack: ExitStack) -> tuple[str, str]:
+    """Where to write, and where to read."""
+    if place != "http":
+        url = stack.enter_context(empties(place, stack)())
+        return url, url
+    url = stack.enter_context(empties("sqlite", stack)())
+    open_store(url).close()  # the command serves a store that is there
+    program = [Path(sys.executable).with_name("agentkit"), "serve", "--library", "--store", url]
+    server = subprocess.Popen([*program, "--port", "0"], stderr=subprocess.PIPE, text=True)
+    stack.callback(server.wait)
+    stack.callback(server.terminate)
+    assert server.stderr is not None
+    stack.callback(server.stderr.close)
+    found = next(filter(None, (re.search(r"http://[\w.:]+", line) for line in server.stderr)))
+    cache = stack.enter_context(tempfile.TemporaryDirectory())
+    return url, f"{found.group()}?cache={cache}"
 
 
 def _print(found: Sequence[Figures]) -> None:
@@ -190,7 +204,7 @@ def _print(found: Sequence[Figures]) -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("urls", nargs="*", metavar="URL")
+    parser.add_argument("stores", nargs="*", default=["sqlite"], metavar="STORE")
     parser.add_argument("--commits", type=int, default=100)
     parser.add_argument("--refresh", type=float, default=1.0, help="seconds between two looks")
     parser.add_argument("--tools", type=int, default=100, help="tools in the library")
