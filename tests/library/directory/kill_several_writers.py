@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 from agentkit import ToolDefinition
@@ -52,10 +53,11 @@ def change(
 
 
 def write(folder: Path, notes: int, name: str, seed: int) -> None:
-    """Commit for ever; each change that was taken is a line in the notes."""
-    draw = random.Random(seed)
+    """Commit while the parent is there; each change that was taken is a line in the notes."""
+    draw, parent, numbers = random.Random(seed), os.getppid(), count()
     with closing(DirectoryStore(folder)) as store:
-        for number in range(10**9):
+        while os.getppid() == parent:  # a test that is broken off leaves no writer behind
+            number = next(numbers)
             while True:
                 library = store.load()
                 made = change(draw, library, store, f"{name}-{number}")
