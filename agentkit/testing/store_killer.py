@@ -161,11 +161,12 @@ def _version_before(place: int) -> int:
 
 
 def _write(url: str, shared: _Shared) -> None:
-    """Send the last change again, whether it is kept or not; then commit for ever."""
+    """Send the last change again, whether it is kept or not; then commit while the parent lives."""
+    parent = os.getppid()
     store = open_store(url)
     place = max(shared.sent, 1)
     last = _event_at(store, place - 1)
-    while True:
+    while os.getppid() == parent:
         change = change_at(place, last)
         began = time.perf_counter()
         shared.begin(place)
