@@ -26,6 +26,13 @@ KEY_FORMATS = re.compile(
 )
 """Keys whose format their issuers document."""
 
+KEY_PARTS = (
+    *("sk-", "pk-", "rk-", "sk_", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+    *("hf_", "AKIA", "ASIA", "AIza", "xox", "eyJ", "earer ", " Basic ", '"Basic '),
+    *("glpat-", "npm_", "dop_v1_", "SG."),
+)
+"""What each of these keys holds one of: most texts hold none, and that is seen at once."""
+
 _NAMES = (
     r"passw(?:or)?d|passphrase|passcode|secret|credentials?|authorization|cookie"
     r"|(?:api|access|private|secret)[ _-]?key|(?:access|refresh|auth|api|bearer|session)[ _-]?token"
@@ -54,11 +61,6 @@ _ASSIGNED = re.compile(
 )
 """Said in words; what follows is one when it has a digit or a sign, or it would be any word."""
 
-_KEY_PARTS = (
-    *("sk-", "pk-", "rk-", "sk_", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-    *("hf_", "AKIA", "ASIA", "AIza", "xox", "eyJ", "earer ", " Basic ", '"Basic '),
-    *("glpat-", "npm_", "dop_v1_", "SG."),
-)
 _NAME_PARTS = ("pass", "secret", "credential", "authorization", "cookie", "key", "token", "pwd")
 """What a finding holds one of, at least: most texts hold none, and that is seen at once."""
 
@@ -71,7 +73,7 @@ _LAST_LINE = re.compile(r"-----END [A-Z ]{0,30}-----")
 
 def secret_spans(text: str) -> Iterator[tuple[int, int]]:
     """Where secrets stand in a text."""
-    if any(part in text for part in _KEY_PARTS):
+    if any(part in text for part in KEY_PARTS):
         yield from (found.span() for found in KEY_FORMATS.finditer(text))
     yield from _private_keys(text)
     if "://" in text:

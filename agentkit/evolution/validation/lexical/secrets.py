@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from agentkit.episodes.redaction.secrets import KEY_FORMATS
+from agentkit.episodes.redaction.secrets import KEY_FORMATS, KEY_PARTS
 from agentkit.evolution.validation.reasons import Form, first_found, holds_any, reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 
@@ -35,10 +35,7 @@ _OF_A_SERVICE = re.compile(
     r"|\b(?:ASIA|AROA|AIDA)[0-9A-Z]{16}\b",
     re.IGNORECASE,
 )
-_KEY_HOLDS = (
-    *("sk-", "pk-", "rk-", "sk_", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-    *("hf_", "akia", "aiza", "xox", "eyj", "bearer "),
-)
+_KEY_HOLDS = tuple(part.casefold() for part in KEY_PARTS)
 _LONG_WORD = re.compile(r"(?<![\w/+=.-])[\w+/=-]{20,}(?![\w/+=-])", re.ASCII)
 _SEPARATOR = re.compile(r"[_/-]")
 _RUN = re.compile(r"[a-z]+|[A-Z]+|\d+")
