@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from agentkit.episodes.jsonl import decode_episode
-from agentkit.errors import AgentKitError, StoreError, StoreUnavailableError
+from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library.abilities import UNREADABLE, StoreFault
 from agentkit.library.events import LibraryEvent
+from agentkit.library.row_faults import row_fault
 from agentkit.library.sqlite.connection import SQLiteConnection, storable
 from agentkit.tools.definition import ToolDefinition
 
@@ -107,7 +108,7 @@ def _odd_rows(connection: SQLiteConnection) -> Iterator[StoreFault]:
 def _definitions(connection: SQLiteConnection) -> Iterator[StoreFault]:
     for _, *columns in _pages(connection, _DEFINITIONS):
         digest, name, body = map(_text, columns)
-        message = _why_not(partial(_digest, body), (name, digest))
+        message = row_fault(partial(_digest, body), (name, digest), advice=_SAVE)
         if message:
             place = f"definition {digest[:12]} ({name})"
             yield StoreFault(place=place, message=message)
@@ -120,7 +121,7 @@ def _digest(body: str) -> tuple[str, str]:
 
 def _events(connection: SQLiteConnection) -> Iterator[StoreFault]:
     for sequence, body in _pages(connection, _EVENTS):
-        message = _why_not(partial(_sequence, _text(body)), sequence)
+        message = row_fault(partial(_sequence, _text(body)), sequence, advice=_SAVE)
         if message:
             yield StoreFault(place=f"event {sequence}", message=message)
 
@@ -132,7 +133,9 @@ def _sequence(body: str) -> int:
 def _episodes(connection: SQLiteConnection) -> Iterator[StoreFault]:
     for sequence, *columns in _pages(connection, _EPISODES):
         episode_id, session_id, stop_reason, body = map(_text, columns)
-        message = _why_not(partial(_keys, body), (episode_id, session_id, stop_reason))
+        message = row_fault(
+            partial(_keys, body), (episode_id, session_id, stop_reason), advice=_SAVE
+        )
         if message:
             place = f"episode {episode_id!r} (row {sequence})"
             yield StoreFault(place=place, message=message)
@@ -155,23 +158,3 @@ def _pages(connection: SQLiteConnection, sql: str) -> Iterator[Any]:
 def _text(value: bytes | None) -> str:
     """Text as it is; of bytes that are no text what can be shown."""
     return "" if value is None else value.decode("utf-8", "backslashreplace")
-
-
-def _why_not(read: Callable[[], object], kept_as: object) -> str:
-    """Why a row is not what it should be, in words; empty when it is."""
-    try:
-        found = read()
-    except (
-        AgentKitError,
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        RecursionError,
-    ) as error:
-        return f"it can not be read ({error}); {_SAVE}"
-    if found != kept_as:
-        return (
-            "it was changed after it was written: it is not the one as which it is kept; " + _SAVE
-        )
-    return ""

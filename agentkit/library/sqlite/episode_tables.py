@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import decode_episode, encode_episode
 from agentkit.library.changes import check_filter
+from agentkit.library.episode_pages import paged_episodes
 from agentkit.library.sqlite.connection import SQLiteConnection, storable
 from agentkit.library.sqlite.extent_table import ExtentTable
 from agentkit.library.store import EpisodeFilter
@@ -75,23 +77,13 @@ class EpisodeTables:
         """See ``SQLiteStore.select``."""
         check_filter(matching)
         ((newest,),) = self._connection.execute(_NEWEST)
-        return self._pages(matching, newest)
 
-    def _pages(self, matching: EpisodeFilter, newest: int) -> Iterator[Episode]:
-        left = matching.limit
-        position = 0 if matching.oldest_first else newest + 1
-        while left is None or left > 0:
-            size = _PAGE if left is None else min(_PAGE, left)
-            sql, parameters = _page(matching, position=position, newest=newest, size=size)
-            rows = self._connection.execute(sql, parameters)
-            for _, body in rows:
-                episode = decode_episode(body)
-                if matching.labels.items() <= episode.metadata.items():
-                    left = None if left is None else left - 1
-                    yield episode
-            if len(rows) < size:
-                return
-            position = rows[-1][0]
+        def read(position: int, size: int) -> list[Any]:
+            return self._connection.execute(
+                *_page(matching, position=position, newest=newest, size=size)
+            )
+
+        return paged_episodes(matching, read, newest=newest, first_page=_PAGE, largest_page=_PAGE)
 
 
 def _row(key: str, episode: Episode, body: str) -> tuple[object, ...]:

@@ -14,9 +14,10 @@ from agentkit.errors import (
     ToolNotFoundError,
 )
 from agentkit.library.abilities import AppliedChange
-from agentkit.library.changes import check_change, check_follows, no_such_version, now
+from agentkit.library.changes import check_change, check_follows, now
 from agentkit.library.derived import DerivedCache
 from agentkit.library.library import Library, nearest_names
+from agentkit.library.newest_library import Differences, NewestLibrary
 from agentkit.library.sqlite.change_log import read_changes
 from agentkit.library.sqlite.connection import SQLiteConnection, storable
 from agentkit.library.sqlite.event_table import EventTable, encoded
@@ -70,39 +71,24 @@ class ToolTables:
     ) -> None:
         self._connection = connection
         self._events = events
-        self._cache = cache
-        self._newest = Library(cache=cache)
+        self._newest = NewestLibrary(cache=cache)
 
     def load(self, version: int | None = None) -> Library:
         """See ``SQLiteStore.load``."""
         newest = self._newest_version()
-        wanted = newest if version is None else version
-        if not 0 <= wanted <= newest:
-            raise no_such_version(wanted, self.versions())
-        known = self._newest
-        if wanted == known.version:
-            return known
-        base = known if 0 < known.version < wanted else Library(cache=self._cache)
-        library = self._after(base, wanted)
-        if wanted == newest:
-            self._newest = library
-        return library
+        return self._newest.load(version, newest=newest, read=self._differences)
 
-    def _after(self, base: Library, version: int) -> Library:
-        """The snapshot at ``version``, from an earlier one and what came after it."""
+    def _differences(self, base: Library, version: int) -> Differences:
         gone: list[str] = []
         tools: list[ToolDefinition] = []
         for name, digest, origin, since, body in self._connection.execute(
             _LOAD, (base.version, version)
         ):
             if digest is None or (since > base.version and name in base):
-                gone.append(name)  # one that came again stands behind the others
+                gone.append(name)
             if digest is not None:
                 tools.append(self._definition(digest, origin, body))
-        if not len(base):
-            return Library(tools, version=version, cache=self._cache)
-        rest = base.without(gone) if gone else base
-        return rest.with_tools(tools).at_version(version)
+        return Differences(gone=gone, tools=tools)
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """See ``ToolStore.commit``."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from agentkit.episodes.jsonl import decode_episode
-from agentkit.errors import AgentKitError, StoreError, StoreUnavailableError
+from agentkit.errors import StoreError, StoreUnavailableError
 from agentkit.library.abilities import StoreFault
 from agentkit.library.events import LibraryEvent
+from agentkit.library.row_faults import row_fault
 from agentkit.tools.definition import ToolDefinition
 from agentkit_postgres.connection import Connections
 from agentkit_postgres.encoding import encode_tool
@@ -117,7 +118,7 @@ def _odd_rows(connections: Connections) -> Iterator[StoreFault]:
 
 def _definitions(connections: Connections) -> Iterator[StoreFault]:
     for digest, name, body in _pages(connections, _DEFINITIONS, first=""):
-        message = _why_not(partial(_digest, body), (name, digest))
+        message = row_fault(partial(_digest, body), (name, digest), advice=_SAVE)
         if message:
             yield StoreFault(place=f"definition {digest[:12]} ({name})", message=message)
 
@@ -130,7 +131,7 @@ def _digest(body: str) -> tuple[str, str]:
 def _events(connections: Connections) -> Iterator[StoreFault]:
     last = (0, "")
     for sequence, hash_, body in _pages(connections, _EVENTS, first=0):
-        message = _why_not(partial(_event, body), (sequence, hash_, *last))
+        message = row_fault(partial(_event, body), (sequence, hash_, *last), advice=_SAVE)
         if message:
             yield StoreFault(place=f"event {sequence}", message=message)
         last = (sequence, hash_)
@@ -144,7 +145,7 @@ def _event(body: str) -> tuple[int, str, int, str]:
 
 def _episodes(connections: Connections) -> Iterator[StoreFault]:
     for sequence, *kept, body in _pages(connections, _EPISODES, first=0):
-        message = _why_not(partial(_keys, body), tuple(kept))
+        message = row_fault(partial(_keys, body), tuple(kept), advice=_SAVE)
         if message:
             yield StoreFault(place=f"episode {kept[0]!r} (row {sequence})", message=message)
 
@@ -164,21 +165,3 @@ def _pages(connections: Connections, sql: str, *, first: int | str) -> Iterator[
     while rows := connections.execute(sql, (last, _PAGE)):
         yield from rows
         last = rows[-1][0]
-
-
-def _why_not(read: Callable[[], object], kept_as: object) -> str:
-    """Why a row is not what it should be, in words; empty when it is."""
-    try:
-        found = read()
-    except (
-        AgentKitError,
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        RecursionError,
-    ) as error:
-        return f"it can not be read ({error}); {_SAVE}"
-    if found != kept_as:
-        return f"it was changed after it was written: it is not as it is kept; {_SAVE}"
-    return ""

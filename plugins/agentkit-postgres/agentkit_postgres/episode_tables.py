@@ -13,6 +13,7 @@ from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import decode_episode, encode_episode
 from agentkit.library.begun import begun_at
 from agentkit.library.changes import check_filter
+from agentkit.library.episode_pages import paged_episodes
 from agentkit.library.store import EpisodeFilter
 from agentkit_postgres.connection import Connections, Link, fetch
 from agentkit_postgres.migrations import newer
@@ -71,23 +72,16 @@ class EpisodeTables:
         """See ``PostgresStore.select``."""
         check_filter(matching)
         look = _newest_when_all_arrived if matching.oldest_first else _newest
-        return self._pages(matching, self._connections.run(look))
+        newest = self._connections.run(look)
 
-    def _pages(self, matching: EpisodeFilter, newest: int) -> Iterator[Episode]:
-        left, size = matching.limit, _FIRST_PAGE
-        position = 0 if matching.oldest_first else newest + 1
-        while left is None or left > 0:
-            size = size if left is None else min(size, left)
-            sql, parameters = _page(matching, position=position, newest=newest, size=size)
-            rows = self._connections.execute(sql, parameters)
-            for _, body in rows:
-                episode = decode_episode(body)
-                if matching.labels.items() <= episode.metadata.items():
-                    left = None if left is None else left - 1
-                    yield episode
-            if len(rows) < size:
-                return
-            position, size = rows[-1][0], min(size * 2, _LARGEST_PAGE)
+        def read(position: int, size: int) -> list[Any]:
+            return self._connections.execute(
+                *_page(matching, position=position, newest=newest, size=size)
+            )
+
+        return paged_episodes(
+            matching, read, newest=newest, first_page=_FIRST_PAGE, largest_page=_LARGEST_PAGE
+        )
 
 
 def _keep(batches: Sequence[Sequence[Any]], link: Link) -> list[str]:

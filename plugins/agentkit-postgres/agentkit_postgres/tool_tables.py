@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentkit.errors import StaleChainError, StaleVersionError, StoreError, ToolNotFoundError
-from agentkit.library.changes import check_change, no_such_version, now
+from agentkit.library.changes import check_change, now
 from agentkit.library.derived import DerivedCache
 from agentkit.library.library import Library, nearest_names
+from agentkit.library.newest_library import Differences, NewestLibrary
 from agentkit.library.store import LibraryChange, ToolRevision
 from agentkit.tools.definition import ToolDefinition
 from agentkit_postgres.connection import Connections
@@ -59,26 +60,14 @@ class ToolTables:
 
     def __init__(self, connections: Connections, cache: DerivedCache) -> None:
         self._connections = connections
-        self._cache = cache
-        self._newest = Library(cache=cache)
+        self._newest = NewestLibrary(cache=cache)
 
     def load(self, version: int | None = None) -> Library:
         """See ``PostgresStore.load``."""
         newest = self._newest_version()
-        wanted = newest if version is None else version
-        if not 0 <= wanted <= newest:
-            raise no_such_version(wanted, self.versions())
-        known = self._newest
-        if wanted == known.version:
-            return known
-        base = known if 0 < known.version < wanted else Library(cache=self._cache)
-        library = self._after(base, wanted)
-        if wanted == newest:
-            self._newest = library
-        return library
+        return self._newest.load(version, newest=newest, read=self._differences)
 
-    def _after(self, base: Library, version: int) -> Library:
-        """The snapshot at ``version``, from an earlier one and what came after it."""
+    def _differences(self, base: Library, version: int) -> Differences:
         gone: list[str] = []
         tools: list[ToolDefinition] = []
         for stored, digest, origin, since, body in self._connections.execute(
@@ -87,12 +76,8 @@ class ToolTables:
             if digest is not None:
                 tools.append(self.definition(digest, origin, body))
             if base.version and (digest is None or since > base.version):
-                # One that came again stands behind the others.
                 gone.append(tools[-1].name if digest is not None else self.name(stored))
-        if not len(base):
-            return Library(tools, version=version, cache=self._cache)
-        rest = base.without(gone) if gone else base
-        return rest.with_tools(tools).at_version(version)
+        return Differences(gone=gone, tools=tools)
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
         """See ``PostgresStore.commit``."""
