@@ -25,7 +25,7 @@ def wait_for_version(url, version):
 @pytest.mark.parametrize("way", ["killed", "stopped"])
 def test_a_restart_under_load_loses_nothing(served_store, way):
     """Writers that offer again what got no answer make each proposal once, across restarts."""
-    restarts = min(fault_runs(2), 10)
+    restarts = fault_runs(2, most=10)
     reports = []
 
     def race() -> None:

@@ -158,7 +158,7 @@ def test_a_server_that_ends_in_the_middle_of_load(
         lambda: (own_server.stop(signal.SIGQUIT), own_server.start()),
     ]
     try:
-        for run in range(max(3, fault_runs(3))):
+        for run in range(fault_runs(3, most=50)):
             wanted = [len(writer.made) + 2 for writer in writers]
             ways[run % len(ways)]()
             for writer, count in zip(writers, wanted, strict=True):

@@ -28,7 +28,7 @@ def test_a_killed_server_keeps_what_its_settings_say(start_server, record_proper
     """
     server = start_server(appendfsync=appendfsync)
     lost = 0
-    for run in range(fault_runs(3)):
+    for run in range(fault_runs(3, most=100)):
         url = f"{server.url}?prefix=run-{run}"
         answered, sent = _load_until_killed(server, url)
         server.start()
@@ -65,7 +65,7 @@ def test_a_restart_in_the_middle_of_load_doubles_nothing(start_server, open_redi
     server = start_server(appendfsync="always")
     with closing(open_store(server.url)):
         """The library is there."""
-    restarts = fault_runs(3)
+    restarts = fault_runs(3, most=50)
     each = 20 * restarts
     works = [
         threading.Thread(target=_offer, args=(server.url, range(each * n, each * (n + 1))))
