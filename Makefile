@@ -22,7 +22,7 @@ PLUGIN_FILES := $(PLUGINS:%=plugins/agentkit-%/pyproject.toml)
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test lint format types unit meaning coverage bench docs install openmp weights clean \
-	test-extras test-faults test-interop bench-interop servers
+	test-extras test-faults test-interop test-training training bench-interop servers
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' \
@@ -34,7 +34,7 @@ demo: $(VENV)/.runtime openmp  ## run the main job: real questions, a small loca
 	$(SAY) "Running the main job"
 	$(BIN)/agentkit demo $(ARGS)
 
-test: lint weights types unit meaning  ## lint, check types, run every test
+test: lint weights types unit meaning test-training  ## lint, check types, run every test
 
 install: $(VENV)/.dev  ## build .venv with the runtime, its plugins and the tools
 
@@ -80,6 +80,19 @@ meaning: $(VENV)/.vectors  ## what depends on word vectors: retrieval and pages
 	$(SAY) "Running the tests of retrieval and of the pages with word vectors"
 	PYTHONPATH=$(abspath $(VENV)/vectors) $(BIN)/pytest -o cache_dir=$(VENV)/vectors/.pytest_cache \
 		-n $(JOBS) --dist worksteal -m "not weights" $(MEANING) $(ARGS)
+
+# Training has an environment of its own: torch and what stands on it are large, and the runtime is
+# to be tested without them. TORCH names a build for the processor alone; take another for a GPU.
+TRAINING := $(VENV)/training
+TORCH    ?= torch==2.13.0
+
+training: $(TRAINING)/.ready  ## build .venv/training: the runtime, agentkit-training, torch and TRL
+
+test-training: $(TRAINING)/.ready  ## check types and run the tests of agentkit-training
+	$(SAY) "Checking the types of agentkit-training"
+	cd training && ../$(TRAINING)/bin/mypy
+	$(SAY) "Running the tests of agentkit-training"
+	cd training && OMP_NUM_THREADS=1 ../$(TRAINING)/bin/pytest -n $(JOBS) --dist worksteal $(ARGS)
 
 # Tests of stores start servers of their own; without the programs they skip and say so.
 servers:
@@ -179,6 +192,14 @@ $(VENV)/.vectors: $(VENV)/.dev
 	$(SAY) "Fetching the word vectors, beside the environment"
 	rm -rf $(VENV)/vectors
 	$(PIP) --quiet --no-deps --target $(VENV)/vectors "wordllama>=0.4" tokenizers
+	@touch $@
+
+$(TRAINING)/.ready: $(CORE_FILES) training/pyproject.toml
+	$(SAY) "Installing agentkit-training, torch and TRL into $(TRAINING) (several hundred MB, once)"
+	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet $(TORCH)
+	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet \
+		-e . -e plugins/agentkit-local -e 'training[dev]'
 	@touch $@
 
 $(VENV)/interop/%/.ready: $(CORE_FILES) Makefile

@@ -83,7 +83,8 @@ def test_command_is_installed() -> None:
 def test_package_is_typed(project_root: Path) -> None:
     """Type checkers read our annotations: every distribution ships ``py.typed``."""
     assert (project_root / "agentkit" / "py.typed").exists()
-    for package in project_root.glob("plugins/*/agentkit_*/__init__.py"):
+    plugins = project_root.glob("plugins/*/agentkit_*/__init__.py")
+    for package in (*plugins, project_root / "training" / "agentkit_training" / "__init__.py"):
         assert package.with_name("py.typed").exists(), package
 
 

@@ -27,7 +27,8 @@ def is_sentence(text: str | None) -> bool:
 
 def test_every_test_has_a_sentence(project_root: Path) -> None:
     """A reader learns what holds by reading the docstrings of the tests alone."""
-    folders = [project_root / "tests", *project_root.glob("*/*/tests")]
+    plugins = project_root.glob("*/*/tests")
+    folders = [project_root / "tests", project_root / "training" / "tests", *plugins]
     untold = [
         f"{path.relative_to(project_root)}:{line} {name}"
         for folder in folders

@@ -184,7 +184,8 @@ class PromptedModel:
             elif isinstance(message, AssistantMessage):
                 yield from _said(said)
                 said = []
-                yield AssistantMessage(text=self._written(message, is_offering=bool(prompt)))
+                written = self._written(message, is_offering=bool(prompt))
+                yield AssistantMessage(text=written, provider_items=message.provider_items)
         yield from _said(said)
 
     def _written(self, message: AssistantMessage, *, is_offering: bool) -> str:
@@ -199,11 +200,11 @@ class PromptedModel:
 
     def _understood(self, request: ModelRequest, response: ModelResponse) -> ModelResponse:
         made = sum(len(m.tool_calls) for m in request.messages if isinstance(m, AssistantMessage))
-        parsed = parse_calls(response.message.text, request.tools, first_id=made + 1)
+        answer = response.message
+        parsed = parse_calls(answer.text, request.tools, first_id=made + 1)
         if not parsed.calls:
-            text = parse_answer(parsed.text)
-            return replace(response, message=AssistantMessage(text=text))
-        message = AssistantMessage(text=parsed.text, tool_calls=parsed.calls)
+            return replace(response, message=replace(answer, text=parse_answer(parsed.text)))
+        message = replace(answer, text=parsed.text, tool_calls=parsed.calls)
         return replace(response, message=message, finish_reason="tool_calls")
 
 

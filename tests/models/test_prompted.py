@@ -8,6 +8,7 @@ import pytest
 from agentkit.errors import ModelTimeoutError, UsageError
 from agentkit.messages import (
     AssistantMessage,
+    ProviderItem,
     SystemMessage,
     ToolCall,
     ToolMessage,
@@ -215,3 +216,16 @@ def test_constrained_python_is_refused():
     """Only JSON can be held to a JSON Schema."""
     with pytest.raises(UsageError, match="format='json'"):
         PromptedModel(ScriptedModel(), format="python", constrained=True)
+
+
+async def test_what_a_provider_wants_back_goes_back():
+    """Items that the wrapped model gave with a call come to it again in the next request."""
+    item = ProviderItem(protocol="thinking", data={"kept": True})
+    calling = AssistantMessage(text='[get_weather(city="Oslo")]', provider_items=(item,))
+    inner = FunctionModel(lambda _: ModelResponse(message=calling))
+    model = PromptedModel(inner)
+    answer = (await model.complete(request())).message
+    assert answer == AssistantMessage(tool_calls=(CALL,), provider_items=(item,))
+    await model.complete(request(QUESTION, answer))
+    (_, _, spoken) = inner.requests[1].messages
+    assert spoken.provider_items == (item,)

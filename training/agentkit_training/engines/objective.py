@@ -1,0 +1,93 @@
+"""The loss of GRPO for each token, and how tokens are put together (ToolDNA, Eq. 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    import torch
+
+LossType: TypeAlias = Literal["grpo", "bnpo", "dapo", "dr_grpo"]
+"""How token losses become one number, named as in TRL: ``grpo`` takes the mean of each sequence's
+mean, ``bnpo`` and ``dapo`` the mean over all tokens of the batch, ``dr_grpo`` divides by a constant
+number of tokens for each sequence."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Objective:
+    """What one update makes larger.
+
+    Attributes:
+        loss_type: How token losses become one number.
+        clip_low: How far below 1 the probability ratio counts (epsilon; 0.2 in ToolDNA).
+        clip_high: How far above 1 it counts.
+        kl_coefficient: Weight of the KL divergence to the reference (beta; 0.001 in
+            ToolDNA and SEAL).
+        max_completion_tokens: The constant of ``dr_grpo``.
+        old_logprobs: What the ratio is taken against: ``current`` for one update on fresh
+            rollouts, where both are equal but for rounding; ``sampled`` for those recorded when
+            the rollouts were written.
+        max_gradient_norm: To which the gradient is clipped; 0 does not clip.
+    """
+
+    loss_type: LossType = "dapo"
+    clip_low: float = 0.2
+    clip_high: float = 0.2
+    kl_coefficient: float = 0.0
+    max_completion_tokens: int = 256
+    old_logprobs: Literal["current", "sampled"] = "current"
+    max_gradient_norm: float = 1.0
+
+
+def token_losses(
+    logprobs: torch.Tensor,
+    *,
+    old: torch.Tensor,
+    advantages: torch.Tensor,
+    reference: torch.Tensor | None,
+    objective: Objective,
+) -> torch.Tensor:
+    """The clipped loss of each token, and its share of the KL divergence.
+
+    ``-min(rho A, clip(rho, 1 - low, 1 + high) A) + beta (exp(d) - d - 1)``, with the ratio
+    ``rho = exp(logprobs - old)`` and ``d = reference - logprobs``, Schulman's estimator of the
+    divergence, which is never negative.
+
+    Args:
+        logprobs: Of the tokens under the current weights.
+        old: Under the weights that wrote them.
+        advantages: Of the rollout that each token belongs to.
+        reference: Under the reference; None leaves the divergence out.
+        objective: Bounds and coefficients.
+
+    Returns:
+        One loss for each token, of the shape of ``logprobs``.
+    """
+    import torch
+
+    ratio = torch.exp(logprobs - old)
+    clipped = ratio.clamp(1 - objective.clip_low, 1 + objective.clip_high)
+    losses = -torch.min(ratio * advantages, clipped * advantages)
+    if reference is not None and objective.kl_coefficient:
+        difference = reference - logprobs
+        divergence = torch.exp(difference) - difference - 1
+        losses = losses + objective.kl_coefficient * divergence
+    return losses
+
+
+def token_shares(lengths: list[int], *, objective: Objective) -> list[float]:
+    """What the losses of each sequence's tokens are multiplied with before they are summed.
+
+    Args:
+        lengths: Tokens that bear loss, for each sequence of the whole batch.
+        objective: Says how sequences are put together.
+    """
+    rows, tokens = max(1, len(lengths)), max(1, sum(lengths))
+    match objective.loss_type:
+        case "grpo":
+            return [1.0 / (rows * max(1, length)) for length in lengths]
+        case "bnpo" | "dapo":
+            return [1.0 / tokens] * len(lengths)
+        case "dr_grpo":
+            return [1.0 / (rows * objective.max_completion_tokens)] * len(lengths)

@@ -1,0 +1,36 @@
+"""What can go wrong in training, beside the errors of ``agentkit``.
+
+* AgentKitError
+    * TrainingError              a run can not go on
+        * PolicyError            weights or tokenizer can not be used
+        * DivergedError          the loss is not a number; the last good checkpoint is kept
+        * CheckpointError        a checkpoint can not be written, read or gone on with
+"""
+
+from __future__ import annotations
+
+from agentkit.errors import AgentKitError
+
+
+class TrainingError(AgentKitError):
+    """Training can not go on; the message says why and what to do."""
+
+
+class PolicyError(TrainingError):
+    """Weights or a tokenizer can not be loaded, or not be used as asked."""
+
+
+class DivergedError(TrainingError):
+    """The loss or the gradient is not a number.
+
+    Attributes:
+        step: The optimiser step, from 0.
+    """
+
+    def __init__(self, message: str, *, step: int) -> None:
+        self.step = step
+        super().__init__(message)
+
+
+class CheckpointError(TrainingError):
+    """A checkpoint can not be written, can not be read, or belongs to another run."""

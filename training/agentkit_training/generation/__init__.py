@@ -1,0 +1,1 @@
+"""Writing many answers at once."""

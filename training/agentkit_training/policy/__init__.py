@@ -1,0 +1,1 @@
+"""1. The model that learns: weights, tokenizer, precision, adapters."""

@@ -1,0 +1,120 @@
+"""``collect``: rollouts of a policy, made by the runtime's own agent, executor and verifiers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from agentkit import open_store
+from agentkit.episodes import Episode
+from agentkit.evaluation import (
+    Benchmark,
+    EvaluationProgress,
+    EvaluationSettings,
+    episodes_of_run,
+    evaluate,
+)
+from agentkit.evaluation.labels import EvaluationLabels
+from agentkit.library import Library
+from agentkit.models.base import ModelSettings
+from agentkit_training.rollout.policy_model import PolicyModel
+from agentkit_training.rollout.samples import Rollout, token_sequences
+
+_RUN = "rollout"
+
+
+async def collect(
+    model: PolicyModel,
+    benchmark: Benchmark,
+    *,
+    library: Library | None = None,
+    attempts: int = 8,
+    temperature: float = 1.0,
+    seed: int = 0,
+    settings: EvaluationSettings | None = None,
+) -> tuple[Rollout, ...]:
+    """Let the policy try every task ``attempts`` times, all at once.
+
+    The prompt of each rollout is rendered from ``library``, the version that is current when the
+    rollouts begin (ToolDNA, Algorithm 1, lines 3 and 4). Training and evaluation differ in the
+    temperature alone.
+
+    Args:
+        model: The policy.
+        benchmark: The tasks, their tools and how they are judged.
+        library: What the tools are called and described as; None for the benchmark's own texts.
+        attempts: Rollouts of each task: the group's size G.
+        temperature: Of sampling; 0 evaluates.
+        seed: Of the first attempt; each further one has the next.
+        settings: How to ask; attempts, temperature and seed are those given here.
+
+    Returns:
+        The rollouts, ordered by task as in the benchmark and then by attempt. Rewards are not
+        given yet.
+    """
+    asked = replace(
+        settings or EvaluationSettings(),
+        attempts=attempts,
+        settings=ModelSettings(temperature=temperature, seed=seed),
+    )
+    total = len(benchmark.tasks) * attempts
+    store = open_store("memory:")
+
+    def listen(progress: EvaluationProgress) -> None:
+        model.expect(total - progress.done - progress.unfinished)
+
+    try:
+        await evaluate(
+            benchmark,
+            model=model,
+            store=store,
+            run=_RUN,
+            library=library,
+            settings=asked,
+            concurrency=total,
+            listen=listen,
+        )
+        episodes = tuple(episodes_of_run(store, _RUN))
+    finally:
+        model.expect(0)
+        model.forget()
+        store.close()
+    return _rollouts(benchmark, episodes, 0 if library is None else library.version)
+
+
+def _rollouts(
+    benchmark: Benchmark, episodes: Iterable[Episode], version: int
+) -> tuple[Rollout, ...]:
+    """One rollout for each attempt, in the order of tasks and attempts."""
+    found: defaultdict[tuple[str, int], list[tuple[int, Episode]]] = defaultdict(list)
+    for episode in episodes:
+        labels = EvaluationLabels.of(episode)
+        assert labels is not None  # it comes from evaluate, which labels every episode
+        found[labels.task, labels.attempt].append((labels.user_turn, episode))
+    place = {task.task_id: number for number, task in enumerate(benchmark.tasks)}
+    keys = sorted(found, key=lambda key: (place[key[0]], key[1]))
+    return tuple(_rollout(key, found[key], version) for key in keys)
+
+
+def _rollout(key: tuple[str, int], turns: Iterable[tuple[int, Episode]], version: int) -> Rollout:
+    task, attempt = key
+    episodes = tuple(episode for _, episode in sorted(turns, key=lambda one: one[0]))
+    return Rollout(
+        task_id=task,
+        attempt=attempt,
+        episodes=episodes,
+        sequences=token_sequences(episodes),
+        library_version=version,
+        fault=_fault(episodes),
+    )
+
+
+def _fault(episodes: Iterable[Episode]) -> str:
+    """Why the rollout says nothing about the policy; empty when it does."""
+    for episode in episodes:
+        if episode.verdict is not None and episode.verdict.fault is not None:
+            return episode.verdict.fault
+        if episode.stop_reason == "error":
+            return episode.error or "error"
+    return ""
