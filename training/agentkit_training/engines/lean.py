@@ -1,193 +1,113 @@
-"""The lean engine: an exact, short GRPO update for one process.
-
-What it leaves out by default makes it quick, not different: groups whose advantages are all 0 add
-nothing to the gradient and are not read; each prompt is read once for all its rollouts; logits are
-computed for completion tokens alone.
-"""
+"""``LeanEngine``: rollouts, one packed update, next step; for one process and one device."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentkit_training.engines.objective import Objective, token_losses, token_shares
-from agentkit_training.engines.packing import Pack, packed_logprobs, packs
-from agentkit_training.errors import DivergedError
+from agentkit_training.engines.base import OptimizerSettings, Share, Source, StepReport
+from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.rows import training_rows
+from agentkit_training.engines.schedule import rate_factor
+from agentkit_training.engines.update import update
+from agentkit_training.errors import CheckpointError
 from agentkit_training.policy.policy import Policy
-from agentkit_training.rollout.samples import TokenSequence
 
 if TYPE_CHECKING:
     import torch
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrainingRow:
-    """A sequence and how much more, or less, likely it is to become.
-
-    Attributes:
-        sequence: The tokens.
-        advantage: Of the rollout it belongs to, weight included.
-    """
-
-    sequence: TokenSequence
-    advantage: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class UpdateReport:
-    """What one update did.
-
-    Attributes:
-        loss: The loss before the update.
-        gradient_norm: Of the gradient before clipping.
-        rows: Sequences in the batch.
-        read_rows: Those that were read; the rest had no advantage.
-        read_tokens: Tokens that went through the model.
-        loss_tokens: Tokens of the batch that bear loss.
-    """
-
-    loss: float
-    gradient_norm: float
-    rows: int
-    read_rows: int
-    read_tokens: int
-    loss_tokens: int
-
-
-def update(
-    policy: Policy,
-    rows: Sequence[TrainingRow],
-    optimizer: torch.optim.Optimizer,
-    objective: Objective = Objective(),  # noqa: B008 - immutable
-    *,
-    reference: Policy | None = None,
-    step: int = 0,
-    max_tokens: int = 4096,
-) -> UpdateReport:
-    """One optimiser step on a batch of rollouts.
-
-    Args:
-        policy: What learns.
-        rows: The batch, in any order.
-        optimizer: Of the policy's trainable parameters.
-        objective: What to make larger.
-        reference: What the KL divergence is taken to; None leaves it out.
-        step: For the error message.
-        max_tokens: Longest input that is read at once.
-
-    Raises:
-        DivergedError: The loss or the gradient is not a number; the weights are as before.
-    """
-    backward = _Backward(
-        policy=policy, rows=rows, objective=objective, reference=reference, max_tokens=max_tokens
-    )
-    policy.model.train()
-    optimizer.zero_grad(set_to_none=True)
-    try:
-        backward.run()
-        norm = _clipped_norm(policy, objective.max_gradient_norm)
-        if not (math.isfinite(backward.loss) and math.isfinite(norm)):
-            raise DivergedError(
-                f"at step {step} the loss is {backward.loss} and the norm of the gradient {norm}; "
-                "the weights were not changed. Lower the learning rate, or clip harder",
-                step=step,
-            )
-        if backward.read_rows:
-            optimizer.step()
-    finally:
-        optimizer.zero_grad(set_to_none=True)
-        policy.model.eval()
-    return UpdateReport(
-        loss=backward.loss,
-        gradient_norm=norm,
-        rows=len(rows),
-        read_rows=backward.read_rows,
-        read_tokens=backward.read_tokens,
-        loss_tokens=sum(sum(row.sequence.written) for row in rows),
-    )
+_STATE = "lean.pt"
 
 
 @dataclass(kw_only=True)
-class _Backward:
-    """The backward pass over one batch, pack by pack."""
+class LeanEngine:
+    """Trains in this process, one update for each step's rollouts.
 
-    policy: Policy
-    rows: Sequence[TrainingRow]
-    objective: Objective
-    reference: Policy | None
-    max_tokens: int
-    loss: float = 0.0
-    read_rows: int = 0
-    read_tokens: int = 0
+    Attributes:
+        optimizer: How the weights follow the gradient.
+        objective: What an update makes larger.
+        scaled: Whether advantages are divided by the group's deviation.
+        reference: What the KL divergence is taken to; None leaves it out.
+        max_tokens: Longest input of an update that is read at once.
+    """
 
-    def run(self) -> None:
-        """Add the gradient of the loss to the policy's parameters."""
+    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
+    objective: Objective = field(default_factory=Objective)
+    scaled: bool = True
+    reference: Policy | None = None
+    max_tokens: int = 4096
+    _step: int = field(init=False, default=0)
+    _restored: Path | None = field(init=False, default=None)
+    _adam: torch.optim.Optimizer | None = field(init=False, default=None)
+
+    def train(self, policy: Policy, source: Source, *, steps: int) -> None:
+        """Take steps until ``steps`` have been taken; see ``Engine.train``."""
+        adam = self._prepared(policy)
+        while self._step < steps:
+            factor = rate_factor(self.optimizer, step=self._step, steps=steps)
+            for group in adam.param_groups:
+                group["lr"] = self.optimizer.learning_rate * factor
+            started = time.perf_counter()
+            rollouts = source.rollouts(self._step, Share())
+            rolled = time.perf_counter()
+            done = update(
+                policy,
+                training_rows(rollouts, scaled=self.scaled),
+                adam,
+                self.objective,
+                reference=self.reference,
+                max_gradient_norm=self.optimizer.max_gradient_norm,
+                step=self._step,
+                max_tokens=self.max_tokens,
+            )
+            report = StepReport(
+                step=self._step,
+                loss=done.loss,
+                gradient_norm=done.gradient_norm,
+                learning_rate=self.optimizer.learning_rate * factor,
+                rows=done.rows,
+                read_rows=done.read_rows,
+                read_tokens=done.read_tokens,
+                loss_tokens=done.loss_tokens,
+                rollout_seconds=rolled - started,
+                update_seconds=time.perf_counter() - rolled,
+            )
+            self._step += 1
+            source.finished(report)
+
+    def save(self, folder: Path) -> None:
+        """Write step and optimiser state into ``folder``."""
         import torch
 
-        lengths = [sum(row.sequence.written) for row in self.rows]
-        shares = token_shares(lengths, objective=self.objective)
-        counted = [
-            (row, share)
-            for row, share, length in zip(self.rows, shares, lengths, strict=True)
-            if length and (row.advantage or self._has_divergence)
-        ]
-        sequences = [row.sequence for row, _ in counted]
-        for places, pack in packs(sequences, max_tokens=self.max_tokens):
-            chosen = [counted[place] for place in places]
-            logprobs = packed_logprobs(self.policy, pack)
-            loss = self._loss(logprobs, chosen, self._referred(pack))
-            torch.autograd.backward(loss)
-            self.loss += float(loss.detach())
-            self.read_rows += len(places)
-            self.read_tokens += len(pack)
+        state = None if self._adam is None else self._adam.state_dict()
+        torch.save({"step": self._step, "adam": state}, folder / _STATE)
 
-    @property
-    def _has_divergence(self) -> bool:
-        return self.reference is not None and self.objective.kl_coefficient != 0
+    def restore(self, folder: Path) -> None:
+        """Go on from what ``save`` wrote; the optimiser takes it up when training begins.
 
-    def _referred(self, pack: Pack) -> torch.Tensor | None:
+        Raises:
+            CheckpointError: There is no such state in ``folder``.
+        """
+        if not (folder / _STATE).is_file():
+            raise CheckpointError(f"{folder} holds no state of the lean engine ({_STATE})")
+        self._restored = folder / _STATE
+
+    def _prepared(self, policy: Policy) -> torch.optim.Optimizer:
         import torch
 
-        if not self._has_divergence or self.reference is None:
-            return None
-        with torch.no_grad():
-            return packed_logprobs(self.reference, pack)
-
-    def _loss(
-        self,
-        logprobs: torch.Tensor,
-        chosen: Sequence[tuple[TrainingRow, float]],
-        referred: torch.Tensor | None,
-    ) -> torch.Tensor:
-        import torch
-
-        device = logprobs.device
-        sequences = [row.sequence for row, _ in chosen]
-        lengths = torch.tensor([len(one.completion) for one in sequences], device=device)
-
-        def spread(values: Sequence[float]) -> torch.Tensor:
-            return torch.tensor(values, device=device).repeat_interleave(lengths)
-
-        old = logprobs.detach()
-        if self.objective.old_logprobs == "sampled":
-            old = torch.tensor([one for s in sequences for one in s.logprobs], device=device)
-        losses = token_losses(
-            logprobs,
-            old=old,
-            advantages=spread([row.advantage for row, _ in chosen]),
-            reference=referred,
-            objective=self.objective,
+        adam = torch.optim.AdamW(
+            policy.trainable,
+            lr=self.optimizer.learning_rate,
+            betas=self.optimizer.betas,
+            weight_decay=self.optimizer.weight_decay,
         )
-        written = torch.tensor([one for s in sequences for one in s.written], device=device)
-        return (losses * spread([share for _, share in chosen]) * written).sum()
-
-
-def _clipped_norm(policy: Policy, limit: float) -> float:
-    import torch
-
-    gradients = [one for one in policy.trainable if one.grad is not None]
-    if not gradients:
-        return 0.0
-    return float(torch.nn.utils.clip_grad_norm_(gradients, limit or math.inf))
+        if self._restored is not None:
+            state = torch.load(self._restored, weights_only=True)
+            self._step = state["step"]
+            if state["adam"] is not None:
+                adam.load_state_dict(state["adam"])
+            self._restored = None
+        self._adam = adam
+        return adam

@@ -28,7 +28,6 @@ class Objective:
         old_logprobs: What the ratio is taken against: ``current`` for one update on fresh
             rollouts, where both are equal but for rounding; ``sampled`` for those recorded when
             the rollouts were written.
-        max_gradient_norm: To which the gradient is clipped; 0 does not clip.
     """
 
     loss_type: LossType = "dapo"
@@ -37,7 +36,6 @@ class Objective:
     kl_coefficient: float = 0.0
     max_completion_tokens: int = 256
     old_logprobs: Literal["current", "sampled"] = "current"
-    max_gradient_norm: float = 1.0
 
 
 def token_losses(

@@ -1,0 +1,120 @@
+"""The seam between an engine and what it trains on: ``Engine`` asks a ``Source``.
+
+An engine owns the optimiser and the steps. Which tasks are tried, with which library, and what a
+rollout is worth is the source's business, and so is what happens between steps: evolution of the
+library, records, checkpoints. So both engines train exactly the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol, TypeAlias
+
+from agentkit_training.policy.policy import Policy
+from agentkit_training.rollout.samples import Rollout
+
+Schedule: TypeAlias = Literal["constant", "linear", "cosine"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OptimizerSettings:
+    """How the weights follow the gradient (AdamW).
+
+    Attributes:
+        learning_rate: At its highest.
+        schedule: How it falls after the warm-up, to 0 at the last step.
+        warmup_ratio: Share of the steps in which it rises from 0.
+        weight_decay: Of AdamW.
+        betas: Of AdamW.
+        max_gradient_norm: To which the gradient is clipped; 0 does not clip.
+    """
+
+    learning_rate: float = 1e-5
+    schedule: Schedule = "constant"
+    warmup_ratio: float = 0.0
+    weight_decay: float = 0.0
+    betas: tuple[float, float] = (0.9, 0.999)
+    max_gradient_norm: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Share:
+    """Which part of a step's tasks a process takes.
+
+    Attributes:
+        rank: Its number, from 0; 0 decides about the library.
+        world: How many processes there are.
+    """
+
+    rank: int = 0
+    world: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepReport:
+    """What one step did.
+
+    Attributes:
+        step: Its number, from 0.
+        loss: Before the step.
+        gradient_norm: Before clipping.
+        learning_rate: Of the step.
+        rows: Sequences in the batch.
+        read_rows: Those that were read; the rest had no advantage.
+        read_tokens: Tokens that went through the model for the update.
+        loss_tokens: Tokens of the batch that bear loss.
+        rollout_seconds: Wall time of making the rollouts.
+        update_seconds: Wall time of the update.
+    """
+
+    step: int
+    loss: float
+    gradient_norm: float
+    learning_rate: float
+    rows: int
+    read_rows: int
+    read_tokens: int
+    loss_tokens: int
+    rollout_seconds: float
+    update_seconds: float
+
+
+class Source(Protocol):
+    """What an engine trains on."""
+
+    def rollouts(self, step: int, share: Share) -> Sequence[Rollout]:
+        """The rollouts of one step, rewarded and weighted, the attempts at a task together.
+
+        Equal for equal steps: an engine that goes on from a checkpoint asks as the first one did.
+        """
+        ...
+
+    def finished(self, report: StepReport) -> None:
+        """Told after each step, with the new weights in place; the library may change now."""
+        ...
+
+
+class Engine(Protocol):
+    """Trains a policy on what a source gives it."""
+
+    def train(self, policy: Policy, source: Source, *, steps: int) -> None:
+        """Take steps until ``steps`` have been taken, those before a restored state included.
+
+        Raises:
+            DivergedError: The loss or the gradient is not a number; the weights are as before.
+        """
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write the optimiser's state, and what else goes on from it, into ``folder``."""
+        ...
+
+    def restore(self, folder: Path) -> None:
+        """Go on from what ``save`` wrote.
+
+        Raises:
+            CheckpointError: It can not be read, or belongs to other settings.
+        """
+        ...
