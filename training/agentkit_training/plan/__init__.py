@@ -1,0 +1,1 @@
+"""What a run needs: memory of each device, tokens a step; nothing is loaded."""

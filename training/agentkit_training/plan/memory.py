@@ -1,0 +1,196 @@
+"""How much memory a run takes on each device, and how many tokens a step reads and writes.
+
+Closed forms, good to a quarter or so; activations depend on the kernels most. The terms:
+
+* weights: parameters times bytes of the precision; 1/N on each of N devices when sharded.
+* gradients and optimiser: AdamW keeps two numbers for each trained parameter. Trained in fp32 that
+  is 4 + 8 bytes, in bf16 2 + 4 (the state has the parameter's type), and mixed precision (bf16
+  compute, fp32 master weights) adds 4.
+* activations: kept for the backward pass, about 34 bytes x hidden for each token and layer in
+  16-bit (Korthikanti et al., 2022, section 4, without attention scores), more for wide
+  feed-forward layers; one hidden state for each layer with gradient checkpointing.
+* logits: tokens that bear loss x vocabulary x 4 bytes, three times over (scores, their logarithms
+  and gradient), for as many rows as are read at once.
+* cache: keys and values of every token of every rollout that is written at the same time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from agentkit.errors import UsageError
+from agentkit_training.plan.shape import ModelShape
+
+Sharding: TypeAlias = Literal["none", "zero2", "zero3"]
+"""What devices share: nothing; optimiser and gradients (ZeRO-2); weights as well (ZeRO-3, FSDP)."""
+
+GIB = 1 << 30
+_LOGIT_COPIES = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workload:
+    """What a step of training does.
+
+    Attributes:
+        tasks: Tasks tried in a step, over all devices.
+        group_size: Rollouts of each task (G).
+        prompt_tokens: Tokens of a prompt.
+        completion_tokens: Longest completion, tool results included.
+        packed: Whether a group's prompt is read once (the lean engine) or in every row.
+        rows_at_once: Rollouts that one device reads at once in the update.
+        checkpointing: Whether activations are computed again in the backward pass.
+    """
+
+    tasks: int = 8
+    group_size: int = 8
+    prompt_tokens: int = 1024
+    completion_tokens: int = 256
+    packed: bool = True
+    rows_at_once: int = 8
+    checkpointing: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("tasks", "group_size", "prompt_tokens", "completion_tokens", "rows_at_once"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}; give at least 1")
+
+    @property
+    def rollouts(self) -> int:
+        """Rollouts of a step."""
+        return self.tasks * self.group_size
+
+    @property
+    def written_tokens(self) -> int:
+        """Most tokens that a step writes."""
+        return self.rollouts * self.completion_tokens
+
+    @property
+    def read_tokens(self) -> int:
+        """Most tokens that the update of a step reads."""
+        prompts = self.tasks if self.packed else self.rollouts
+        return prompts * self.prompt_tokens + self.written_tokens
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setup:
+    """How the model is held.
+
+    Attributes:
+        precision: Of the weights that compute.
+        lora_rank: Rank of adapters; 0 trains every weight.
+        has_master_weights: Whether trained weights are kept in fp32 beside those that compute.
+        has_reference: Whether a frozen copy of the weights is kept for the KL divergence; adapters
+            need none, switched off they are the reference.
+        devices: How many.
+        sharding: What they share.
+        device_gib: Memory of each; None when it is not known.
+    """
+
+    precision: Literal["bf16", "fp32"] = "bf16"
+    lora_rank: int = 0
+    has_master_weights: bool = False
+    has_reference: bool = False
+    devices: int = 1
+    sharding: Sharding = "none"
+    device_gib: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MemoryPlan:
+    """Bytes on each device, by what they hold.
+
+    Attributes:
+        weights: The policy, adapters included, and the reference.
+        gradients: Of what is trained.
+        optimizer: AdamW's state and master weights.
+        activations: Kept for the backward pass of the rows that are read at once.
+        logits: Of their completion tokens.
+        cache: Keys and values while rollouts are written; it is gone when the update begins.
+        parameters: Weights of the model, adapters left out.
+        trained: Weights that change.
+    """
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+    logits: int
+    cache: int
+    parameters: int
+    trained: int
+
+    @property
+    def update(self) -> int:
+        """While weights are updated."""
+        return self.weights + self.gradients + self.optimizer + self.activations + self.logits
+
+    @property
+    def generation(self) -> int:
+        """While rollouts are written."""
+        return self.weights + self.optimizer + self.cache
+
+    @property
+    def peak(self) -> int:
+        """At its highest."""
+        return max(self.update, self.generation)
+
+
+def plan_memory(shape: ModelShape, workload: Workload, setup: Setup) -> MemoryPlan:
+    """What one device holds.
+
+    Example:
+        >>> from agentkit_training.plan.shape import SHAPES
+        >>> seven = SHAPES["qwen2.5-7b"]
+        >>> whole = plan_memory(seven, Workload(), Setup(precision="bf16"))
+        >>> shared = plan_memory(seven, Workload(), Setup(devices=8, sharding="zero3"))
+        >>> whole.weights // shared.weights
+        8
+    """
+    size = {"bf16": 2, "fp32": 4}[setup.precision]
+    adapters = shape.lora_parameters(setup.lora_rank) if setup.lora_rank else 0
+    trained = adapters or shape.parameters
+    copies = 2 if setup.has_reference and not adapters else 1
+    held = shape.parameters * copies + adapters
+    shared = setup.devices if setup.sharding != "none" else 1
+    weights_shared = setup.devices if setup.sharding == "zero3" else 1
+    master = 4 * trained if setup.has_master_weights else 0
+    return MemoryPlan(
+        weights=size * held // weights_shared,
+        gradients=size * trained // shared,
+        optimizer=(2 * size * trained + master) // shared,
+        activations=_activations(shape, workload, size),
+        logits=_rows(workload) * workload.completion_tokens * shape.vocabulary * 4 * _LOGIT_COPIES,
+        cache=_cache(shape, workload, setup, size),
+        parameters=shape.parameters,
+        trained=trained,
+    )
+
+
+def smaller(workload: Workload) -> Workload:
+    """The same step in less memory: fewer rows at once, then activations computed again."""
+    if workload.rows_at_once > 1:
+        return replace(workload, rows_at_once=max(1, workload.rows_at_once // 2))
+    return replace(workload, checkpointing=True)
+
+
+def _rows(workload: Workload) -> int:
+    return min(workload.rows_at_once, workload.rollouts)
+
+
+def _activations(shape: ModelShape, workload: Workload, size: int) -> int:
+    rows = _rows(workload)
+    prompts = 1 if workload.packed else rows
+    tokens = prompts * workload.prompt_tokens + rows * workload.completion_tokens
+    if workload.checkpointing:
+        return tokens * size * shape.hidden * (shape.layers + 17)
+    queries = (shape.heads + 2 * shape.kv_heads) * shape.head_dim
+    numbers = 4 * shape.hidden + 2 * queries + 4 * shape.intermediate
+    return tokens * size * shape.layers * numbers
+
+
+def _cache(shape: ModelShape, workload: Workload, setup: Setup, size: int) -> int:
+    rollouts = -(-workload.rollouts // setup.devices)
+    length = workload.prompt_tokens + workload.completion_tokens
+    return rollouts * length * shape.cache_numbers_per_token * size

@@ -1,0 +1,118 @@
+"""``RunDirectory``: the folder that holds everything about one run.
+
+========================  ==========================================================
+``config.yaml``           what was asked for, with every default written out
+``run.json``              versions, seeds, data digests, commit, machine
+``log.jsonl``             a line for each step
+``checkpoints/``          the newest good state
+``report.html``           curves and tables
+``adapter/``, ``library`` what the runtime takes
+========================  ==========================================================
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from agentkit.errors import UsageError
+from agentkit_training.errors import CheckpointError
+from agentkit_training.runs.provenance import Provenance
+from agentkit_training.runs.records import StepRecord
+
+CONFIG, PROVENANCE, LOG = "config.yaml", "run.json", "log.jsonl"
+
+
+class RunDirectory:
+    """The folder of one run.
+
+    Args:
+        path: The folder, as ``create`` made it.
+
+    Raises:
+        UsageError: It is not the folder of a run.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not (self.path / PROVENANCE).is_file():
+            raise UsageError(
+                f"{self.path} is not the folder of a run: it has no {PROVENANCE}. Give the folder "
+                "that a training command wrote with --output"
+            )
+
+    @classmethod
+    def create(
+        cls, path: str | os.PathLike[str], *, config: str, provenance: Provenance
+    ) -> RunDirectory:
+        """Make the folder of a new run.
+
+        Args:
+            path: A folder that is not there, or is empty.
+            config: What was asked for, as YAML.
+            provenance: Where its numbers come from.
+
+        Raises:
+            UsageError: The folder holds something.
+        """
+        folder = Path(path)
+        if folder.exists() and any(folder.iterdir()):
+            raise UsageError(
+                f"{folder} is not empty; give another --output, or go on with --resume {folder}"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / CONFIG).write_text(config, encoding="utf-8")
+        written = json.dumps(provenance.to_json(), indent=2, ensure_ascii=False)
+        (folder / PROVENANCE).write_text(written + "\n", encoding="utf-8")
+        return cls(folder)
+
+    @property
+    def config(self) -> str:
+        """What was asked for, as YAML."""
+        return (self.path / CONFIG).read_text(encoding="utf-8")
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where the numbers come from."""
+        return Provenance.from_json(json.loads((self.path / PROVENANCE).read_text("utf-8")))
+
+    @property
+    def checkpoints(self) -> Path:
+        """Where states to go on from are kept."""
+        return self.path / "checkpoints"
+
+    def append(self, record: StepRecord) -> None:
+        """Add a line to the log; it is on disk when this returns."""
+        with (self.path / LOG).open("a", encoding="utf-8") as file:
+            file.write(record.to_line() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def records(self) -> Iterator[StepRecord]:
+        """The log, oldest first. A last line that an interruption cut short is passed by.
+
+        Raises:
+            CheckpointError: Another line can not be read.
+        """
+        log = self.path / LOG
+        if not log.is_file():
+            return
+        lines = log.read_text(encoding="utf-8").split("\n")
+        for number, line in enumerate(lines, start=1):
+            if not line:
+                continue
+            try:
+                yield StepRecord.from_json(json.loads(line))
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
+                if number == len(lines):  # without a newline: the write was cut short
+                    return
+                raise CheckpointError(f"{log}, line {number} is no record: {error}") from error
+
+    def rewind(self, step: int) -> None:
+        """Drop the records from ``step`` on, which a resumed run makes again; atomic."""
+        kept = [one.to_line() + "\n" for one in self.records() if one.step < step]
+        scratch = self.path / (LOG + ".new")
+        scratch.write_text("".join(kept), encoding="utf-8")
+        scratch.replace(self.path / LOG)

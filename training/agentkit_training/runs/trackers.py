@@ -1,0 +1,83 @@
+"""Where figures go beside the log: TensorBoard, Weights & Biases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias
+
+from agentkit.errors import MissingExtraError
+from agentkit_training.runs.records import StepRecord
+
+TrackerName: TypeAlias = Literal["tensorboard", "wandb"]
+
+
+class Tracker(Protocol):
+    """Is told of each step."""
+
+    def log(self, record: StepRecord) -> None:
+        """Take the figures of a step."""
+        ...
+
+    def close(self) -> None:
+        """Write what is left."""
+        ...
+
+
+def open_tracker(name: TrackerName, *, folder: Path, run: str) -> Tracker:
+    """A tracker by name.
+
+    Args:
+        name: Which one.
+        folder: Where it may write.
+        run: The run's name.
+
+    Raises:
+        MissingExtraError: Its package is not installed.
+    """
+    return _TensorBoard(folder) if name == "tensorboard" else _Wandb(folder, run)
+
+
+def flat(record: StepRecord) -> dict[str, float]:
+    """Figures and label counts under one set of names: ``grpo/reward``, ``grpo/label/pass``."""
+    figures = {f"{record.phase}/{name}": value for name, value in record.figures.items()}
+    labels = {f"{record.phase}/label/{name}": float(n) for name, n in record.labels.items()}
+    return {**figures, **labels}
+
+
+class _TensorBoard:
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise MissingExtraError(
+                "the TensorBoard tracker",
+                package="tensorboard",
+                install="pip install 'agentkit-training[tensorboard]'",
+            ) from error
+        self._writer: Any = SummaryWriter(str(folder / "tensorboard"))  # type: ignore[no-untyped-call]
+
+    def log(self, record: StepRecord) -> None:
+        for name, value in flat(record).items():
+            self._writer.add_scalar(name, value, record.step)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _Wandb:
+    def __init__(self, folder: Path, run: str) -> None:
+        try:
+            import wandb
+        except ImportError as error:
+            raise MissingExtraError(
+                "the Weights & Biases tracker",
+                package="wandb",
+                install="pip install 'agentkit-training[wandb]'",
+            ) from error
+        self._run: Any = wandb.init(project="agentkit-training", name=run, dir=str(folder))
+
+    def log(self, record: StepRecord) -> None:
+        self._run.log(flat(record), step=record.step)
+
+    def close(self) -> None:
+        self._run.finish()

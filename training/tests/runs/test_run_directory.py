@@ -1,0 +1,133 @@
+"""The folder of a run: what was asked for, what happened, readable after an interruption."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentkit.errors import MissingExtraError, UsageError
+from agentkit_training.errors import CheckpointError
+from agentkit_training.runs.directory import LOG, RunDirectory
+from agentkit_training.runs.provenance import Provenance, file_digest, provenance
+from agentkit_training.runs.records import StepRecord
+from agentkit_training.runs.trackers import flat, open_tracker
+
+RECORDS = [
+    StepRecord(step=n, phase="grpo", figures={"reward": n / 3, "loss": -1.5}, labels={"pass": n})
+    for n in range(3)
+]
+names = st.text(min_size=1, max_size=8)
+
+
+@pytest.fixture
+def run(tmp_path):
+    made = provenance(command="agentkit-train grpo", seeds={"rollouts": 3}, folder=tmp_path)
+    return RunDirectory.create(tmp_path / "run", config="seed: 3\n", provenance=made)
+
+
+def test_a_run_keeps_what_it_was_asked_for(run):
+    """Configuration and provenance are read back as they were written."""
+    again = RunDirectory(run.path)
+    assert again.config == "seed: 3\n"
+    assert again.provenance == run.provenance
+    assert again.provenance.seeds == {"rollouts": 3}
+    assert {"python", "torch", "agentkit-training"} <= set(again.provenance.versions)
+
+
+def test_the_log_gives_back_its_records(run):
+    """Each step is a line, and the lines are the records."""
+    for record in RECORDS:
+        run.append(record)
+    assert list(run.records()) == RECORDS
+    assert len((run.path / LOG).read_text().splitlines()) == 3
+
+
+@given(
+    record=st.builds(
+        StepRecord,
+        step=st.integers(0, 10**9),
+        phase=names,
+        figures=st.dictionaries(names, st.floats(allow_nan=False, allow_infinity=False)),
+        labels=st.dictionaries(names, st.integers(1, 10**6)),
+        notes=st.lists(names).map(tuple),
+    )
+)
+def test_any_record_survives_its_line(record):
+    """A record read from its own line is the record."""
+    line = record.to_line()
+    assert "\n" not in line
+    assert StepRecord.from_json(json.loads(line)) == record
+
+
+def test_a_figure_that_is_no_number_is_kept_as_such(run):
+    """Not-a-number is null in the log, and comes back as not-a-number."""
+    run.append(StepRecord(step=0, phase="sft", figures={"loss": math.nan}))
+    assert '"loss":null' in (run.path / LOG).read_text()
+    (record,) = run.records()
+    assert math.isnan(record.figures["loss"])
+
+
+def test_a_line_that_was_cut_short_is_passed_by(run):
+    """An interruption in the middle of a line loses that line, and no other."""
+    for record in RECORDS:
+        run.append(record)
+    log = run.path / LOG
+    log.write_text(log.read_text()[:-10])
+    assert list(run.records()) == RECORDS[:2]
+
+
+def test_a_broken_line_in_the_middle_is_named(run):
+    """A line that is no record is an error that says which one it is."""
+    (run.path / LOG).write_text('{"step": 0}\nnonsense\n{"step": 2}\n')
+    with pytest.raises(CheckpointError, match="line 2"):
+        list(run.records())
+
+
+def test_a_resumed_run_drops_the_steps_that_it_makes_again(run):
+    """Rewound to a step, the log ends before it."""
+    for record in RECORDS:
+        run.append(record)
+    run.rewind(1)
+    assert list(run.records()) == RECORDS[:1]
+
+
+def test_a_folder_in_use_is_not_written_into(run):
+    """A new run takes an empty folder, and an old one is only opened where there is one."""
+    with pytest.raises(UsageError, match="--resume"):
+        RunDirectory.create(run.path, config="", provenance=Provenance())
+    with pytest.raises(UsageError, match="not the folder of a run"):
+        RunDirectory(run.path / "checkpoints")
+
+
+def test_data_is_known_by_its_digest(tmp_path):
+    """A changed file of tasks has another digest."""
+    path = tmp_path / "tasks.jsonl"
+    path.write_text("{}\n")
+    first = provenance(command="", seeds={}, files=[path]).data["tasks.jsonl"]
+    path.write_text("{ }\n")
+    assert first != file_digest(path)
+
+
+def test_figures_reach_tensorboard(run):
+    """A tracker's files hold the figures under phase and name."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    tracker = open_tracker("tensorboard", folder=run.path, run="r")
+    for record in RECORDS:
+        tracker.log(record)
+    tracker.close()
+    found = EventAccumulator(str(run.path / "tensorboard"))
+    found.Reload()
+    assert set(found.Tags()["scalars"]) == set(flat(RECORDS[0]))
+    assert [one.value for one in found.Scalars("grpo/label/pass")] == [0, 1, 2]
+
+
+def test_an_absent_tracker_says_what_to_install(run, monkeypatch):
+    """Without its package a tracker names the line to type."""
+    monkeypatch.setitem(__import__("sys").modules, "wandb", None)
+    with pytest.raises(MissingExtraError, match=r"agentkit-training\[wandb\]"):
+        open_tracker("wandb", folder=run.path, run="r")
