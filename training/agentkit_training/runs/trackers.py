@@ -54,7 +54,7 @@ class _TensorBoard:
                 package="tensorboard",
                 install="pip install 'agentkit-training[tensorboard]'",
             ) from error
-        self._writer: Any = SummaryWriter(str(folder / "tensorboard"))  # type: ignore[no-untyped-call]
+        self._writer: Any = SummaryWriter(str(folder / "tensorboard"))
 
     def log(self, record: StepRecord) -> None:
         for name, value in flat(record).items():

@@ -1,0 +1,1 @@
+"""What a run shows to people: one HTML page with its curves."""

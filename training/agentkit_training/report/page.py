@@ -1,0 +1,154 @@
+"""The report of a run as one HTML page, in the style of the runtime's reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from agentkit.evaluation.results.markup import Markup, element
+from agentkit.evaluation.results.page import (
+    Section,
+    links_html,
+    page_html,
+    section_html,
+    tiles_html,
+)
+from agentkit.evaluation.results.texts import shown
+from agentkit_training.report.plots import STYLE, curve_plot, label_plot
+from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.runs.provenance import Provenance
+from agentkit_training.runs.records import StepRecord
+
+Told = tuple[str, str, Callable[[float], str]]
+
+
+def _share(value: float) -> str:
+    return f"{value:.0%}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def _whole(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+LEARNING: tuple[Told, ...] = (
+    ("reward", "Mean reward of the rollouts", _number),
+    ("passed", "Share of rollouts that passed", _share),
+    ("accuracy", "Share of held-out tasks that passed, greedily answered", _share),
+    ("loss", "Loss", _number),
+    ("gradient_norm", "Norm of the gradient before clipping", _number),
+    ("learning_rate", "Learning rate", _number),
+    ("kl", "KL divergence to the reference, in nats a token", _number),
+    ("entropy", "Entropy of the policy, in nats a token", _number),
+    ("weight", "Mean weight of the advantages (SEAL, Eq. 11)", _number),
+    ("skipped", "Share of rollouts without an advantage", _share),
+    ("calls_per_solved", "Tool calls for each solved task", _number),
+)
+"""Figures about the policy: name in the log, what they are, how they are written."""
+
+LIBRARY: tuple[Told, ...] = (
+    ("library/version", "Version of the library", _whole),
+    ("library/tools", "Tools in the library", _whole),
+    ("library/composites", "Composites in the library", _whole),
+    ("library/depth", "Mean depth of the composites", _number),
+    ("library/edit_size", "Size of the edits: normalised edit distance", _number),
+    ("library/tokens", "Tokens of all definitions", _whole),
+    ("library/proposed", "Proposals made", _whole),
+    ("library/accepted", "Proposals taken up", _whole),
+)
+"""Figures about the library."""
+
+COST: tuple[Told, ...] = (
+    ("rollout_seconds", "Seconds of making rollouts", _number),
+    ("update_seconds", "Seconds of the update", _number),
+    ("completion_tokens", "Tokens written", _whole),
+    ("read_tokens", "Tokens read by the update", _whole),
+)
+"""Figures about time and tokens."""
+
+
+def run_html(run: RunDirectory) -> str:
+    """The report of a run as one self-contained page; nothing is loaded or run by a browser.
+
+    Args:
+        run: The run; one that is not finished shows what there is.
+    """
+    records = list(run.records())
+    title = f"Training run {shown(run.path.name, 80)}"
+    sections = [one for one in _sections(records, run) if any(one.content)]
+    header = element(
+        "header",
+        element("h1", title),
+        element("p", _about(run.provenance), class_="soft"),
+        tiles_html(_headline(records)),
+        links_html(sections),
+    )
+    return page_html(title, (header, *map(section_html, sections)), style=STYLE)
+
+
+def _sections(records: Sequence[StepRecord], run: RunDirectory) -> Iterable[Section]:
+    yield Section(name="Learning", title="How the policy learns", content=_plots(records, LEARNING))
+    yield Section(name="Labels", title="What turns come to", content=_labels(records))
+    yield Section(name="Library", title="How the library grows", content=_plots(records, LIBRARY))
+    yield Section(name="Cost", title="What it costs", content=_plots(records, COST))
+    yield Section(name="Notes", title="What happened", content=_notes(records))
+    yield Section(
+        name="Setting",
+        title="What was asked for",
+        content=(element("pre", run.config), _versions(run.provenance)),
+    )
+
+
+def _plots(records: Sequence[StepRecord], figures: Iterable[Told]) -> tuple[Markup, ...]:
+    drawn: list[Markup] = []
+    for phase in dict.fromkeys(record.phase for record in records):
+        for name, told, text in figures:
+            points = [
+                (record.step, record.figures[name])
+                for record in records
+                if record.phase == phase and name in record.figures
+            ]
+            drawn.append(curve_plot(f"{told} ({phase}).", points, text=text))
+    found = [one for one in drawn if one]
+    return (element("div", found, class_="plots"),) if found else ()
+
+
+def _labels(records: Sequence[StepRecord]) -> tuple[Markup, ...]:
+    found = []
+    for phase in dict.fromkeys(record.phase for record in records):
+        counts = [(one.step, one.labels) for one in records if one.phase == phase]
+        found.append(label_plot(f"Share of turns by label ({phase}).", counts))
+    return tuple(one for one in found if one)
+
+
+def _notes(records: Sequence[StepRecord]) -> tuple[Markup, ...]:
+    lines = [f"Step {one.step}: {note}" for one in records for note in one.notes]
+    if not lines:
+        return ()
+    return (element("ul", (element("li", shown(line, 400)) for line in lines)),)
+
+
+def _headline(records: Sequence[StepRecord]) -> list[tuple[str, str, str]]:
+    """First and last of the figures that people look for."""
+    tiles = [("steps", str(max((one.step + 1 for one in records), default=0)), "")]
+    for name, text in (("accuracy", _share), ("reward", _number), ("library/version", _whole)):
+        values = [one.figures[name] for one in records if name in one.figures]
+        if values:
+            more = f"{text(values[0])} at first" if len(values) > 1 else ""
+            tiles.append((name.replace("/", " "), text(values[-1]), more))
+    return tiles
+
+
+def _about(told: Provenance) -> str:
+    parts = [told.started_at[:16].replace("T", " "), told.machine, told.command]
+    return " · ".join(shown(part, 300) for part in parts if part)
+
+
+def _versions(told: Provenance) -> Markup:
+    lines = [f"{name} {version}" for name, version in told.versions.items()]
+    lines += [f"{name}: seed {seed}" for name, seed in told.seeds.items()]
+    lines += [f"{name}: sha256 {digest}" for name, digest in told.data.items()]
+    lines += [f"commit {told.commit}"] if told.commit else []
+    return element("ul", (element("li", shown(line, 200)) for line in lines), class_="soft")

@@ -1,0 +1,65 @@
+"""The report of a run shows its curves, its labels and its library, and escapes what it quotes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from agentkit_training.report.page import run_html
+from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.runs.provenance import Provenance
+from agentkit_training.runs.records import StepRecord
+
+
+@pytest.fixture
+def run(tmp_path):
+    return RunDirectory.create(
+        tmp_path / "run",
+        config="task: <b>\n",
+        provenance=Provenance(command="agentkit-train coevolve", machine="two cores"),
+    )
+
+
+def grpo(step, **figures):
+    return StepRecord(
+        step=step,
+        phase="grpo",
+        figures={name.replace("__", "/"): value for name, value in figures.items()},
+        labels={"pass": step, "argument_mismatch": 4 - step},
+        notes=("a proposal for <script> was rejected",) if step == 1 else (),
+    )
+
+
+def test_a_run_is_drawn(run):
+    """Each figure of the log that the report knows is a curve; labels are stacked areas."""
+    for step in range(3):
+        run.append(grpo(step, reward=step / 2, library__version=step + 1.0))
+    page = run_html(run)
+    assert "Mean reward of the rollouts (grpo)." in page
+    assert "Version of the library (grpo)." in page
+    assert page.count("<polygon") == 2
+    assert "Loss" not in page
+
+
+def test_texts_are_escaped(run):
+    """What a model or a user wrote is text on the page, never markup."""
+    run.append(grpo(1, reward=0.5))
+    page = run_html(run)
+    assert "&lt;script&gt;" in page
+    assert "<script" not in page
+    assert "<b>" not in page
+
+
+def test_a_run_that_has_just_begun_is_a_page(run):
+    """Without a step there is a page with what was asked for."""
+    page = run_html(run)
+    assert "What was asked for" in page
+    assert "How the policy learns" not in page
+
+
+def test_figures_that_are_no_numbers_are_left_out(run):
+    """A diverged step breaks no curve."""
+    for step, loss in enumerate([1.0, math.nan, 0.5]):
+        run.append(grpo(step, loss=loss))
+    assert "nan" not in run_html(run).lower().replace("nanosecond", "")
