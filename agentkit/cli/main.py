@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from typing import Any
 
 import click
 
-from agentkit.errors import AgentKitError, UsageError
-
-EXIT_INTERRUPTED = 130
-"""What shells expect of a program that Ctrl-C ended: 128 plus the number of SIGINT."""
+from agentkit.cli.boundary import LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("agentkit.cli.demo:demo", "Run the main job: real questions, tools and model."),
@@ -41,77 +36,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 }
 """Command name to the place of its implementation and what the help page says about it.
 
-The words stand here too so that ``agentkit --help`` imports no command.
+The words stand here so that ``agentkit --help`` imports no command.
 """
 
 
-class Failure(click.ClickException):
-    """An error of ours as one line on stderr; exit status 1."""
-
-
-class Misuse(click.ClickException):
-    """A command that could not have worked as it was given; exit status 2."""
-
-    exit_code = 2
-
-
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they are first needed.
-
-    It is also the boundary at which errors become exit statuses: 2 for misuse, 1 for anything
-    else that went wrong, 130 for Ctrl-C.
-    """
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order of the help page."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported now; None when there is no such command."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands on the help page."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command and word its failure.
-
-        With ``--debug`` errors pass through with their trace.
-        """
-        if ctx.params.get("debug"):
-            return super().invoke(ctx)
-        try:
-            return super().invoke(ctx)
-        except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
-            raise
-        except UsageError as error:
-            raise Misuse(_line(error)) from error
-        except AgentKitError as error:
-            raise Failure(_line(error)) from error
-        except OSError as error:
-            raise Failure(f"{type(error).__name__}: {error}") from error
-        except KeyboardInterrupt:
-            click.echo("\nInterrupted; what was complete until now is kept.", err=True)
-            ctx.exit(EXIT_INTERRUPTED)
-        except Exception as error:
-            raise Failure(
-                f"unexpected {type(error).__name__}: {_line(error)} "
-                "(run 'agentkit --debug ...' for the trace, and please report it)"
-            ) from error
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
 @click.group(
+    "agentkit",
     cls=LazyGroup,
+    commands=COMMANDS,
     epilog="Data goes to stdout, messages go to stderr. Exit status: 0 done, 1 failed, 2 misuse, "
     "130 interrupted.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
