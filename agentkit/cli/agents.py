@@ -27,8 +27,10 @@ from agentkit.cli.episode_view import call_line, result_line
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import model_option, store_option
 from agentkit.cli.output import plural, say
+from agentkit.cli.sources import read_source
 from agentkit.cli.tracers import TraceKind, trace_option, tracer_of
 from agentkit.episodes import RefineMode
+from agentkit.errors import UsageError
 from agentkit.library import Library, Store
 from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta, ToolChoice
@@ -81,6 +83,15 @@ _OPTIONS = (
 )
 
 
+library_option = click.option(
+    "--library",
+    "library_place",
+    metavar="FILE|URL",
+    help="Also offer the library of an artifact or of another store, such as one that has evolved. "
+    "Its words describe the tools of --tools; a call to one without code is left to you.",
+)
+
+
 def agent_options(command: Command) -> Command:
     """Give a command the options that describe an agent."""
     for option in reversed(_OPTIONS):
@@ -105,15 +116,15 @@ class AgentOptions:
     api_server: str | None = None
     api_auth: Sequence[str] = ()
     api_auth_host: Sequence[str] = ()
+    library_place: str | None = None
 
 
 def make_agent(options: AgentOptions, store: Store) -> Agent:
     """The agent that the options describe, keeping its episodes in ``store``."""
-    library = store.load() if options.catalogue else Library()
     return Agent(
         options.model,
         tools=load_all(options),
-        library=library,
+        library=_library(options, store),
         store=store,
         instructions=options.instructions,
         refine=options.refine,
@@ -122,6 +133,16 @@ def make_agent(options: AgentOptions, store: Store) -> Agent:
         approve=AskAtTerminal(yes=options.yes),
         tracer=tracer_of(options.trace),
     )
+
+
+def _library(options: AgentOptions, store: Store) -> Library:
+    """The library to offer beside the tools in code."""
+    if options.library_place is None:
+        return store.load() if options.catalogue else Library()
+    if options.catalogue:
+        raise UsageError("--catalogue and --library are two libraries; offer one of them")
+    with read_source(options.library_place) as source:
+        return source.load()
 
 
 def load_all(options: AgentOptions) -> tuple[Tool, ...]:

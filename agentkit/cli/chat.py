@@ -13,7 +13,14 @@ import click
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.recording import new_episode_id
-from agentkit.cli.agents import AgentOptions, agent_options, make_agent, outline, show
+from agentkit.cli.agents import (
+    AgentOptions,
+    agent_options,
+    library_option,
+    make_agent,
+    outline,
+    show,
+)
 from agentkit.cli.episode_view import call_line
 from agentkit.cli.output import plural, say
 from agentkit.cli.stores import opened
@@ -30,6 +37,7 @@ Examples:
   printf 'Hello\\nWhat did I say?\\n' | agentkit chat"""
 )
 @click.option("--session", metavar="ID", help="Continue this conversation; see episodes list.")
+@library_option
 @agent_options
 def chat(session: str | None, store_url: str, **options: Any) -> None:
     """Talk with an agent, turn by turn; it remembers the conversation.

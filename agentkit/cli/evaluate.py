@@ -18,6 +18,7 @@ from agentkit.cli.evaluate_report import print_comparison, print_evaluation
 from agentkit.cli.options import data_directory, json_option, model_option
 from agentkit.cli.output import plural, print_json, say, say_some
 from agentkit.cli.progress import Progress, progress
+from agentkit.cli.sources import read_source
 from agentkit.cli.stores import opened, opened_to_read
 from agentkit.episodes import RefineMode
 from agentkit.errors import UsageError
@@ -102,8 +103,9 @@ Benchmarks:
 @click.option(
     "--library",
     "library_url",
-    metavar="URL",
-    help="A store whose newest library describes the tools, such as one that has evolved.",
+    metavar="FILE|URL",
+    help="An artifact or a store whose newest library describes the tools, such as one that has "
+    "evolved.",
 )
 @click.option(
     "--tools",
@@ -331,8 +333,8 @@ def _drawn(
 
 
 def _library(url: str) -> Library:
-    with opened_to_read(url) as store:
-        return store.load()
+    with read_source(url) as source:
+        return source.load()
 
 
 def _who(model: str, asked: Evaluation, store: Store) -> ChatModel | RecordedAnswers:

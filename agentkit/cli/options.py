@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+from urllib.parse import quote
 
 import click
+
+from agentkit.errors import UsageError
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -42,7 +46,7 @@ store_option = click.option(
     help="Where definitions and episodes are kept, such as sqlite:///library.db.",
 )
 
-model_option = click.option(
+_model_name = click.option(
     "--model",
     metavar="NAME",
     envvar="AGENTKIT_MODEL",
@@ -51,3 +55,37 @@ model_option = click.option(
     show_default=True,
     help="The model: local:NAME, local:/path/to/file.gguf, openai:NAME, litellm:NAME, ...",
 )
+_adapter = click.option(
+    "--adapter",
+    metavar="FILE",
+    help="A LoRA adapter (GGUF) for a local model, such as training exports.",
+)
+
+
+def model_option(command: Decorated) -> Decorated:
+    """Give a command ``--model`` and ``--adapter``; it gets one name for both, as ``model``."""
+
+    @wraps(command)
+    def named(*arguments: Any, model: str, adapter: str | None, **others: Any) -> Any:
+        name = model if adapter is None else adapted_name(model, adapter)
+        return command(*arguments, model=name, **others)
+
+    return cast("Decorated", _model_name(_adapter(named)))
+
+
+def adapted_name(model: str, adapter: str) -> str:
+    """The name of a local model with an adapter, as ``resolve_model`` takes it.
+
+    Raises:
+        UsageError: The model does not run in this process.
+
+    Example:
+        >>> adapted_name("local:smollm2-135m", "my shop.gguf")
+        'local:smollm2-135m?adapter=my%20shop.gguf'
+    """
+    if not model.startswith("local:"):
+        raise UsageError(
+            f"--adapter adds to the weights of a local model, and {model} computes elsewhere; "
+            "choose one with --model local:NAME"
+        )
+    return f"{model}?adapter={quote(adapter)}"

@@ -10,7 +10,14 @@ import click
 from agentkit._waiting import wait_for
 from agentkit.agent.agent import Agent
 from agentkit.agent.result import RunResult
-from agentkit.cli.agents import AgentOptions, agent_options, make_agent, outline, show
+from agentkit.cli.agents import (
+    AgentOptions,
+    agent_options,
+    library_option,
+    make_agent,
+    outline,
+    show,
+)
 from agentkit.cli.episode_view import call_line
 from agentkit.cli.options import json_option
 from agentkit.cli.output import print_json, say
@@ -24,10 +31,12 @@ from agentkit.errors import RunError
 Examples:
   agentkit run "What is 17 * 23?" --tools calculator.py
   agentkit run "Book a table for two" --catalogue --refine adaptive --json
-  echo "Hello" | agentkit run - --model openai:gpt-4o-mini"""
+  echo "Hello" | agentkit run - --model openai:gpt-4o-mini
+  agentkit run "Two apples?" --adapter shop.gguf --library shop.json --tools shop.py"""
 )
 @click.argument("question")
 @click.option("--session", metavar="ID", help="Continue this conversation.")
+@library_option
 @agent_options
 @json_option
 def run(question: str, session: str | None, store_url: str, as_json: bool, **options: Any) -> None:

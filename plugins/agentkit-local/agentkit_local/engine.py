@@ -24,6 +24,7 @@ from agentkit.models.base import (
     ModelResponse,
     TextDelta,
 )
+from agentkit_local.adapters import open_adapter
 from agentkit_local.llama import Chunk, Llama, LoadOptions, check_file
 from agentkit_local.threads import checked_threads, default_threads
 
@@ -46,6 +47,8 @@ class LocalEngine:
         path: Path | str,
         *,
         name: str | None = None,
+        adapter: Path | str | None = None,
+        adapter_scale: float = 1.0,
         threads: int | None = None,
         context_tokens: int = 4096,
         max_tokens: int = 512,
@@ -55,7 +58,9 @@ class LocalEngine:
 
         Args:
             path: A GGUF file.
-            name: The name in records; the file's when omitted.
+            name: The name in records; the file's when omitted. That of an adapter is added.
+            adapter: A GGUF file with a LoRA adapter for this model; None for none.
+            adapter_scale: How strongly it counts: 1 as it was trained, 0 not at all.
             threads: Threads to compute with; None takes ``default_threads()``.
             context_tokens: Longest prompt and answer together. Each thousand takes about 23 MB
                 with SmolLM2-135M.
@@ -63,17 +68,23 @@ class LocalEngine:
             verbose: Let llama.cpp report on stderr.
 
         Raises:
-            ModelNotFoundError: There is no such GGUF file.
-            UsageError: ``threads`` is not positive.
+            ModelNotFoundError: There is no such GGUF file, or the adapter is none for it.
+            UsageError: ``threads`` is not positive, or ``adapter_scale`` no number.
         """
         self._path = Path(path).expanduser()
         check_file(self._path)
-        self._name = name or self._path.stem
+        added = (
+            None
+            if adapter is None
+            else open_adapter(adapter, scale=adapter_scale, model=self._path)
+        )
+        self._name = (name or self._path.stem) + ("" if added is None else f"+{added.label}")
         self._max_tokens = max_tokens
         self._options = LoadOptions(
             threads=default_threads() if threads is None else checked_threads(threads),
             context_tokens=context_tokens,
             verbose=verbose,
+            adapter=added,
         )
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agentkit-local")
         self._llama: Llama | None = None

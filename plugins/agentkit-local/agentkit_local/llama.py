@@ -15,9 +15,10 @@ from types import ModuleType
 from typing import Any
 
 from agentkit.errors import MissingExtraError, ModelError, ModelNotFoundError
+from agentkit_local.adapters import Adapter
+from agentkit_local.metadata import MAGIC
 from agentkit_local.threads import sleeping_threads
 
-_MAGIC = b"GGUF"
 _QUIET, _VERBOSE = 1, 3  # errors alone, or everything worth a line
 _BATCH = 128  # prompt tokens computed between two looks at "stop": about a second on two cores
 
@@ -32,11 +33,13 @@ class LoadOptions:
         threads: Threads to compute with.
         context_tokens: Longest prompt and answer together.
         verbose: Let llama.cpp report on stderr; otherwise only its errors appear.
+        adapter: A LoRA adapter to add to the weights; None for none.
     """
 
     threads: int
     context_tokens: int
     verbose: bool = False
+    adapter: Adapter | None = None
 
 
 def check_file(path: Path) -> None:
@@ -48,10 +51,10 @@ def check_file(path: Path) -> None:
     if not path.is_file():
         raise ModelNotFoundError(f"there is no file {path}; give the path of a .gguf file")
     with path.open("rb") as file:
-        start = file.read(len(_MAGIC))
-    if start != _MAGIC:
+        start = file.read(len(MAGIC))
+    if start != MAGIC:
         raise ModelNotFoundError(
-            f"{path} is not a GGUF file: it starts with {start!r}, not {_MAGIC!r}. Models in other "
+            f"{path} is not a GGUF file: it starts with {start!r}, not {MAGIC!r}. Models in other "
             "formats have to be converted (llama.cpp's convert_hf_to_gguf.py)"
         )
 
@@ -77,10 +80,7 @@ class Llama:
         try:
             self._server = self._library.Server(self._parameters(path, options, folder))
         except RuntimeError as error:
-            raise ModelError(
-                f"llama.cpp could not load {path}: {error} The lines above on stderr say more. The "
-                "file may be damaged, of a newer kind than this xllamacpp, or too large for memory"
-            ) from error
+            raise ModelError(_not_loaded(path, options.adapter, error)) from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -98,6 +98,11 @@ class Llama:
         parameters.hostnames = [f"{folder}/llama.sock"]
         parameters.n_threads_http = 1
         parameters.endpoint_slots = parameters.ui = False
+        if options.adapter is not None:
+            added = self._library.CommonAdapterLoraInfo(
+                str(options.adapter.path), options.adapter.scale
+            )
+            parameters.lora_adapters = [added]
         return parameters
 
     def chat(
@@ -145,6 +150,19 @@ class Llama:
     def close(self) -> None:
         """Free the memory."""
         del self._server
+
+
+def _not_loaded(path: Path, adapter: Adapter | None, error: RuntimeError) -> str:
+    said = f"{error} The lines above on stderr say more."
+    if adapter is None:
+        return (
+            f"llama.cpp could not load {path}: {said} The file may be damaged, of a newer kind "
+            "than this xllamacpp, or too large for memory"
+        )
+    return (
+        f"llama.cpp could not load {path} with the adapter {adapter.path}: {said} The adapter may "
+        "be one of another model of the same kind (its shapes must fit), or a file be damaged"
+    )
 
 
 def load_library() -> ModuleType:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import unquote
 
+from agentkit.errors import UsageError
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse
 from agentkit.models.prompt_format import PromptFormat
 from agentkit.models.prompted import PromptedModel
 from agentkit_local import weights
 from agentkit_local.engine import LocalEngine
+
+_ADAPTED = re.compile(r"(?P<model>.+?)\?(?P<options>(?:adapter|scale)=.*)", re.DOTALL)
+"""Only these words begin options, since a file's name may hold a question mark."""
 
 
 class LocalModel:
@@ -33,6 +39,8 @@ class LocalModel:
         self,
         path: str | os.PathLike[str],
         *,
+        adapter: str | os.PathLike[str] | None = None,
+        adapter_scale: float = 1.0,
         threads: int | None = None,
         context_tokens: int = 4096,
         max_tokens: int = 512,
@@ -45,6 +53,9 @@ class LocalModel:
 
         Args:
             path: A name of ``agentkit_local.weights.available()``, or the path of a GGUF file.
+            adapter: A GGUF file with a LoRA adapter that was trained on these weights, as
+                ``agentkit-training`` exports it; None for none.
+            adapter_scale: How strongly it counts: 1 as it was trained, 0 not at all.
             threads: Threads to compute with; None takes ``default_threads()``.
             context_tokens: Longest prompt and answer together.
             max_tokens: Longest answer, unless a request's settings say otherwise.
@@ -55,13 +66,16 @@ class LocalModel:
             verbose: Let llama.cpp report on stderr.
 
         Raises:
-            ModelNotFoundError: The weights are not installed, or there is no such file.
-            UsageError: ``threads`` is not positive.
+            ModelNotFoundError: The weights are not installed, there is no such file, or the
+                adapter is none for them.
+            UsageError: ``threads`` is not positive, or ``adapter_scale`` no number.
         """
         file, name = _located(path)
         self.engine = LocalEngine(
             file,
             name=f"local:{name}",
+            adapter=None if adapter is None else os.fspath(adapter),
+            adapter_scale=adapter_scale,
             threads=threads,
             context_tokens=context_tokens,
             max_tokens=max_tokens,
@@ -73,7 +87,11 @@ class LocalModel:
 
     @property
     def name(self) -> str:
-        """The model's name, for records: ``local:smollm2-135m``."""
+        """The model's name, for records: ``local:smollm2-135m``.
+
+        With an adapter ``local:smollm2-135m+shop@1a2b3c4d``: its file, and the start of its
+        digest.
+        """
         return self.engine.name
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
@@ -104,12 +122,42 @@ def resolve(name: str) -> LocalModel:
     """The model that ``local:<name>`` means; called through the entry point ``agentkit.models``.
 
     Args:
-        name: What follows ``local:``.
+        name: What follows ``local:``: the model, perhaps with an adapter and its scale behind a
+            question mark: ``smollm2-135m?adapter=shop.gguf&scale=0.5``. In the adapter's path
+            ``%``, ``&`` and ``?`` are written ``%25``, ``%26`` and ``%3F``.
 
     Raises:
-        ModelNotFoundError: The weights are not installed, or there is no such file.
+        ModelNotFoundError: The weights are not installed, there is no such file, or the adapter is
+            none for them.
+        UsageError: What stands behind the question mark can not be meant.
     """
-    return LocalModel(name)
+    asked = _ADAPTED.fullmatch(name)
+    if asked is None:
+        return LocalModel(name)
+    options = _options(name, asked["options"])
+    if "adapter" not in options:
+        raise UsageError(f"local:{name} gives a scale and no adapter; write ?adapter=FILE&scale=X")
+    scale = options.get("scale", "1")
+    try:
+        factor = float(scale)
+    except ValueError as error:
+        raise UsageError(
+            f"the scale of an adapter is a number such as 0.5, not {scale!r}"
+        ) from error
+    return LocalModel(asked["model"], adapter=unquote(options["adapter"]), adapter_scale=factor)
+
+
+def _options(name: str, text: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for part in text.split("&"):
+        key, _, value = part.partition("=")
+        if key not in {"adapter", "scale"} or not value or key in options:
+            raise UsageError(
+                f"{part!r} in local:{name} is not understood; write one adapter, such as "
+                "local:smollm2-135m?adapter=shop.gguf&scale=0.5"
+            )
+        options[key] = value
+    return options
 
 
 def _located(path: str | os.PathLike[str]) -> tuple[Path, str]:
