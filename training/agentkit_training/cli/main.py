@@ -1,0 +1,31 @@
+"""``agentkit-train``: the commands, loaded one by one when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from agentkit.cli.boundary import LazyGroup
+
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "plan": ("agentkit_training.cli.plan:plan", "Reckon the memory and the tokens of a run."),
+    "report": ("agentkit_training.cli.report:report", "Draw the curves of a run as a page."),
+}
+"""Command name to the place of its implementation and what the help page says about it."""
+
+
+@click.group(
+    "agentkit-train",
+    cls=LazyGroup,
+    commands=COMMANDS,
+    epilog="Data goes to stdout, messages go to stderr. Exit status: 0 done, 1 failed, 2 misuse, "
+    "130 interrupted.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option("--debug", is_flag=True, help="Show the Python trace of an error.")
+def main(debug: bool) -> None:  # noqa: FBT001 - click passes flags
+    """Train a policy, its tools' texts and their library together.
+
+    'agentkit-train plan' says what a run needs before anything is loaded.
+    """
