@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import pydantic
 import yaml
@@ -62,7 +62,7 @@ def parse_config(
     for change in changes:
         _change(given, change)
     try:
-        checked = _model(kind).model_validate(given)
+        checked = _model(cast("Any", kind)).model_validate(given)
     except pydantic.ValidationError as errors:
         lines = [_told(error, node) for error in errors.errors()]
         raise UsageError(f"{name} can not be used:\n  " + "\n  ".join(lines)) from errors
