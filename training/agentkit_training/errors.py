@@ -5,6 +5,7 @@
         * PolicyError            weights or tokenizer can not be used
         * DivergedError          the loss is not a number; the last good checkpoint is kept
         * CheckpointError        a checkpoint can not be written, read or gone on with
+        * ExportError            what was trained can not be handed to the runtime, or not be read
 """
 
 from __future__ import annotations
@@ -34,3 +35,7 @@ class DivergedError(TrainingError):
 
 class CheckpointError(TrainingError):
     """A checkpoint can not be written, can not be read, or belongs to another run."""
+
+
+class ExportError(TrainingError):
+    """An adapter, weights or a hand-over can not be written or read, or the parts do not fit."""
