@@ -91,7 +91,11 @@ def run_html(run: RunDirectory) -> str:
 def _sections(records: Sequence[StepRecord], run: RunDirectory) -> Iterable[Section]:
     yield Section(name="Learning", title="How the policy learns", content=_plots(records, LEARNING))
     yield Section(name="Labels", title="What turns come to", content=_labels(records))
-    yield Section(name="Library", title="How the library grows", content=_plots(records, LIBRARY))
+    yield Section(
+        name="Library",
+        title="How the library grows",
+        content=_plots(records, LIBRARY, is_noisy=False),
+    )
     yield Section(name="Cost", title="What it costs", content=_plots(records, COST))
     yield Section(name="Notes", title="What happened", content=_notes(records))
     yield Section(
@@ -101,7 +105,9 @@ def _sections(records: Sequence[StepRecord], run: RunDirectory) -> Iterable[Sect
     )
 
 
-def _plots(records: Sequence[StepRecord], figures: Iterable[Told]) -> tuple[Markup, ...]:
+def _plots(
+    records: Sequence[StepRecord], figures: Iterable[Told], *, is_noisy: bool = True
+) -> tuple[Markup, ...]:
     drawn: list[Markup] = []
     for phase in dict.fromkeys(record.phase for record in records):
         for name, told, text in figures:
@@ -110,7 +116,8 @@ def _plots(records: Sequence[StepRecord], figures: Iterable[Told]) -> tuple[Mark
                 for record in records
                 if record.phase == phase and name in record.figures
             ]
-            drawn.append(curve_plot(f"{told} ({phase}).", points, text=text))
+            told_of = f"{told} ({phase})."
+            drawn.append(curve_plot(told_of, points, text=text, is_noisy=is_noisy))
     found = [one for one in drawn if one]
     return (element("div", found, class_="plots"),) if found else ()
 
@@ -120,7 +127,8 @@ def _labels(records: Sequence[StepRecord]) -> tuple[Markup, ...]:
     for phase in dict.fromkeys(record.phase for record in records):
         counts = [(one.step, one.labels) for one in records if one.phase == phase]
         found.append(label_plot(f"Share of turns by label ({phase}).", counts))
-    return tuple(one for one in found if one)
+    drawn = [one for one in found if one]
+    return (element("div", drawn, class_="plots"),) if drawn else ()
 
 
 def _notes(records: Sequence[StepRecord]) -> tuple[Markup, ...]:

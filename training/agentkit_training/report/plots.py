@@ -21,7 +21,7 @@ _SMOOTHED = 12  # with more points than this a line of means is drawn over them
 STYLE = """
 svg.lines { width: 100%; max-width: 680px; height: auto; display: block; }
 .plots { display: grid; gap: 10px 26px;
-  grid-template-columns: repeat(auto-fit, minmax(300px, 1fr)); }
+  grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); }
 .curve { fill: none; stroke: var(--fill); stroke-width: 1.2; opacity: .55; }
 .curve.main { stroke: var(--line); stroke-width: 2.2; opacity: 1; }
 .dot { fill: var(--line); }
@@ -61,21 +61,26 @@ class Frame:
 
 
 def curve_plot(
-    told: str, points: Sequence[tuple[int, float]], *, text: Callable[[float], str]
+    told: str,
+    points: Sequence[tuple[int, float]],
+    *,
+    text: Callable[[float], str],
+    is_noisy: bool = True,
 ) -> Markup:
-    """One figure over the steps; many points are drawn faintly, with their running mean.
+    """One figure over the steps; many noisy points are drawn faintly, with their running mean.
 
     Args:
         told: What is seen, in a sentence.
         points: Step and value; values that are no numbers are left out.
         text: How a value is written.
+        is_noisy: Whether a mean says more than the points: not of a count of tools.
     """
     drawn = [(step, value) for step, value in points if math.isfinite(value)]
     if not drawn:
         return Markup()
     low, high = _range([value for _, value in drawn])
     frame = Frame(first=drawn[0][0], last=drawn[-1][0], low=low, high=high)
-    is_smoothed = len(drawn) > _SMOOTHED
+    is_smoothed = is_noisy and len(drawn) > _SMOOTHED
     lines = [_line(drawn, frame, is_main=not is_smoothed)]
     if is_smoothed:
         lines.append(_line(running_mean(drawn), frame, is_main=True))
@@ -127,14 +132,26 @@ def running_mean(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]
 
 
 def _range(values: Sequence[float]) -> tuple[float, float]:
-    """From zero where that is near; with a little air above and below."""
+    """Round bounds around the values: from zero where that is near."""
     low, high = min(values), max(values)
-    if low >= 0 and low <= 0.6 * high:
+    if 0 <= low <= 0.6 * high:
         low = 0.0
-    if low == high:
-        return low - 0.5, high + 0.5
-    air = 0.06 * (high - low)
-    return (low if low == 0 else low - air), high + air
+    step = tick_step(low, high)
+    bottom, top = math.floor(low / step) * step, math.ceil(high / step) * step
+    return bottom, top if top > bottom else bottom + step
+
+
+def tick_step(low: float, high: float) -> float:
+    """The distance of about four ticks: 1, 2, 2.5 or 5 times a power of ten.
+
+    Example:
+        >>> tick_step(0, 0.94), tick_step(-3, 41), tick_step(2, 2)
+        (0.25, 10.0, 0.5)
+    """
+    wanted = (high - low or max(abs(high), 1.0)) / _TICKS
+    power = 10.0 ** math.floor(math.log10(wanted))
+    steps = (1.0, 2.0, 2.5, 5.0, 10.0)
+    return min((step * power for step in steps), key=lambda step: abs(math.log(step / wanted)))
 
 
 def _order(label: str) -> tuple[bool, str]:
@@ -175,8 +192,9 @@ def _named(label: str) -> str:
 
 
 def _heights(frame: Frame, text: Callable[[float], str]) -> Iterator[Markup]:
-    for number in range(_TICKS + 1):
-        value = frame.low + number / _TICKS * (frame.high - frame.low)
+    step = tick_step(frame.low, frame.high)
+    for number in range(round((frame.high - frame.low) / step) + 1):
+        value = frame.low + number * step
         _, y = frame.at(frame.first, value)
         yield element("line", x1=_LEFT, x2=_WIDTH + 4, y1=y, y2=y, class_="grid")
         yield element("text", text(value), x=_LEFT - 6, y=y + 4, class_="tick left")
