@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Protocol
 
 from agentkit import open_store
 from agentkit.episodes import Episode
@@ -17,15 +18,26 @@ from agentkit.evaluation import (
 )
 from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.library import Library
-from agentkit.models.base import ModelSettings
-from agentkit_training.rollout.policy_model import PolicyModel
+from agentkit.models.base import ChatModel, ModelSettings
 from agentkit_training.rollout.samples import Rollout, token_sequences
 
 _RUN = "rollout"
 
 
+class RolloutModel(ChatModel, Protocol):
+    """A model that answers the requests of many runs together: ``PolicyModel``, or a wrapper."""
+
+    def expect(self, runs: int) -> None:
+        """Say how many runs are under way; 0 when it is not known."""
+        ...
+
+    def forget(self) -> None:
+        """Drop what is kept of earlier answers."""
+        ...
+
+
 async def collect(
-    model: PolicyModel,
+    model: RolloutModel,
     benchmark: Benchmark,
     *,
     library: Library | None = None,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentkit.episodes import Episode
+from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.messages import TokenIds
 
 
@@ -43,6 +44,7 @@ class Rollout:
         library_version: The version that its prompts were rendered from.
         reward: Its reward.
         reward_parts: What the reward is made of, by name.
+        reward_notes: What else the reward function recorded, by name; it does not count.
         weight: What its advantage is multiplied with (SEAL, Eq. 12).
         fault: Why it must not be trained on; empty for any other.
     """
@@ -54,6 +56,7 @@ class Rollout:
     library_version: int
     reward: float = 0.0
     reward_parts: Mapping[str, float] = field(default_factory=dict)
+    reward_notes: Mapping[str, float] = field(default_factory=dict)
     weight: float = 1.0
     fault: str = ""
 
@@ -69,7 +72,10 @@ class Rollout:
 
     @property
     def passed(self) -> bool:
-        """Whether all that was judged passed."""
+        """Whether all that was judged passed, and the user came to say everything."""
+        labels = EvaluationLabels.of(self.episodes[-1]) if self.episodes else None
+        if labels is not None and len(self.episodes) < labels.user_turns:
+            return False
         verdicts = [one.verdict for one in self.episodes if one.verdict is not None]
         return bool(verdicts) and all(verdict.passed for verdict in verdicts)
 
@@ -78,7 +84,7 @@ def token_sequences(episodes: Iterable[Episode]) -> tuple[TokenSequence, ...]:
     """The training sequences of one conversation, from the tokens that its turns recorded.
 
     Example:
-        >>> from agentkit import Episode, Turn
+        >>> from agentkit.episodes import Episode, Turn
         >>> from agentkit.messages import AssistantMessage, TokenIds
         >>> def turn(prompt, completion):
         ...     tokens = TokenIds(prompt=prompt, completion=completion, logprobs=(-1.0,))
