@@ -1,0 +1,117 @@
+"""From rollouts to the rows that TRL reads.
+
+TRL wants as many rows on each process, an even number of them, and groups of one size. Ours come
+as they come: rollouts with a fault are out, a rollout whose prompt was rewritten between turns has
+several sequences, groups may be of any size. So advantages are worked out here, each sequence is a
+row, and empty rows that bear no loss fill up what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentkit_training.engines.rows import TrainingRow, training_rows
+from agentkit_training.rollout.samples import Rollout, TokenSequence
+
+GROUP = 2
+"""What TRL is told about the size of groups: the smallest that it takes. It only rules how many
+rows there must be; the advantages that TRL works out from it are replaced."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Batch:
+    """The rows of one step, of one process.
+
+    Attributes:
+        rows: Those that are trained on.
+        rewards: The reward of each row's rollout, for TRL's own log.
+        size: Rows that TRL reads, empty ones included; equal on all processes.
+        total: Rows that are trained on, on all processes together.
+        processes: How many there are.
+    """
+
+    rows: tuple[TrainingRow, ...]
+    rewards: tuple[float, ...]
+    size: int
+    total: int
+    processes: int = 1
+
+    @property
+    def sequences(self) -> list[TokenSequence]:
+        """The tokens of the rows that are trained on."""
+        return [row.sequence for row in self.rows]
+
+    @property
+    def row_share(self) -> float:
+        """What a mean over all rows that TRL reads is multiplied with to leave empty ones out."""
+        return self.size * self.processes / max(1, self.total)
+
+
+def batch_rows(
+    rollouts: Sequence[Rollout], *, scaled: bool = True
+) -> tuple[tuple[TrainingRow, ...], tuple[float, ...]]:
+    """The rows of a batch and their rewards; rollouts with a fault are left out.
+
+    Args:
+        rollouts: The attempts at a task together, as ``Source.rollouts`` gives them.
+        scaled: Whether advantages are divided by the group's deviation.
+    """
+    rows = training_rows(rollouts, scaled=scaled)
+    rewards = [one.reward for one in rollouts if not one.fault for _ in one.sequences]
+    return tuple(rows), tuple(rewards)
+
+
+def padded_size(rows: int, *, parts: int = 1) -> int:
+    """The next number of rows that TRL takes, at least one group.
+
+    Args:
+        rows: Most rows of a process.
+        parts: Into how many equal parts the rows are split.
+
+    Example:
+        >>> [padded_size(rows) for rows in (0, 1, 2, 3)]
+        [2, 2, 2, 4]
+        >>> padded_size(5, parts=4)
+        8
+    """
+    step = GROUP * parts
+    return max(1, -(-rows // step)) * step
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Columns:
+    """What TRL's ``rollout_func`` gives, one entry for each row.
+
+    Attributes:
+        prompt_ids: What was read before the first answer.
+        completion_ids: What was written and read after it; never empty.
+        logprobs: Of the tokens of ``completion_ids`` when they were written.
+        env_mask: 1 for the tokens that bear loss.
+        reward: For TRL's own log.
+    """
+
+    prompt_ids: list[list[int]]
+    completion_ids: list[list[int]]
+    logprobs: list[list[float]]
+    env_mask: list[list[int]]
+    reward: list[float]
+
+
+def columns(batch: Batch, *, pad_id: int) -> Columns:
+    """The rows as TRL reads them, empty ones last.
+
+    Args:
+        batch: The rows.
+        pad_id: The one token of an empty row, and of a row without a completion.
+    """
+    sequences = batch.sequences
+    empty = batch.size - len(sequences)
+    return Columns(
+        prompt_ids=[list(one.prompt) or [pad_id] for one in sequences] + [[pad_id]] * empty,
+        completion_ids=[list(one.completion) or [pad_id] for one in sequences] + [[pad_id]] * empty,
+        logprobs=[list(one.logprobs) or [0.0] for one in sequences] + [[0.0]] * empty,
+        env_mask=[[int(bears) for bears in one.written] or [0] for one in sequences]
+        + [[0]] * empty,
+        reward=[*batch.rewards, *[0.0] * empty],
+    )

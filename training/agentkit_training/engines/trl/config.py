@@ -1,0 +1,80 @@
+"""What TRL is told, in its own words."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentkit_training.engines.base import OptimizerSettings
+from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.trl.batch import GROUP
+
+if TYPE_CHECKING:
+    from trl import GRPOConfig
+
+
+def trainer_config(
+    *,
+    optimizer: OptimizerSettings,
+    objective: Objective,
+    steps: int,
+    parts: int,
+    gradient_checkpointing: bool,
+    on_cpu: bool,
+    folder: Path,
+) -> GRPOConfig:
+    """The configuration of TRL's trainer for ``steps`` steps.
+
+    The optimiser and its schedule are handed over as objects, so that they are those of the lean
+    engine: transformers' own would spare biases and norms the weight decay. Numbers stay in the
+    precision of the weights. The divergence is left out here (``beta``): TRL would load a reference
+    of its own by the model's name.
+
+    Args:
+        optimizer: How hard the gradient is clipped; the rest is for the log.
+        objective: What an update makes larger.
+        steps: To take now.
+        parts: In how many parts a batch is read.
+        gradient_checkpointing: Whether activations are computed again in the backward pass.
+        on_cpu: Whether the policy is on a CPU, though there may be a GPU.
+        folder: Where TRL may write; nothing that is kept.
+    """
+    from trl import GRPOConfig
+
+    return GRPOConfig(
+        output_dir=str(folder),
+        use_cpu=on_cpu,
+        bf16=False,
+        max_steps=steps,
+        per_device_train_batch_size=GROUP,
+        num_generations=GROUP,
+        gradient_accumulation_steps=parts,
+        steps_per_generation=parts,
+        learning_rate=optimizer.learning_rate,
+        max_grad_norm=optimizer.max_gradient_norm,
+        loss_type=objective.loss_type,
+        epsilon=objective.clip_low,
+        epsilon_high=objective.clip_high,
+        max_completion_length=objective.max_completion_tokens,
+        beta=0.0,
+        use_bias_correction_kl=False,
+        temperature=1.0,
+        **{_checkpointing_name(): gradient_checkpointing},
+        shuffle_dataset=False,
+        remove_unused_columns=False,
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+    )
+
+
+def _checkpointing_name() -> str:
+    """What this release of transformers calls it."""
+    from transformers import TrainingArguments
+
+    newer = "activation_checkpointing"
+    has_newer = any(one.name == newer for one in fields(TrainingArguments))
+    return newer if has_newer else "gradient_checkpointing"

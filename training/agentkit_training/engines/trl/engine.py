@@ -1,0 +1,173 @@
+"""``TrlEngine``: the same steps as the lean engine's, taken by TRL's ``GRPOTrainer``."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentkit.errors import UsageError
+from agentkit_training.engines.base import OptimizerSettings, Source
+from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.schedule import rate_factor
+from agentkit_training.engines.trl.config import trainer_config
+from agentkit_training.engines.trl.feed import Feed
+from agentkit_training.engines.trl.random_state import RandomState
+from agentkit_training.engines.trl.trainer import rollout_trainer
+from agentkit_training.errors import CheckpointError
+from agentkit_training.policy.policy import Policy
+
+if TYPE_CHECKING:
+    import torch
+
+_STATE = "trl.pt"
+
+
+@dataclass(kw_only=True)
+class TrlEngine:
+    """Trains with TRL, in one process or, under ``torchrun``, in several.
+
+    What is trained equals the lean engine step by step: a test compares them. TRL pads where the
+    lean engine packs, and reads rollouts that have no advantage, so that it is slower; it brings
+    data parallelism. Several processes agree with one but for ``bnpo``, whose mean TRL takes over
+    the tokens of each process by itself, and so it does for each of ``parts``.
+
+    The weights must be whole on each process (DDP): rollouts are written with them.
+
+    Attributes:
+        optimizer: How the weights follow the gradient.
+        objective: What an update makes larger.
+        scaled: Whether advantages are divided by the group's deviation.
+        reference: What the KL divergence is taken to; None leaves it out.
+        max_tokens: Longest input of the reference that is read at once.
+        parts: In how many parts a batch is read, one after another, to save memory.
+        gradient_checkpointing: Whether activations are computed again in the backward pass, which
+            saves memory and takes a third more time.
+    """
+
+    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
+    objective: Objective = field(default_factory=Objective)
+    scaled: bool = True
+    reference: Policy | None = None
+    max_tokens: int = 4096
+    parts: int = 1
+    gradient_checkpointing: bool = False
+    _step: int = field(init=False, default=0)
+    _restored: Path | None = field(init=False, default=None)
+    _adam: torch.optim.Optimizer | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.parts < 1:
+            raise UsageError(f"parts is {self.parts}; a batch is read in at least 1")
+
+    def train(self, policy: Policy, source: Source, *, steps: int) -> None:
+        """Take steps until ``steps`` have been taken; see ``Engine.train``."""
+        adam = self._prepared(policy)
+        if self._step >= steps:
+            return
+        feed = Feed(
+            policy=policy,
+            source=source,
+            objective=self.objective,
+            scaled=self.scaled,
+            reference=self.reference,
+            max_tokens=self.max_tokens,
+            parts=self.parts,
+            first=self._step,
+            random=RandomState.now(),
+            advance=self._advance,
+        )
+        with tempfile.TemporaryDirectory() as folder, _untouched(policy), _quiet():
+            config = trainer_config(
+                optimizer=self.optimizer,
+                objective=self.objective,
+                steps=steps - self._step,
+                parts=self.parts,
+                gradient_checkpointing=self.gradient_checkpointing,
+                on_cpu=policy.device.type == "cpu",
+                folder=Path(folder),
+            )
+            trainer = rollout_trainer(
+                feed, config, optimizer=adam, schedule=self._schedule(adam, steps)
+            )
+            trainer.train()
+
+    def save(self, folder: Path) -> None:
+        """Write step and optimiser state into ``folder``."""
+        import torch
+
+        state = None if self._adam is None else self._adam.state_dict()
+        torch.save({"step": self._step, "adam": state}, folder / _STATE)
+
+    def restore(self, folder: Path) -> None:
+        """Go on from what ``save`` wrote; the optimiser takes it up when training begins.
+
+        Raises:
+            CheckpointError: There is no such state in ``folder``.
+        """
+        if not (folder / _STATE).is_file():
+            raise CheckpointError(f"{folder} holds no state of the TRL engine ({_STATE})")
+        self._restored = folder / _STATE
+
+    def _advance(self, step: int) -> None:
+        self._step = step
+
+    def _schedule(
+        self, adam: torch.optim.Optimizer, steps: int
+    ) -> torch.optim.lr_scheduler.LambdaLR:
+        import torch
+
+        first = self._step
+        for group in adam.param_groups:  # of a restored state: that of its last step
+            group["lr"] = self.optimizer.learning_rate
+            group.pop("initial_lr", None)
+        return torch.optim.lr_scheduler.LambdaLR(
+            adam, lambda taken: rate_factor(self.optimizer, step=first + taken, steps=steps)
+        )
+
+    def _prepared(self, policy: Policy) -> torch.optim.Optimizer:
+        import torch
+
+        adam = torch.optim.AdamW(
+            policy.trainable,
+            lr=self.optimizer.learning_rate,
+            betas=self.optimizer.betas,
+            weight_decay=self.optimizer.weight_decay,
+        )
+        if self._restored is not None:
+            state = torch.load(self._restored, weights_only=True)
+            self._step = state["step"]
+            if state["adam"] is not None:
+                adam.load_state_dict(state["adam"])
+            self._restored = None
+        self._adam = adam
+        return adam
+
+
+@contextmanager
+def _untouched(policy: Policy) -> Iterator[None]:
+    """Take from the model what TRL put on it: a forward of its own, the mode, gradients."""
+    model: Any = policy.model
+    patched = model.get_base_model() if hasattr(model, "get_base_model") else model
+    forward = patched.__dict__.get("forward")
+    try:
+        yield
+    finally:
+        patched.__dict__.pop("forward", None)
+        if forward is not None:
+            patched.__dict__["forward"] = forward
+        policy.model.zero_grad(set_to_none=True)
+        policy.model.eval()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out what TRL and transformers warn of that nobody here can change."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*experimental feature", category=UserWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning, module=r"trl\.|transformers\.")
+        yield

@@ -1,0 +1,183 @@
+"""``Feed``: asks the source for each step's rollouts, and tells it what came of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agentkit_training.engines.base import Share, Source, StepReport
+from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.trl.batch import Batch, batch_rows, padded_size
+from agentkit_training.engines.trl.random_state import RandomState
+from agentkit_training.engines.trl.reading import padded_logprobs
+from agentkit_training.errors import DivergedError
+from agentkit_training.policy.policy import Policy
+
+if TYPE_CHECKING:
+    import torch
+
+
+@dataclass(kw_only=True)
+class Feed:
+    """Stands between TRL's trainer and the source, for one call of ``train``.
+
+    Attributes:
+        policy: What learns.
+        source: What it learns from.
+        objective: What an update makes larger.
+        scaled: Whether advantages are divided by the group's deviation.
+        reference: What the KL divergence is taken to; None leaves it out.
+        max_tokens: Longest input of the reference that is read at once.
+        parts: In how many parts a batch is read.
+        first: Steps that were taken before this call.
+        random: What the random generators were before TRL seeded them.
+        advance: Told the number of steps that are taken, before the source is told.
+        batch: The rows of the step under way.
+    """
+
+    policy: Policy
+    source: Source
+    objective: Objective
+    scaled: bool
+    reference: Policy | None
+    max_tokens: int
+    parts: int
+    first: int
+    random: RandomState | None
+    advance: Callable[[int], None]
+    batch: Batch = field(init=False)
+    _read_tokens: int = field(init=False, default=0)
+    _norm: float = field(init=False, default=0.0)
+    _rollout_seconds: float = field(init=False, default=0.0)
+    _rolled: float = field(init=False, default=0.0)
+    _update_seconds: float = field(init=False, default=0.0)
+
+    def ask(self, trainer: Any) -> Batch:
+        """The rows of the trainer's step, of this process's share of the tasks."""
+        if self.random is not None:
+            self.random.restore()
+            self.random = None
+        accelerator = trainer.accelerator
+        share = Share(rank=accelerator.process_index, world=accelerator.num_processes)
+        started = time.perf_counter()
+        self.policy.model.eval()
+        rollouts = self.source.rollouts(self.first + trainer.state.global_step, share)
+        self.policy.model.train()
+        self._rolled = time.perf_counter()
+        self._rollout_seconds = self._rolled - started
+        rows, rewards = batch_rows(rollouts, scaled=self.scaled)
+        counts = _gathered(trainer, len(rows))
+        self.batch = Batch(
+            rows=rows,
+            rewards=rewards,
+            size=padded_size(max(counts), parts=self.parts),
+            total=sum(counts),
+            processes=share.world,
+        )
+        return self.batch
+
+    def complete(self, output: dict[str, torch.Tensor]) -> float:
+        """Put into what TRL will train on what it can not know: advantages and the reference.
+
+        Args:
+            output: What TRL made of the rows; advantages are replaced.
+
+        Returns:
+            The weight of the KL divergence in this step.
+        """
+        import torch
+
+        share = self._share_of_rows
+        shape = tuple(output["completion_ids"].shape)
+        advantages = torch.zeros(shape[0], device=output["completion_ids"].device)
+        for place, row in enumerate(self.batch.rows):
+            advantages[place] = row.advantage * share
+        output["advantages"] = advantages
+        if self.objective.old_logprobs == "sampled":
+            output["old_per_token_logps"] = output["sampling_per_token_logps"]
+        self._read_tokens = output["prompt_ids"].numel() + output["completion_ids"].numel()
+        if self.reference is None or not self.objective.kl_coefficient:
+            return 0.0
+        output["ref_per_token_logps"] = padded_logprobs(
+            self.reference,
+            self.batch.sequences,
+            shape=(shape[0], shape[1]),
+            max_tokens=self.max_tokens,
+        )
+        return self.objective.kl_coefficient * share
+
+    @property
+    def _share_of_rows(self) -> float:
+        """Means over rows count empty ones; means over tokens do not."""
+        return self.batch.row_share if self.objective.loss_type in ("grpo", "dr_grpo") else 1.0
+
+    def before_update(self, model: Any, step: int) -> None:
+        """Look at the gradient, which TRL has clipped.
+
+        Args:
+            model: Whose parameters are about to change.
+            step: Of this call, from 0.
+
+        Raises:
+            DivergedError: It is not a number; the weights are as before.
+        """
+        self._norm = _gradient_norm(model)
+        if not math.isfinite(self._norm):
+            number = self.first + step
+            raise DivergedError(
+                f"at step {number} the norm of the gradient is {self._norm}; the weights were not "
+                "changed. Lower the learning rate, or clip harder",
+                step=number,
+            )
+        if self._norm == 0:  # nothing was learned: momentum and decay shall not move the weights
+            model.zero_grad(set_to_none=True)
+
+    def after_update(self, taken: int) -> None:
+        """The weights have changed; ``taken`` steps of this call are done."""
+        self._update_seconds = time.perf_counter() - self._rolled
+        self.policy.model.eval()
+        self.advance(self.first + taken)
+
+    def logged(self, taken: int, logs: Mapping[str, float]) -> None:
+        """TRL has told its figures of a step; the source is told now.
+
+        Args:
+            taken: Steps of this call that are done.
+            logs: TRL's figures.
+        """
+        rows = self.batch.rows
+        report = StepReport(
+            step=self.first + taken - 1,
+            loss=float(logs["loss"]),
+            gradient_norm=float(logs.get("grad_norm", self._norm)),
+            learning_rate=float(logs["learning_rate"]),
+            rows=len(rows),
+            read_rows=self.batch.size,
+            read_tokens=self._read_tokens,
+            loss_tokens=sum(sum(row.sequence.written) for row in rows),
+            rollout_seconds=self._rollout_seconds,
+            update_seconds=self._update_seconds,
+        )
+        self.source.finished(report)
+
+
+def _gathered(trainer: Any, count: int) -> list[int]:
+    """The number of every process, in their order."""
+    import torch
+
+    own = torch.tensor([count], device=trainer.accelerator.device)
+    return [int(one) for one in trainer.accelerator.gather(own)]
+
+
+def _gradient_norm(model: Any) -> float:
+    import torch
+
+    gradients = [one.grad.detach() for one in model.parameters() if one.grad is not None]
+    if not gradients:
+        return 0.0
+    return float(
+        torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in gradients]))
+    )

@@ -1,0 +1,218 @@
+"""The lean engine and TRL take the same steps; so does each release of TRL that we stand on."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from contextlib import contextmanager
+
+import pytest
+import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from agentkit_training import PolicyModel, collect, tiny_policy
+from agentkit_training.advantages import group_advantages
+from agentkit_training.engines.base import OptimizerSettings, Share
+from agentkit_training.engines.lean import LeanEngine
+from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.packing import packed_logprobs, packs
+from agentkit_training.engines.trl.engine import TrlEngine
+from agentkit_training.rewards import rewarded
+
+FAST = OptimizerSettings(learning_rate=3e-3, schedule="cosine", warmup_ratio=0.3, weight_decay=0.01)
+STEPS = 4
+LOSSES = ("grpo", "bnpo", "dapo", "dr_grpo")
+
+
+@contextmanager
+def gradients_of(policy):
+    """The gradient of each step, just before the weights follow it."""
+    seen = []
+
+    def look(*_):
+        seen.append(
+            torch.cat([one.grad.flatten() for one in policy.trainable if one.grad is not None])
+        )
+
+    handle = register_optimizer_step_pre_hook(look)
+    try:
+        yield seen
+    finally:
+        handle.remove()
+
+
+def weights(policy):
+    return torch.cat([one.detach().flatten() for one in policy.trainable])
+
+
+def distance(found, wanted):
+    """Relative, in the norm."""
+    return float((found - wanted).norm() / wanted.norm())
+
+
+def trained(engine, policy, source):
+    with gradients_of(policy) as gradients:
+        engine.train(policy, source, steps=STEPS)
+    return gradients, weights(policy)
+
+
+def check_equal(lean, trl, *, policies, sources):
+    """Gradients to 1e-5 at each step, weights to what the optimiser makes of such noise."""
+    start = weights(policies[0])
+    wanted, lean_weights = trained(lean, policies[0], sources[0])
+    found, trl_weights = trained(trl, policies[1], sources[1])
+    assert len(found) == len(wanted) == STEPS
+    for ours, theirs in zip(wanted, found, strict=True):
+        assert distance(theirs, ours) <= 1e-5
+    assert distance(trl_weights - start, lean_weights - start) <= 1e-4
+    for one, other in zip(*(source.reports for source in sources), strict=True):
+        assert one.loss == pytest.approx(other.loss, abs=1e-4)  # old releases round it
+        assert one.gradient_norm == pytest.approx(other.gradient_norm, rel=1e-5)
+        assert one.learning_rate == pytest.approx(other.learning_rate)
+        assert (one.step, one.rows, one.loss_tokens) == (other.step, other.rows, other.loss_tokens)
+
+
+@pytest.mark.parametrize("kl", [0.0, 0.1])
+@pytest.mark.parametrize("loss_type", LOSSES)
+def test_each_loss_gives_the_same_steps(recorded, loss_type, kl):
+    """Weighted rollouts of several turns train both engines alike, with and without KL."""
+    settings = {
+        "optimizer": FAST,
+        "objective": Objective(loss_type=loss_type, kl_coefficient=kl),
+        "reference": tiny_policy(seed=1) if kl else None,
+    }
+    check_equal(
+        LeanEngine(**settings),
+        TrlEngine(**settings),
+        policies=(tiny_policy(), tiny_policy()),
+        sources=(recorded(), recorded()),
+    )
+
+
+@pytest.mark.parametrize("loss_type", LOSSES)
+def test_the_ratio_is_clipped_alike(recorded, loss_type):
+    """Against the log-probabilities of sampling, both clip the same tokens."""
+    objective = Objective(loss_type=loss_type, clip_low=0.1, clip_high=0.28, old_logprobs="sampled")
+    check_equal(
+        LeanEngine(optimizer=FAST, objective=objective, scaled=False),
+        TrlEngine(optimizer=FAST, objective=objective, scaled=False),
+        policies=(tiny_policy(), tiny_policy()),
+        sources=(recorded(), recorded()),
+    )
+
+
+@pytest.mark.parametrize("loss_type", ["grpo", "dapo", "dr_grpo"])
+def test_a_batch_read_in_parts_gives_the_same_steps(recorded, loss_type):
+    """Accumulated gradients equal those of the batch read at once, empty rows or not."""
+    objective = Objective(loss_type=loss_type, kl_coefficient=0.05)
+    reference = tiny_policy(seed=1)
+    check_equal(
+        LeanEngine(optimizer=FAST, objective=objective, reference=reference),
+        TrlEngine(optimizer=FAST, objective=objective, reference=reference, parts=3),
+        policies=(tiny_policy(), tiny_policy()),
+        sources=(recorded(), recorded()),
+    )
+
+
+def test_adapters_learn_alike(recorded):
+    """With LoRA both engines change the adapters alone, and alike."""
+    from peft import LoraConfig, get_peft_model
+
+    def adapted():
+        policy = tiny_policy()
+        torch.manual_seed(0)
+        config = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "down_proj"])
+        return dataclasses.replace(policy, model=get_peft_model(policy.model, config))
+
+    check_equal(
+        LeanEngine(optimizer=FAST),
+        TrlEngine(optimizer=FAST),
+        policies=(adapted(), adapted()),
+        sources=(recorded(), recorded()),
+    )
+
+
+def test_both_learn_from_what_they_write_themselves(shop):
+    """Rollouts of each engine's own weights, over the runtime's agent, stay the same tokens."""
+
+    class Shop:
+        def __init__(self, policy):
+            self.model, self.seen, self.reports = PolicyModel(policy, max_tokens=8), [], []
+
+        def rollouts(self, step, share):
+            asked = collect(self.model, shop, attempts=4, seed=1000 * step)
+            judged = rewarded(
+                asyncio.run(asked), lambda one: {"even": float(one.sequences[0].completion[0] % 2)}
+            )
+            self.seen += [one.sequences for one in judged]
+            return judged
+
+        def finished(self, report):
+            self.reports.append(report)
+
+    policies = (tiny_policy(), tiny_policy())
+    sources = tuple(map(Shop, policies))
+    check_equal(
+        LeanEngine(optimizer=FAST), TrlEngine(optimizer=FAST), policies=policies, sources=sources
+    )
+    assert sources[0].seen == sources[1].seen
+
+
+def test_log_probabilities_agree(recorded, policy, monkeypatch):
+    """TRL, which pads, reads each token as the lean engine, which packs, does: to 1e-5."""
+    from trl import GRPOTrainer
+
+    plain, seen = GRPOTrainer._get_per_token_logps_and_entropies, []
+
+    def reading(self, model, input_ids, attention_mask, logits_to_keep, *args, **kwargs):
+        read = plain(self, model, input_ids, attention_mask, logits_to_keep, *args, **kwargs)
+        for ids, mask, found in zip(input_ids, attention_mask, read[0], strict=True):
+            seen.append((tuple(ids[mask.bool()].tolist()), found.detach()))
+        return read
+
+    monkeypatch.setattr(GRPOTrainer, "_get_per_token_logps_and_entropies", reading)
+    still = OptimizerSettings(learning_rate=0.0)
+    source = recorded()
+    TrlEngine(optimizer=still).train(policy, source, steps=1)
+    wanted = {}
+    sequences = [
+        one
+        for rollout in source.rollouts(0, Share())
+        if not rollout.fault
+        for one in rollout.sequences
+    ]
+    with torch.no_grad():
+        for places, pack in packs(sequences, max_tokens=4096):
+            read = packed_logprobs(policy, pack).split([len(one) for one in pack.completions])
+            for place, part in zip(places, read, strict=True):
+                wanted[(*sequences[place].prompt, *sequences[place].completion)] = part
+    compared = [(found[: len(wanted[ids])], wanted[ids]) for ids, found in seen if ids in wanted]
+    assert len(compared) == len(sequences)
+    for found, ours in compared:
+        assert torch.allclose(found, ours, atol=1e-5)
+
+
+def test_our_advantages_are_those_of_trl(recorded, policy, monkeypatch):
+    """For groups that TRL takes, what it works out, times the weights, is what is trained on."""
+    from trl import GRPOTrainer
+
+    plain, seen = GRPOTrainer._generate_and_score_completions, []
+
+    def scoring(self, inputs):
+        output = plain(self, inputs)
+        seen.append(output["advantages"].clone())
+        return output
+
+    monkeypatch.setattr(GRPOTrainer, "_generate_and_score_completions", scoring)
+
+    class Pairs(recorded):
+        def rollouts(self, step, share):
+            self.found = [one for one in super().rollouts(step, share) if one.attempt < 2]
+            return self.found
+
+    source = Pairs(faults=0.0, rewritten=0.0)
+    TrlEngine(optimizer=FAST).train(policy, source, steps=1)
+    pairs = zip(source.found[::2], source.found[1::2], strict=True)
+    wanted = [one for pair in pairs for one in group_advantages([each.reward for each in pair])]
+    assert seen[0].tolist() == pytest.approx(wanted, abs=1e-5)
+    assert any(wanted)
