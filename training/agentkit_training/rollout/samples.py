@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentkit.episodes import Episode
+from agentkit.episodes import Episode, FailureLabel
 from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.messages import TokenIds
 
@@ -61,7 +61,7 @@ class Rollout:
     fault: str = ""
 
     @property
-    def labels(self) -> tuple[str, ...]:
+    def labels(self) -> tuple[FailureLabel, ...]:
         """The failure labels of its turns, in order (SEAL, Eq. 5)."""
         return tuple(
             turn.label
