@@ -1,7 +1,7 @@
 """Which samples are worth learning from, and what to compare that choice with.
 
-ToolACE-R, section 3.2: a sample is kept when ``alpha < D < beta``. What the policy always does right
-teaches nothing, and what it never comes near is beyond it.
+ToolACE-R, section 3.2: a sample is kept when ``alpha < D < beta``. What the policy always does
+right teaches nothing, and what it never comes near is beyond it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Reason: TypeAlias = Literal["too_easy", "too_difficult", "not_drawn"]
 """Why a sample is not taken: D is alpha or less; D is beta or more; chance took others."""
 
 Strategy: TypeAlias = Literal["selected", "all", "random"]
-"""``selected`` as in the paper; ``all`` and ``random`` (as many as ``selected`` takes, from all) are
-what it is compared with."""
+"""``selected`` as in the paper. ``all``, and ``random`` (as many as ``selected`` takes, drawn from
+all), are what it is compared with."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

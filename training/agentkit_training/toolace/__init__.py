@@ -1,0 +1,1 @@
+"""ToolACE-R's iterations: estimate, select, refine, fine-tune, look how much it helped."""
