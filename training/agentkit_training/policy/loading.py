@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from agentkit.errors import MissingExtraError
 from agentkit_training.errors import PolicyError
+from agentkit_training.policy.gguf import GgufHeader, read_header
 from agentkit_training.policy.policy import Policy
+from agentkit_training.policy.record import PolicyRecord, read_record
+from agentkit_training.policy.templates import TURN_ENDS, no_template, set_template
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Precision: TypeAlias = Literal["bf16", "fp32"]
+Attention: TypeAlias = Literal["sdpa", "eager"]
 
-_TURN_ENDS = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>")
+_INSTALL = "pip install agentkit-training"
 
 
 def load_policy(
@@ -23,80 +30,192 @@ def load_policy(
     precision: Precision = "bf16",
     device: str = "cpu",
     name: str | None = None,
+    chat_template: str | None = None,
+    attention: Attention | None = None,
 ) -> Policy:
     """Load a causal language model and its tokenizer.
+
+    Code that lies beside weights is never run, and a tokenizer without a padding token gets its
+    end of text for it.
 
     Args:
         source: A folder or a model's name for transformers, a ``.gguf`` file, or the name of
             weights that ``agentkit models install`` fetched, such as ``local:smollm2-135m``.
         precision: Of the weights. bf16 trains 2.4 times as fast on a CPU that knows it.
         device: Where to put them, such as ``cpu`` or ``cuda:0``.
-        name: For records; None takes it from ``source``.
+        name: For records; None takes that of a saved policy, else it from ``source``.
+        chat_template: How conversations are written: a name of ``CHAT_TEMPLATES`` or Jinja. None
+            takes the tokenizer's own, which base models do not have.
+        attention: How attention is computed; None lets transformers choose.
 
     Raises:
-        PolicyError: There are no such weights, or the tokenizer has no chat template.
+        PolicyError: There are no such weights or no tokenizer, or it has no chat template.
         ModelNotFoundError: The weights named after ``local:`` are not installed.
+        MissingExtraError: A package that reads the weights is not installed.
     """
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    folder, file = _located(os.fspath(source))
-    extra: dict[str, Any] = {} if file is None else {"gguf_file": file}
-    dtype = {"bf16": torch.bfloat16, "fp32": torch.float32}[precision]
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, **extra)
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, **extra)
-    except (OSError, ValueError) as error:
-        raise PolicyError(
-            f"no weights could be loaded from {source!s}: {error}. Give a folder that "
-            "save_pretrained wrote, a .gguf file, or local:NAME after "
-            "`agentkit models install NAME`"
-        ) from error
-    _forget_quantization(model)
-    ends = end_ids(tokenizer, model.generation_config)
+    place = _located(os.fspath(source))
+    tokenizer = _tokenizer(place)
+    if chat_template is not None:
+        set_template(tokenizer, chat_template, source=place.source)
     if tokenizer.chat_template is None:
-        raise PolicyError(
-            f"the tokenizer of {source!s} has no chat template, so that a conversation can not be "
-            "written for it; take an instruction-tuned model, or set tokenizer.chat_template"
-        )
+        raise no_template(place.source)
+    model = _model(place, precision=precision, attention=attention)
+    _check_fit(model, tokenizer, place.source)
+    recorded = place.record is not None and chat_template is None
     return Policy(
-        name=name or Path(str(source).removeprefix("local:")).stem,
+        name=name or (place.record.name if place.record else _name(place.source)),
         model=model.to(device).eval(),
         tokenizer=tokenizer,
-        end_ids=ends,
+        end_ids=frozenset(place.record.end_ids)
+        if place.record is not None and recorded
+        else end_ids(tokenizer, model.generation_config, place.header),
     )
 
 
-def end_ids(tokenizer: PreTrainedTokenizerBase, generation: Any = None) -> frozenset[int]:
+def end_ids(
+    tokenizer: PreTrainedTokenizerBase, generation: Any = None, header: GgufHeader | None = None
+) -> frozenset[int]:
     """The tokens that end an answer: those of the model, and the template's own end of turn.
 
-    A GGUF file's tokenizer may name another end of text than the one that its template writes
-    after each turn, so that both count.
+    A base model ends texts with another token than the template that it was given writes after
+    each turn, so that both count.
+
+    Args:
+        tokenizer: With the chat template that is in use.
+        generation: The model's generation configuration.
+        header: Of the GGUF file, if it is one.
     """
     found: set[int] = set()
-    for given in (tokenizer.eos_token_id, getattr(generation, "eos_token_id", None)):
-        if isinstance(given, int):
-            found.add(given)
-        elif given is not None:
-            found.update(given)
+    given = [tokenizer.eos_token_id]
+    if header is None:  # a GGUF file has no generation settings, and those made up are wrong
+        given.append(getattr(generation, "eos_token_id", None))
+    else:
+        given.append(header.turn_end_id)
+    for ends in given:
+        if isinstance(ends, int):
+            found.add(ends)
+        elif ends is not None:
+            found.update(ends)
     vocabulary = tokenizer.get_vocab()
     template = str(tokenizer.chat_template or "")
-    found.update(vocabulary[end] for end in _TURN_ENDS if end in vocabulary and end in template)
+    found.update(vocabulary[end] for end in TURN_ENDS if end in vocabulary and end in template)
+    if not found:
+        raise PolicyError(
+            "no token ends an answer: the tokenizer has no eos_token, and its chat template ends "
+            "turns with none that is known; set tokenizer.eos_token and save it again"
+        )
     return frozenset(found)
 
 
-def _located(source: str) -> tuple[str, str | None]:
-    """The folder, and the GGUF file in it; None where the folder holds plain weights."""
-    if source.startswith("local:"):
-        from agentkit_local import weights
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Place:
+    """Where weights are.
 
-        source = str(weights.path(source.removeprefix("local:")))
-    if not source.endswith(".gguf"):
-        return source, None
-    path = Path(source).expanduser()
-    if not path.is_file():
-        raise PolicyError(f"there is no file {path}; give the path of a .gguf file")
-    return str(path.parent), path.name
+    Attributes:
+        source: As the caller gave it.
+        folder: A folder, or a name for transformers.
+        file: The GGUF file in the folder; None where the folder holds plain weights.
+        header: What the GGUF file says of itself.
+        record: What a saved policy says of itself.
+    """
+
+    source: str
+    folder: str
+    file: str | None = None
+    header: GgufHeader | None = None
+    record: PolicyRecord | None = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What transformers is told."""
+        extra: dict[str, Any] = {} if self.file is None else {"gguf_file": self.file}
+        return {"trust_remote_code": False, **extra}
+
+
+def _located(source: str) -> _Place:
+    path = source
+    if source.startswith("local:"):
+        path = source.removeprefix("local:")
+        if not path.endswith(".gguf"):
+            path = _installed(path)
+    if path.endswith(".gguf"):
+        file = Path(path).expanduser()
+        if not file.is_file():
+            raise PolicyError(f"there is no file {file}; give the path of a .gguf file")
+        header = read_header(file)
+        return _Place(source=source, folder=str(file.parent), file=file.name, header=header)
+    folder = Path(path).expanduser()
+    if folder.is_dir():
+        return _Place(source=source, folder=str(folder), record=read_record(folder))
+    if folder.is_absolute() or path.startswith((".", "~")):
+        raise PolicyError(f"there is no folder {folder}; give one that save_policy wrote")
+    return _Place(source=source, folder=path)
+
+
+def _installed(name: str) -> str:
+    try:
+        from agentkit_local import weights
+    except ImportError as error:
+        raise MissingExtraError(
+            f"local:{name}", package="agentkit_local", install="pip install agentkit-local"
+        ) from error
+    return str(weights.path(name))
+
+
+def _tokenizer(place: _Place) -> PreTrainedTokenizerBase:
+    from transformers import AutoTokenizer
+
+    _require_reader(place)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(place.folder, **place.arguments)
+    except Exception as error:  # readers of foreign files raise whatever they like
+        raise PolicyError(
+            f"no tokenizer could be loaded from {place.source}: {_first_line(error)}. {_ADVICE}"
+        ) from error
+    if place.record is not None:
+        for token, text in place.record.special_tokens.items():
+            setattr(tokenizer, token, text)
+    if place.header is not None:
+        for token, number in place.header.special_ids:
+            setattr(tokenizer, token, tokenizer.convert_ids_to_tokens(number))
+    if tokenizer.pad_token is None and tokenizer.eos_token is not None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+_ADVICE = (
+    "Give a folder that holds weights and tokenizer, as save_policy and save_pretrained write it, "
+    "a .gguf file, or local:NAME after `agentkit models install NAME`"
+)
+
+
+def _model(place: _Place, *, precision: Precision, attention: Attention | None) -> PreTrainedModel:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    extra: dict[str, Any] = {} if attention is None else {"attn_implementation": attention}
+    if place.file is not None:
+        extra |= _as_plain_numbers()
+    dtype = {"bf16": torch.bfloat16, "fp32": torch.float32}[precision]
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            place.folder, dtype=dtype, **place.arguments, **extra
+        )
+    except Exception as error:  # readers of foreign files raise whatever they like
+        raise PolicyError(
+            f"no weights could be loaded from {place.source}: {_first_line(error)}. {_ADVICE}"
+        ) from error
+    _forget_quantization(model)
+    return model
+
+
+def _as_plain_numbers() -> dict[str, Any]:
+    """Newer transformers would keep GGUF weights packed, which can not be trained."""
+    try:
+        from transformers.utils.quantization_config import GgufConfig
+    except ImportError:
+        return {}  # an older one, which unpacks always
+    return {"quantization_config": GgufConfig(dequantize=True)}
 
 
 def _forget_quantization(model: Any) -> None:
@@ -104,3 +223,34 @@ def _forget_quantization(model: Any) -> None:
     model.hf_quantizer = None
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
+
+
+def _require_reader(place: _Place) -> None:
+    if place.file is None:
+        return
+    try:
+        importlib.import_module("gguf")
+    except ImportError as error:
+        raise MissingExtraError(
+            f"reading {place.file}", package="gguf", install=_INSTALL
+        ) from error
+
+
+def _check_fit(model: Any, tokenizer: PreTrainedTokenizerBase, source: str) -> None:
+    rows = int(model.get_input_embeddings().weight.shape[0])
+    if len(tokenizer) > rows:
+        raise PolicyError(
+            f"the tokenizer of {source} knows {len(tokenizer)} tokens and the model {rows}: they "
+            "do not belong together, or tokens were added without resize_token_embeddings"
+        )
+
+
+def _name(source: str) -> str:
+    plain = source.removeprefix("local:")
+    path = Path(plain).expanduser()
+    return path.stem if path.suffix == ".gguf" else path.name or path.resolve().name
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

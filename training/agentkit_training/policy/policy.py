@@ -44,6 +44,11 @@ class Policy:
         return [one for one in self.model.parameters() if one.requires_grad]
 
     @property
+    def is_adapted(self) -> bool:
+        """Whether the model has LoRA adapters, see ``with_lora``."""
+        return hasattr(self.model, "disable_adapter")  # no method of a plain model
+
+    @property
     def context_tokens(self) -> int:
         """The longest prompt and answer together, in tokens."""
         return int(getattr(self.model.config, "max_position_embeddings", 1 << 20))

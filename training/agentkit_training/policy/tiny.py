@@ -7,17 +7,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from agentkit_training.policy.policy import Policy
+from agentkit_training.policy.templates import set_template
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-CHAT_TEMPLATE = (
-    "{% for message in messages %}"
-    "{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}"
-    "{% endfor %}"
-    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
-)
-"""ChatML, as SmolLM2 and many others have it; it has no place for tools."""
 
 _SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 _PROMPT = (
@@ -32,12 +25,15 @@ _WORDS = (
 )
 
 
-def tiny_tokenizer(texts: Iterable[str] = (), *, size: int = 600) -> PreTrainedTokenizerFast:
+def tiny_tokenizer(
+    texts: Iterable[str] = (), *, size: int = 600, chat_template: str = "chatml"
+) -> PreTrainedTokenizerFast:
     """A byte-level tokenizer trained on the spot: it reads any text and knows nothing.
 
     Args:
         texts: What to train on beside a few sentences of tool prompts.
         size: Tokens in its vocabulary, at least 300.
+        chat_template: A name of ``CHAT_TEMPLATES`` or Jinja.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
@@ -55,12 +51,18 @@ def tiny_tokenizer(texts: Iterable[str] = (), *, size: int = 600) -> PreTrainedT
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=core, eos_token=_SPECIAL[2], pad_token=_SPECIAL[0]
     )
-    tokenizer.chat_template = CHAT_TEMPLATE
+    set_template(tokenizer, chat_template, source="the tiny policy")
     return tokenizer
 
 
 def tiny_policy(
-    texts: Iterable[str] = (), *, seed: int = 0, layers: int = 2, width: int = 64
+    texts: Iterable[str] = (),
+    *,
+    seed: int = 0,
+    layers: int = 2,
+    width: int = 64,
+    context_tokens: int = 4096,
+    chat_template: str = "chatml",
 ) -> Policy:
     """A random Llama of ``layers`` layers in float32, deterministic for a seed.
 
@@ -68,7 +70,9 @@ def tiny_policy(
         texts: What its tokenizer is trained on, beside a few sentences of tool prompts.
         seed: Of its weights.
         layers: How deep.
-        width: Of its hidden states; a multiple of 4.
+        width: Of its hidden states; a multiple of 8.
+        context_tokens: The longest prompt and answer together.
+        chat_template: ``chatml``, ``chatml-tools`` which has a place for tools, or Jinja.
 
     Example:
         >>> tiny_policy().name
@@ -77,7 +81,7 @@ def tiny_policy(
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    tokenizer = tiny_tokenizer(texts)
+    tokenizer = tiny_tokenizer(texts, chat_template=chat_template)
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=width,
@@ -85,7 +89,7 @@ def tiny_policy(
         num_hidden_layers=layers,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=4096,
+        max_position_embeddings=context_tokens,
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,

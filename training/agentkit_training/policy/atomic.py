@@ -1,0 +1,64 @@
+"""Folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from agentkit_training.errors import CheckpointError
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Write into a folder beside ``folder``, which takes its place at the end.
+
+    When writing fails, the disk being full or anything else, what was at ``folder`` stays. A folder
+    that was there is moved aside and deleted once the new one has its name; between the two moves
+    an end of the process leaves it beside, under a name that begins with a dot.
+
+    Args:
+        folder: Where the files are to be in the end.
+
+    Yields:
+        The empty folder to write into.
+
+    Raises:
+        CheckpointError: The files could not be written.
+    """
+    folder = folder.absolute()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    except OSError as error:
+        raise _not_written(folder, error) from error
+    try:
+        new = work / "new"
+        new.mkdir()
+        yield new
+        _exchange(new, folder, aside=work / "old")
+    except OSError as error:
+        raise _not_written(folder, error) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _exchange(new: Path, folder: Path, *, aside: Path) -> None:
+    had_one = folder.exists()
+    if had_one:
+        folder.rename(aside)
+    try:
+        new.rename(folder)
+    except OSError:
+        if had_one:
+            aside.rename(folder)
+        raise
+
+
+def _not_written(folder: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"{folder} could not be written: {error}. What was there before is as it was; free space "
+        "on the disk, or give another folder"
+    )

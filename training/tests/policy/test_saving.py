@@ -1,0 +1,150 @@
+"""A saved policy is the same policy when it is loaded, and appears whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import resource
+from contextlib import contextmanager
+
+import pytest
+import torch
+
+from agentkit_training import load_policy, tiny_policy
+from agentkit_training.errors import CheckpointError, PolicyError
+from agentkit_training.policy.lora import LoraSettings, with_lora
+from agentkit_training.policy.saving import restore_weights, save_policy, save_weights
+
+TEXT = "<|im_start|>user\nWhat does an apple  cost?<|im_end|>\n"
+
+
+def logits(policy):
+    ids = policy.tokenizer(TEXT, return_tensors="pt", add_special_tokens=False)["input_ids"]
+    with torch.no_grad():
+        return policy.model(input_ids=ids).logits
+
+
+def changed(policy):
+    with torch.no_grad():
+        for one in policy.trainable:
+            one.add_(0.01)
+    return policy
+
+
+@contextmanager
+def full_disk(size=100_000):
+    """No file may grow beyond some bytes, as when the disk is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_a_saved_policy_is_loaded_as_it_was(policy, tmp_path, precision):
+    """Logits, name, end tokens, template and special tokens are equal."""
+    save_policy(policy, tmp_path / "first")
+    policy = load_policy(tmp_path / "first", precision=precision)
+    save_policy(policy, tmp_path / "p")
+    again = load_policy(tmp_path / "p", precision=precision)
+    assert torch.equal(logits(policy), logits(again))
+    assert (again.name, again.end_ids) == (policy.name, policy.end_ids)
+    assert again.tokenizer.chat_template == policy.tokenizer.chat_template
+    assert again.tokenizer.special_tokens_map == policy.tokenizer.special_tokens_map
+    assert again.pad_id == policy.pad_id
+    assert next(again.model.parameters()).dtype == next(policy.model.parameters()).dtype
+    assert load_policy(tmp_path / "p", name="other").name == "other"
+
+
+def test_the_end_of_text_holds_whatever_the_tokenizer_file_says(policy, tmp_path):
+    """A reloaded tokenizer with another end of text gets the one that was saved."""
+    save_policy(policy, tmp_path / "p")
+    file = tmp_path / "p/tokenizer_config.json"
+    config = json.loads(file.read_text())
+    assert config["eos_token"] == "<|im_end|>"
+    file.write_text(json.dumps(config | {"eos_token": "<|im_start|>", "pad_token": None}))
+    again = load_policy(tmp_path / "p", precision="fp32")
+    assert again.tokenizer.eos_token == "<|im_end|>"
+    assert again.tokenizer.pad_token == policy.tokenizer.pad_token
+    assert again.end_ids == policy.end_ids
+
+
+def test_saving_again_replaces_what_was_there(policy, tmp_path):
+    """The folder holds the newer policy and nothing of the older; nothing is left beside it."""
+    save_policy(policy, tmp_path / "p")
+    (tmp_path / "p/old").write_text("")
+    save_policy(changed(policy), tmp_path / "p")
+    assert torch.equal(logits(load_policy(tmp_path / "p", precision="fp32")), logits(policy))
+    assert [one.name for one in tmp_path.iterdir()] == ["p"]
+    assert not (tmp_path / "p/old").exists()
+
+
+def test_a_full_disk_leaves_the_older_policy(policy, tmp_path):
+    """A failed save is a CheckpointError; what was there is whole, and no scraps are left."""
+    save_policy(policy, tmp_path / "p")
+    before = logits(policy)
+    with pytest.raises(CheckpointError, match="could not be written"), full_disk():
+        save_policy(changed(policy), tmp_path / "p")
+    assert torch.equal(logits(load_policy(tmp_path / "p", precision="fp32")), before)
+    assert [one.name for one in tmp_path.iterdir()] == ["p"]
+
+
+def test_a_folder_that_can_not_be_made_is_an_error(policy, tmp_path):
+    """A path below a file is refused with its name."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="file/p could not be written"):
+        save_policy(policy, tmp_path / "file/p")
+
+
+def test_a_policy_with_adapters_is_not_saved_as_a_whole(policy, tmp_path):
+    """The error names the two ways that there are."""
+    with pytest.raises(PolicyError, match=r"save_adapter.*merged\(policy\)"):
+        save_policy(with_lora(policy), tmp_path / "p")
+
+
+@pytest.mark.parametrize("make", [lambda p: p, lambda p: with_lora(p, LoraSettings(rank=2))])
+def test_trainable_weights_are_restored_in_place(make, tmp_path):
+    """What was saved comes back to the bit, in the very parameters that an optimiser knows."""
+    policy = make(tiny_policy())
+    changed(policy)
+    before = logits(policy)
+    save_weights(policy, tmp_path)
+    kept = policy.trainable
+    changed(policy)
+    assert not torch.equal(logits(policy), before)
+    restore_weights(policy, tmp_path)
+    assert torch.equal(logits(policy), before)
+    assert all(a is b for a, b in zip(kept, policy.trainable, strict=True))
+
+
+def test_weights_of_another_policy_are_refused_with_the_difference(policy, tmp_path):
+    """Nothing is changed when names, shapes or precision differ."""
+    save_weights(policy, tmp_path)
+    before = logits(other := tiny_policy(width=96))
+    with pytest.raises(CheckpointError, match=r"of shape \(\d+, 64\) in the file"):
+        restore_weights(other, tmp_path)
+    assert torch.equal(logits(other), before)
+    with pytest.raises(CheckpointError, match="the file lacks"):
+        restore_weights(with_lora(tiny_policy()), tmp_path)
+    half = tiny_policy()
+    half.model.to(torch.bfloat16)
+    with pytest.raises(CheckpointError, match=r"float32 .*bfloat16"):
+        restore_weights(half, tmp_path)
+
+
+def test_damaged_weights_are_refused(policy, tmp_path):
+    """A missing or cut file is an error that names it."""
+    with pytest.raises(CheckpointError, match="holds no weights"):
+        restore_weights(policy, tmp_path)
+    save_weights(policy, tmp_path)
+    file = tmp_path / "trainable.safetensors"
+    file.write_bytes(file.read_bytes()[:1000])
+    with pytest.raises(CheckpointError, match="can not be read"):
+        restore_weights(policy, tmp_path)
+
+
+def test_a_full_disk_at_a_checkpoint_is_an_error(policy, tmp_path):
+    """Weights that can not be written whole are told of."""
+    with pytest.raises(CheckpointError, match="could not be written"), full_disk():
+        save_weights(policy, tmp_path)
