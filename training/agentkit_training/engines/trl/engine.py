@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentkit.errors import UsageError
 from agentkit_training.engines.base import OptimizerSettings, Source
@@ -18,6 +18,7 @@ from agentkit_training.engines.trl.config import trainer_config
 from agentkit_training.engines.trl.feed import Feed
 from agentkit_training.engines.trl.random_state import RandomState
 from agentkit_training.engines.trl.trainer import rollout_trainer
+from agentkit_training.engines.trl.untouched import untouched
 from agentkit_training.errors import CheckpointError
 from agentkit_training.policy.policy import Policy
 
@@ -47,6 +48,8 @@ class TrlEngine:
         parts: In how many parts a batch is read, one after another, to save memory.
         gradient_checkpointing: Whether activations are computed again in the backward pass, which
             saves memory and takes a third more time.
+        seed: Of what TRL draws in an update, dropout and the order of rows: they depend on it, the
+            step and the process alone, so that a run that was restored draws the same.
     """
 
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
@@ -56,6 +59,7 @@ class TrlEngine:
     max_tokens: int = 4096
     parts: int = 1
     gradient_checkpointing: bool = False
+    seed: int = 0
     _step: int = field(init=False, default=0)
     _restored: Path | None = field(init=False, default=None)
     _adam: torch.optim.Optimizer | None = field(init=False, default=None)
@@ -78,10 +82,11 @@ class TrlEngine:
             max_tokens=self.max_tokens,
             parts=self.parts,
             first=self._step,
-            random=RandomState.now(),
+            seed=self.seed,
+            random=RandomState.now(policy.device),
             advance=self._advance,
         )
-        with tempfile.TemporaryDirectory() as folder, _untouched(policy), _quiet():
+        with tempfile.TemporaryDirectory() as folder, untouched(policy), _quiet():
             config = trainer_config(
                 optimizer=self.optimizer,
                 objective=self.objective,
@@ -91,10 +96,11 @@ class TrlEngine:
                 on_cpu=policy.device.type == "cpu",
                 folder=Path(folder),
             )
-            trainer = rollout_trainer(
-                feed, config, optimizer=adam, schedule=self._schedule(adam, steps)
-            )
-            trainer.train()
+            try:
+                schedule = self._schedule(adam, steps)
+                rollout_trainer(feed, config, optimizer=adam, schedule=schedule).train()
+            finally:
+                feed.put_back()
 
     def save(self, folder: Path) -> None:
         """Write step and optimiser state into ``folder``."""
@@ -146,22 +152,6 @@ class TrlEngine:
             self._restored = None
         self._adam = adam
         return adam
-
-
-@contextmanager
-def _untouched(policy: Policy) -> Iterator[None]:
-    """Take from the model what TRL put on it: a forward of its own, the mode, gradients."""
-    model: Any = policy.model
-    patched = model.get_base_model() if hasattr(model, "get_base_model") else model
-    forward = patched.__dict__.get("forward")
-    try:
-        yield
-    finally:
-        patched.__dict__.pop("forward", None)
-        if forward is not None:
-            patched.__dict__["forward"] = forward
-        policy.model.zero_grad(set_to_none=True)
-        policy.model.eval()
 
 
 @contextmanager

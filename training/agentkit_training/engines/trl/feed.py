@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agentkit_training.engines.base import Share, Source, StepReport
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.trl.batch import Batch, batch_rows, padded_size
-from agentkit_training.engines.trl.random_state import RandomState
+from agentkit_training.engines.trl.random_state import RandomState, seed_torch
 from agentkit_training.engines.trl.reading import padded_logprobs
 from agentkit_training.errors import DivergedError
 from agentkit_training.policy.policy import Policy
@@ -33,7 +33,8 @@ class Feed:
         max_tokens: Longest input of the reference that is read at once.
         parts: In how many parts a batch is read.
         first: Steps that were taken before this call.
-        random: What the random generators were before TRL seeded them.
+        seed: Of what TRL draws in an update.
+        random: The random generators as they were before TRL drew; None while it does not.
         advance: Told the number of steps that are taken, before the source is told.
         batch: The rows of the step under way.
     """
@@ -46,6 +47,7 @@ class Feed:
     max_tokens: int
     parts: int
     first: int
+    seed: int
     random: RandomState | None
     advance: Callable[[int], None]
     batch: Batch = field(init=False)
@@ -57,16 +59,17 @@ class Feed:
 
     def ask(self, trainer: Any) -> Batch:
         """The rows of the trainer's step, of this process's share of the tasks."""
-        if self.random is not None:
-            self.random.restore()
-            self.random = None
+        self.put_back()
         accelerator = trainer.accelerator
         share = Share(rank=accelerator.process_index, world=accelerator.num_processes)
+        step = self.first + trainer.state.global_step
         started = time.perf_counter()
         self.policy.model.eval()
-        rollouts = self.source.rollouts(self.first + trainer.state.global_step, share)
+        rollouts = self.source.rollouts(step, share)
         self.policy.model.train()
         self._rolled = time.perf_counter()
+        self.random = RandomState.now(self.policy.device)
+        seed_torch(self.seed, step, share.rank)
         self._rollout_seconds = self._rolled - started
         rows, rewards = batch_rows(rollouts, scaled=self.scaled)
         counts = _gathered(trainer, len(rows))
@@ -114,6 +117,12 @@ class Feed:
         """Means over rows count empty ones; means over tokens do not."""
         return self.batch.row_share if self.objective.loss_type in ("grpo", "dr_grpo") else 1.0
 
+    def put_back(self) -> None:
+        """Let the random generators go on where TRL came between."""
+        if self.random is not None:
+            self.random.restore()
+            self.random = None
+
     def before_update(self, model: Any, step: int) -> None:
         """Look at the gradient, which TRL has clipped.
 
@@ -138,6 +147,7 @@ class Feed:
     def after_update(self, taken: int) -> None:
         """The weights have changed; ``taken`` steps of this call are done."""
         self._update_seconds = time.perf_counter() - self._rolled
+        self.put_back()
         self.policy.model.eval()
         self.advance(self.first + taken)
 

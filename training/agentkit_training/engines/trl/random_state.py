@@ -1,13 +1,14 @@
-"""TRL seeds every random generator of the process anew; here they are kept."""
+"""TRL seeds every random generator of the process anew; here they are kept apart from it."""
 
 from __future__ import annotations
 
+import hashlib
 import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, device
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,26 +19,32 @@ class RandomState:
         python: Of ``random``.
         numpy: Of numpy's global generator.
         cpu: Of torch on the CPU.
-        cuda: Of torch on each GPU; empty without one.
+        cuda: Of torch on the GPU of the policy; None where that is on the CPU.
+        place: Where the policy is.
     """
 
     python: tuple[Any, ...]
     numpy: tuple[Any, ...]
     cpu: Tensor
-    cuda: tuple[Tensor, ...]
+    cuda: Tensor | None
+    place: device
 
     @classmethod
-    def now(cls) -> RandomState:
-        """The state of this moment."""
+    def now(cls, place: device) -> RandomState:
+        """The state of this moment.
+
+        Args:
+            place: Where the policy is.
+        """
         import numpy as np
         import torch
 
-        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
         return cls(
             python=random.getstate(),
             numpy=tuple(np.random.get_state()),  # noqa: NPY002 - the global one is what TRL seeds
             cpu=torch.get_rng_state(),
-            cuda=tuple(cuda),
+            cuda=torch.cuda.get_rng_state(place) if place.type == "cuda" else None,
+            place=place,
         )
 
     def restore(self) -> None:
@@ -48,5 +55,13 @@ class RandomState:
         random.setstate(self.python)
         np.random.set_state(self.numpy)  # noqa: NPY002 - the global one is what TRL seeds
         torch.set_rng_state(self.cpu)
-        if self.cuda:
-            torch.cuda.set_rng_state_all(list(self.cuda))
+        if self.cuda is not None:
+            torch.cuda.set_rng_state(self.cuda, self.place)
+
+
+def seed_torch(*numbers: int) -> None:
+    """Seed torch on every device with a few numbers together, such as seed, step and process."""
+    import torch
+
+    text = ",".join(map(str, numbers)).encode()
+    torch.manual_seed(int.from_bytes(hashlib.sha256(text).digest()[:7], "big"))

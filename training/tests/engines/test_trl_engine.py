@@ -1,0 +1,204 @@
+"""The TRL engine keeps to the seam: it goes on from where it was saved, and leaves no trace."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import pytest
+import torch
+
+from agentkit.errors import UsageError
+from agentkit_training import tiny_policy
+from agentkit_training.engines.base import OptimizerSettings
+from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.trl.engine import TrlEngine
+from agentkit_training.errors import CheckpointError, DivergedError
+
+FAST = OptimizerSettings(
+    learning_rate=3e-3, schedule="linear", warmup_ratio=0.25, weight_decay=0.01
+)
+
+
+def weights(policy):
+    return torch.cat([one.detach().flatten() for one in policy.model.parameters()])
+
+
+def described(model):
+    """All that is saved beside the weights, and what hangs on the model itself."""
+    return model.config.to_dict(), model.generation_config.to_dict(), set(vars(model))
+
+
+def with_dropout():
+    """A policy whose adapters forget at random, so that the state of the dice matters."""
+    from peft import LoraConfig, get_peft_model
+
+    policy = tiny_policy()
+    torch.manual_seed(0)
+    config = LoraConfig(r=4, lora_alpha=8, lora_dropout=0.5, target_modules=["q_proj"])
+    return dataclasses.replace(policy, model=get_peft_model(policy.model, config))
+
+
+@pytest.mark.parametrize("made", [tiny_policy, with_dropout])
+def test_a_restored_run_equals_one_that_was_not_broken_off(recorded, tmp_path, made):
+    """Two steps of four, saved, restored and gone on with, end in the weights of four steps."""
+    whole = made()
+    TrlEngine(optimizer=FAST).train(whole, recorded(), steps=4)
+    torch.manual_seed(123)  # what else is drawn in the process does not matter
+    parted, source = made(), recorded()
+
+    class StopError(Exception):
+        pass
+
+    first = TrlEngine(optimizer=FAST)
+
+    def save_and_stop(report):
+        source.reports.append(report)
+        if report.step == 1:
+            first.save(tmp_path)
+            raise StopError
+
+    source.finished = save_and_stop
+    with pytest.raises(StopError):
+        first.train(parted, source, steps=4)
+    second, rest = TrlEngine(optimizer=FAST), recorded()
+    second.restore(tmp_path)
+    second.train(parted, rest, steps=4)
+    assert torch.equal(weights(whole), weights(parted))
+    assert [one.step for one in source.reports + rest.reports] == [0, 1, 2, 3]
+
+
+def test_a_finished_run_takes_no_further_step(recorded, policy):
+    """Asked for as many steps as were taken, the engine asks for nothing and changes nothing."""
+    engine, source = TrlEngine(optimizer=FAST), recorded()
+    engine.train(policy, source, steps=1)
+    before = weights(policy)
+    engine.train(policy, source, steps=1)
+    assert torch.equal(before, weights(policy))
+    assert len(source.reports) == 1
+
+
+def test_equal_rewards_change_nothing(recorded, policy):
+    """Without a reason to learn, neither momentum nor weight decay moves the weights."""
+    engine = TrlEngine(optimizer=dataclasses.replace(FAST, warmup_ratio=0.0))
+    engine.train(policy, recorded(), steps=1)
+    before = weights(policy)
+    same = recorded(change=lambda one: dataclasses.replace(one, reward=1.0))
+    engine.train(policy, same, steps=3)
+    assert torch.equal(before, weights(policy))
+    assert [one.gradient_norm for one in same.reports] == [0.0, 0.0]
+
+
+def test_rollouts_with_a_fault_are_not_trained_on(recorded):
+    """A batch with faults trains as the batch without those rollouts."""
+    faulty, sound = tiny_policy(), tiny_policy()
+    TrlEngine(optimizer=FAST).train(faulty, recorded(faults=0.4), steps=3)
+
+    class Sound(recorded):
+        def rollouts(self, step, share):
+            return [one for one in super().rollouts(step, share) if not one.fault]
+
+    TrlEngine(optimizer=FAST).train(sound, Sound(faults=0.4), steps=3)
+    assert torch.equal(weights(faulty), weights(sound))
+
+
+def test_a_step_without_rollouts_changes_nothing(recorded, policy):
+    """When every rollout has a fault, the step is taken and nothing is learned."""
+    before = weights(policy)
+    source = recorded(change=lambda one: dataclasses.replace(one, fault="the disk is full"))
+    TrlEngine(optimizer=FAST).train(policy, source, steps=2)
+    assert torch.equal(before, weights(policy))
+    assert [(one.rows, one.loss) for one in source.reports] == [(0, 0.0), (0, 0.0)]
+
+
+@pytest.mark.parametrize("wrong", ["inf", "nan"])
+def test_a_loss_that_is_no_number_stops_before_the_weights_change(recorded, policy, wrong):
+    """A diverged step raises, says which, and leaves the weights as they were."""
+    before = weights(policy)
+    source = recorded(change=lambda one: dataclasses.replace(one, weight=float(wrong)))
+    with pytest.raises(DivergedError, match="at step 0"):
+        TrlEngine(optimizer=FAST).train(policy, source, steps=1)
+    assert torch.equal(before, weights(policy))
+
+
+def test_standard_output_stays_empty(recorded, policy, capfd):
+    """TRL tells its figures to nobody but the source."""
+    TrlEngine(optimizer=FAST).train(policy, recorded(), steps=2)
+    assert capfd.readouterr().out == ""
+
+
+def test_the_model_is_left_as_it_was(recorded, policy):
+    """What TRL puts on a model is gone afterwards, also when the source raised."""
+    source = recorded()
+
+    def fail(report):
+        raise RuntimeError("the store is gone")
+
+    source.finished = fail
+    before = described(policy.model)
+    with pytest.raises(RuntimeError, match="the store is gone"):
+        TrlEngine(optimizer=FAST).train(policy, source, steps=1)
+    assert described(policy.model) == before
+    assert not policy.model.training
+    assert all(one.grad is None for one in policy.model.parameters())
+
+
+def test_the_random_generators_are_left_alone(recorded, policy):
+    """TRL seeds the process; what draws beside it does not notice."""
+    torch.manual_seed(5)
+    random.seed(5)
+    wanted = [(random.random(), torch.rand(1)) for _ in range(5)]
+    torch.manual_seed(5)
+    random.seed(5)
+    drawn = []
+
+    class Drawing(recorded):
+        def rollouts(self, step, share):
+            drawn.append((random.random(), torch.rand(1)))
+            return super().rollouts(step, share)
+
+        def finished(self, report):
+            drawn.append((random.random(), torch.rand(1)))
+
+    TrlEngine(optimizer=FAST).train(policy, Drawing(), steps=2)
+    drawn.append((random.random(), torch.rand(1)))
+    assert drawn == wanted
+
+
+def test_rollouts_are_written_in_evaluation_mode(recorded):
+    """Dropout is off while the source writes, on while the weights learn."""
+    policy = with_dropout()
+
+    class Looking(recorded):
+        def rollouts(self, step, share):
+            assert not policy.model.training
+            return super().rollouts(step, share)
+
+        def finished(self, report):
+            assert not policy.model.training
+            super().finished(report)
+
+    TrlEngine(optimizer=FAST).train(policy, Looking(), steps=2)
+
+
+def test_a_folder_without_a_state_is_refused(tmp_path):
+    """Restoring from elsewhere names the folder and the file that is missing."""
+    with pytest.raises(CheckpointError, match=r"trl\.pt"):
+        TrlEngine().restore(tmp_path)
+
+
+def test_a_batch_in_no_parts_is_refused():
+    """Zero parts are misuse, told when the engine is made."""
+    with pytest.raises(UsageError, match="parts is 0"):
+        TrlEngine(parts=0)
+
+
+def test_checkpointed_activations_change_no_step(recorded):
+    """Computing activations again in the backward pass saves memory, not accuracy."""
+    plain, saving = tiny_policy(), tiny_policy()
+    objective = Objective(loss_type="grpo")
+    TrlEngine(optimizer=FAST, objective=objective).train(plain, recorded(), steps=2)
+    engine = TrlEngine(optimizer=FAST, objective=objective, gradient_checkpointing=True)
+    engine.train(saving, recorded(), steps=2)
+    assert torch.allclose(weights(plain), weights(saving), atol=1e-6)
+    assert not any(getattr(one, "gradient_checkpointing", False) for one in saving.model.modules())
