@@ -9,6 +9,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 from agentkit import tool
 from agentkit.evaluation import Benchmark, ExactCalls, GoldCall, Task
@@ -16,6 +17,8 @@ from agentkit.evaluation import with_tools as environment_of
 from agentkit_training import Policy, tiny_policy
 
 torch.set_num_threads(1)  # several test processes share the machine
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 PRICES = {"apple": 3, "bread": 4, "cheese": 12}
 

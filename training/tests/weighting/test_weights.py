@@ -7,7 +7,7 @@ import random
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Episode
@@ -118,6 +118,7 @@ def test_the_order_of_turns_does_not_matter(labels, order):
     assert diagnostic_weight(shuffled) == pytest.approx(diagnostic_weight(labels), rel=1e-15)
 
 
+@settings(max_examples=40)
 @given(ROLLOUTS, WEIGHTINGS)
 def test_no_advantage_changes_its_sign(rollouts, weighting):
     """Every weighting keeps the sign of every advantage, and so the verifier's ranking."""
@@ -128,6 +129,7 @@ def test_no_advantage_changes_its_sign(rollouts, weighting):
     assert [one == 0 for one in plain] == [one == 0 for one in scaled]
 
 
+@settings(max_examples=40)
 @given(ROLLOUTS, WEIGHTINGS)
 def test_weights_stay_within_their_bounds(rollouts, weighting):
     """No weight leaves the clip, and a rollout with a fault keeps 1."""
@@ -136,6 +138,7 @@ def test_weights_stay_within_their_bounds(rollouts, weighting):
         assert one.weight == 1 if one.fault else low <= one.weight <= high
 
 
+@settings(max_examples=40)
 @given(ROLLOUTS, WEIGHTINGS, st.integers(0, 9))
 def test_the_order_of_rollouts_does_not_matter(rollouts, weighting, seed):
     """A batch in another order has the same weights in that order."""
@@ -147,6 +150,7 @@ def test_the_order_of_rollouts_does_not_matter(rollouts, weighting, seed):
     )
 
 
+@settings(max_examples=40)
 @given(ROLLOUTS, WEIGHTINGS, CLIPS)
 def test_normalised_weights_have_a_mean_of_one(rollouts, weighting, clip):
     """Normalising takes out the factor on the learning rate, and stays within the bounds."""
@@ -169,6 +173,7 @@ def test_weighting_alone_raises_the_mean():
     assert mean_weight(weighted_rollouts(rollouts, FixedWeighting())) == 1.625
 
 
+@settings(max_examples=40)
 @given(st.lists(ROLLOUTS, max_size=4))
 def test_learned_utilities_stay_between_base_and_bound(rounds):
     """A utility never falls below its base nor leaves the clip, and passing stays at 1."""
@@ -195,6 +200,7 @@ def test_a_failure_that_is_gone_comes_back_to_its_base():
     assert weighting.utilities["response_mismatch"] == pytest.approx(0.9, abs=1e-3)
 
 
+@settings(max_examples=40)
 @given(st.lists(ROLLOUTS, max_size=3), ROLLOUTS)
 def test_a_restored_weighting_goes_on_as_before(rounds, rollouts):
     """What a checkpoint keeps gives the same weights, and the same next round."""
