@@ -6,9 +6,12 @@
         * DivergedError          the loss is not a number; the last good checkpoint is kept
         * CheckpointError        a checkpoint can not be written, read or gone on with
         * ExportError            what was trained can not be handed to the runtime, or not be read
+        * LibraryMismatchError   processes that train together hold different libraries
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from agentkit.errors import AgentKitError
 
@@ -39,3 +42,19 @@ class CheckpointError(TrainingError):
 
 class ExportError(TrainingError):
     """An adapter, weights or a hand-over can not be written or read, or the parts do not fit."""
+
+
+class LibraryMismatchError(TrainingError):
+    """Processes that train together came to different libraries; prompts would differ.
+
+    Attributes:
+        digests: What each process holds, by rank.
+    """
+
+    def __init__(self, digests: Sequence[str]) -> None:
+        self.digests = tuple(digests)
+        told = ", ".join(f"rank {rank} {one[:12]}" for rank, one in enumerate(self.digests))
+        super().__init__(
+            f"the processes came to different libraries: {told}. Start all of them with the same "
+            "library and the same release of agentkit, or go on from the last checkpoint"
+        )

@@ -1,0 +1,1 @@
+"""Several processes, one library: who reports, who decides, and how everybody hears of it."""
