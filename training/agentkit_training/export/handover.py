@@ -1,0 +1,211 @@
+"""``hand_over``: one folder with all that training made, and ``load_handover``, which checks it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from types import MappingProxyType
+
+from agentkit.cli.options import adapted_name
+from agentkit.evolution.lifecycle.journal import LibraryStore
+from agentkit.export import Artifact, read_artifact
+from agentkit.library.chain import Signer, Verifier
+from agentkit_training.errors import ExportError
+from agentkit_training.export.adapter import AdapterPrecision, adapter_to_gguf, export_adapter
+from agentkit_training.export.architecture import Architecture
+from agentkit_training.export.library import export_library
+from agentkit_training.export.manifest import (
+    MANIFEST,
+    Kind,
+    Manifest,
+    base_weights,
+    read_manifest,
+    sha256_of,
+)
+from agentkit_training.export.weights import WeightPrecision, weights_to_gguf
+from agentkit_training.export.whole import whole_folder
+from agentkit_training.policy.policy import Policy
+
+PEFT, ADAPTER, WEIGHTS, LIBRARY = "peft", "adapter.gguf", "model.gguf", "library.json"
+_FILES: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
+    {"adapter": (ADAPTER,), "weights": (WEIGHTS,), "unchanged": ()}
+)
+_PACKAGES = ("agentkit-evolve", "agentkit-training", "torch", "transformers", "peft")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Handover:
+    """What training handed over, read and checked.
+
+    Attributes:
+        folder: Where it lies.
+        manifest: What it says of itself.
+        base: The base weights as ``--model`` takes them, ``local:...``.
+        artifact: The evolved library; None where only weights were trained.
+    """
+
+    folder: Path
+    manifest: Manifest
+    base: str
+    artifact: Artifact | None
+
+    @property
+    def adapter(self) -> Path | None:
+        """The GGUF adapter; None where there is none."""
+        return self.folder / ADAPTER if self.manifest.kind == "adapter" else None
+
+    @property
+    def model(self) -> str:
+        """The trained model's name, as ``Agent`` and ``resolve_model`` take it."""
+        if self.manifest.kind == "weights":
+            return f"local:{self.folder / WEIGHTS}"
+        return self.base if self.adapter is None else adapted_name(self.base, str(self.adapter))
+
+    @property
+    def command(self) -> str:
+        """The command that asks the trained model, with the evolved library."""
+        words = ["agentkit", "run", "QUESTION", "--model"]
+        words.append(self.model if self.manifest.kind == "weights" else self.base)
+        if self.adapter is not None:
+            words += ["--adapter", str(self.adapter)]
+        if self.artifact is not None:
+            words += ["--library", str(self.folder / LIBRARY)]
+        return shlex.join(words)
+
+
+def hand_over(
+    folder: str | os.PathLike[str],
+    *,
+    base: str | Path,
+    policy: Policy | None = None,
+    store: LibraryStore | None = None,
+    signer: Signer | None = None,
+    adapter_precision: AdapterPrecision = "f32",
+    weight_precision: WeightPrecision = "f16",
+) -> Handover:
+    """Write all that training made into one folder, whole or not at all.
+
+    ==================  ====================================================================
+    ``adapter.gguf``    a LoRA adapter for the local model, and ``peft/``, the same for PEFT
+    ``model.gguf``      instead of these, the weights of a policy that was tuned as a whole
+    ``library.json``    the evolved library with its history and evidence
+    ``handover.json``   base weights with digest and licence, versions, digest of each file
+    ==================  ====================================================================
+
+    Args:
+        folder: Where to; it must not be there, or be empty.
+        base: The GGUF weights that training began with: ``local:smollm2-135m``, or a file.
+        policy: What was trained; None where only the library evolved.
+        store: What the Tool Manager wrote to; None where only weights were trained.
+        signer: Signs the artifact.
+        adapter_precision: Of the adapter's numbers.
+        weight_precision: Of the whole weights.
+
+    Raises:
+        ExportError: There is nothing to hand over, the parts do not fit each other, or the folder
+            holds something.
+        ModelNotFoundError: The named base weights are not installed.
+        OSError: It can not be written.
+    """
+    if policy is None and store is None:
+        raise ExportError("there is nothing to hand over; give a policy, a store, or both")
+    source, told = base_weights(base)
+    with whole_folder(folder) as draft:
+        kind = _write_policy(
+            policy, draft, source=source, adapter=adapter_precision, weights=weight_precision
+        )
+        digest = "" if store is None else export_library(store, draft / LIBRARY, signer=signer)
+        manifest = Manifest(
+            base=told,
+            kind=kind,
+            library_version=None if store is None else store.load().version,
+            library_digest=digest,
+            versions={name: metadata.version(name) for name in _PACKAGES},
+            files={
+                path.relative_to(draft).as_posix(): sha256_of(path)
+                for path in sorted(draft.rglob("*"))
+                if path.is_file()
+            },
+        )
+        text = manifest.model_dump_json(indent=2)
+        (draft / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
+    return load_handover(folder, base=base)
+
+
+def load_handover(
+    folder: str | os.PathLike[str],
+    *,
+    base: str | Path | None = None,
+    verifier: Verifier | None = None,
+) -> Handover:
+    """Read a hand-over: every file is there and unchanged, and the base weights are those.
+
+    Args:
+        folder: What ``hand_over`` wrote.
+        base: The base weights here; None takes the installed ones of the manifest's name. Weights
+            that were a file of the user's own have to be given.
+        verifier: Checks the artifact's signature, which then must be there.
+
+    Raises:
+        ExportError: Something is missing, was changed, or does not fit; the message names it.
+        ArtifactError: The library's artifact can not be used.
+        ModelNotFoundError: The named base weights are not installed.
+
+    Example:
+        ```python
+        made = load_handover("runs/shop/handover")
+        agent = Agent(made.model, library=made.artifact.library, tools=TOOLS)
+        ```
+    """
+    place = Path(folder)
+    manifest = read_manifest(place)
+    has_library = manifest.library_version is not None
+    for file in (*_FILES[manifest.kind], *((LIBRARY,) if has_library else ())):
+        if file not in manifest.files:
+            raise ExportError(f"{place / MANIFEST} names no {file}, which it should tell of")
+    name = _base_name(place, manifest, base)
+    artifact = None
+    if has_library:
+        digest = manifest.library_digest
+        artifact = read_artifact(place / LIBRARY, verifier=verifier, expected=digest)
+    return Handover(folder=place, manifest=manifest, base=name, artifact=artifact)
+
+
+def _write_policy(
+    policy: Policy | None,
+    folder: Path,
+    *,
+    source: Path,
+    adapter: AdapterPrecision,
+    weights: WeightPrecision,
+) -> Kind:
+    if policy is None:
+        return "unchanged"
+    if not getattr(policy.model, "peft_config", None):
+        weights_to_gguf(policy, folder / WEIGHTS, like=source, precision=weights)
+        return "weights"
+    export_adapter(policy, folder / PEFT)
+    base = Architecture.of_gguf(source)
+    adapter_to_gguf(folder / PEFT, folder / ADAPTER, base=base, precision=adapter)
+    return "adapter"
+
+
+def _base_name(place: Path, manifest: Manifest, base: str | Path | None) -> str:
+    """The base weights as ``--model`` takes them, after a look at their digest."""
+    if base is None and not manifest.base.name.startswith("local:"):
+        raise ExportError(
+            f"{place} was trained on a file of its own, {manifest.base.name}; give its place: "
+            "load_handover(folder, base=FILE)"
+        )
+    source, told = base_weights(manifest.base.name if base is None else base)
+    if told.sha256 != manifest.base.sha256:
+        raise ExportError(
+            f"{place} was trained on {manifest.base.name} with the digest "
+            f"{manifest.base.sha256[:12]}..., and {source} has {told.sha256[:12]}...; take the "
+            "weights that it was trained on"
+        )
+    return told.name if told.name.startswith("local:") else f"local:{source}"

@@ -1,0 +1,193 @@
+"""A trained adapter in files: PEFT reads one, llama.cpp the other, and both mean the same."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from peft import PeftModel
+from safetensors.torch import load_file, save_file
+
+from agentkit_training import tiny_policy
+from agentkit_training.errors import ExportError
+from agentkit_training.export.adapter import adapter_to_gguf, export_adapter
+from agentkit_training.export.architecture import Architecture
+from agentkit_training.export.weights import merged_weight
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"use_rslora": True, "r": 8}, {"target_modules": ["q_proj", "k_proj"], "strength": 2.0}],
+    ids=["everywhere", "rank-stabilised", "queries and keys"],
+)
+def test_llama_cpp_computes_what_the_policy_does(
+    policy,
+    tiny_gguf,
+    with_adapter,
+    prompts,
+    next_tokens_of_file,
+    next_tokens_of_policy,
+    farthest,
+    tmp_path,
+    settings,
+):
+    """The likeliest tokens have nearly the same log-probabilities, and not those of the base."""
+    untrained = next_tokens_of_policy(policy, prompts)
+    trained = with_adapter(policy, **settings)
+    export_adapter(trained, tmp_path / "peft")
+    base = Architecture.of_gguf(tiny_gguf)
+    file = adapter_to_gguf(tmp_path / "peft", tmp_path / "adapter.gguf", base=base)
+    got = next_tokens_of_file(tiny_gguf, prompts, adapter=file)
+    assert farthest(got, next_tokens_of_policy(trained, prompts)) < 3e-3
+    assert farthest(got, untrained) > 0.03
+
+
+def test_without_the_base_file_the_model_tells_the_layout(
+    policy, tiny_gguf, with_adapter, tmp_path
+):
+    """A policy from a folder gives the same adapter as the GGUF file of its weights."""
+    trained = with_adapter(policy)
+    export_adapter(trained, tmp_path / "peft")
+    files = [
+        adapter_to_gguf(tmp_path / "peft", tmp_path / f"{name}.gguf", base=base)
+        for name, base in (
+            ("file", Architecture.of_gguf(tiny_gguf)),
+            ("model", Architecture.of_model(trained.model)),
+        )
+    ]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_peft_reads_what_was_exported(policy, with_adapter, prompts, tmp_path):
+    """On a fresh copy of the base weights the adapter gives the trained model's very numbers."""
+    trained = with_adapter(policy)
+    export_adapter(trained, tmp_path / "peft")
+    again = PeftModel.from_pretrained(tiny_policy().model, tmp_path / "peft").eval()
+    rows = torch.tensor(prompts[-1:])
+    with torch.no_grad():
+        assert torch.equal(again(rows).logits, trained.model(rows).logits)
+
+
+def test_no_place_of_this_machine_is_written(policy, with_adapter, tmp_path):
+    """The base weights stand in the adapter by the policy's name."""
+    policy.model.name_or_path = "/home/ada/weights"
+    export_adapter(with_adapter(policy), tmp_path / "peft")
+    told = json.loads((tmp_path / "peft" / "adapter_config.json").read_text())
+    assert told["base_model_name_or_path"] == "tiny"
+    assert {path.name for path in (tmp_path / "peft").iterdir()} == {
+        "adapter_config.json",
+        "adapter_model.safetensors",
+    }
+
+
+def test_half_the_precision_is_half_the_file(policy, tiny_gguf, with_adapter, tmp_path):
+    """f16 takes half of the bytes that f32 does."""
+    export_adapter(with_adapter(policy, r=16), tmp_path / "peft")
+    base = Architecture.of_gguf(tiny_gguf)
+    sizes = [
+        adapter_to_gguf(tmp_path / "peft", tmp_path / f"{one}.gguf", base=base, precision=one)
+        .stat()
+        .st_size
+        for one in ("f16", "f32")
+    ]
+    assert sizes[0] < 0.6 * sizes[1]
+
+
+def test_merging_for_export_leaves_the_policy_alone(policy, with_adapter):
+    """Its own weights stay as they are to the last bit, and the sum holds the adapter."""
+    trained = with_adapter(policy)
+    name = "base_model.model.model.layers.0.mlp.up_proj.base_layer.weight"
+    before = trained.model.get_parameter(name).clone()
+    merged = merged_weight(trained, name)
+    assert torch.equal(trained.model.get_parameter(name), before)
+    assert not torch.allclose(merged, before)
+
+
+def test_a_policy_without_an_adapter_says_what_to_export(policy, tmp_path):
+    """One that was tuned as a whole has weights instead."""
+    with pytest.raises(ExportError, match=r"none at all.*weights_to_gguf"):
+        export_adapter(policy, tmp_path / "peft")
+
+
+def test_nothing_is_overwritten(policy, with_adapter, tmp_path):
+    """A folder that holds something is refused, and an export that fails leaves none."""
+    (tmp_path / "peft").mkdir()
+    (tmp_path / "peft" / "notes.txt").write_text("mine")
+    with pytest.raises(ExportError, match="there already"):
+        export_adapter(with_adapter(policy), tmp_path / "peft")
+    assert [path.name for path in tmp_path.rglob("*")] == ["peft", "notes.txt"]
+
+
+@pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings")
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"use_dora": True}, "use_dora"),
+        ({"rank_pattern": {"q_proj": 2}}, "rank_pattern"),
+        ({"modules_to_save": ["norm"]}, "modules_to_save"),
+        ({"bias": "all"}, "bias"),
+        ({"target_modules": ["embed_tokens"]}, "lora_embedding_"),
+    ],
+)
+def test_what_a_gguf_adapter_can_not_hold_is_told(
+    policy, tiny_gguf, with_adapter, tmp_path, settings, complaint
+):
+    """Nothing of what was trained is left out without a word; merged weights can hold it."""
+    export_adapter(with_adapter(policy, **settings), tmp_path / "peft")
+    with pytest.raises(ExportError, match=rf"{complaint}.*weights_to_gguf"):
+        adapter_to_gguf(
+            tmp_path / "peft", tmp_path / "a.gguf", base=Architecture.of_gguf(tiny_gguf)
+        )
+    assert not (tmp_path / "a.gguf").exists()
+
+
+def test_another_base_is_told_by_its_shapes(policy, tiny_gguf, with_adapter, tmp_path):
+    """An adapter of a narrower model names the tensor and both sizes."""
+    export_adapter(with_adapter(tiny_policy(width=32)), tmp_path / "peft")
+    with pytest.raises(ExportError, match=r"'blk\.0\.\w+\.weight' as \d+x\d+ numbers, .* have"):
+        adapter_to_gguf(
+            tmp_path / "peft", tmp_path / "a.gguf", base=Architecture.of_gguf(tiny_gguf)
+        )
+
+
+def test_an_adapter_of_a_deeper_model_is_told(policy, tiny_gguf, with_adapter, tmp_path):
+    """A layer that the base does not have is named."""
+    export_adapter(with_adapter(tiny_policy(layers=3)), tmp_path / "peft")
+    with pytest.raises(ExportError, match=r"layers\.2\..* with 2 layers"):
+        adapter_to_gguf(
+            tmp_path / "peft", tmp_path / "a.gguf", base=Architecture.of_gguf(tiny_gguf)
+        )
+
+
+def test_damaged_adapters_are_told(policy, tiny_gguf, with_adapter, tmp_path):
+    """A missing file, one that is cut off, and one half of a pair each have a message."""
+    base, folder = Architecture.of_gguf(tiny_gguf), tmp_path / "peft"
+
+    def complaint():
+        with pytest.raises(ExportError) as caught:
+            adapter_to_gguf(folder, tmp_path / "a.gguf", base=base)
+        return str(caught.value)
+
+    assert "has no adapter_config.json" in complaint()
+    export_adapter(with_adapter(policy), folder)
+    weights = folder / "adapter_model.safetensors"
+    whole, tensors = weights.read_bytes(), load_file(weights)
+    weights.write_bytes(whole[:-100])
+    assert "is damaged" in complaint()
+    save_file({k: v for k, v in tensors.items() if "lora_A" not in k}, weights)
+    assert "one half" in complaint()
+    (folder / "adapter_config.json").write_text("{}")
+    assert "is damaged: 'peft_type'" in complaint()
+
+
+def test_an_architecture_that_nobody_looked_at_is_refused(policy, tmp_path):
+    """Weights are never written in a layout that was guessed."""
+    policy.model.config.model_type = "falcon"
+    with pytest.raises(
+        ExportError, match=r"llama, gemma3, .* not for a model of the type 'falcon'"
+    ):
+        Architecture.of_model(policy.model)
+    (tmp_path / "odd.gguf").write_bytes(b"GGUF" + bytes(40))
+    with pytest.raises(ExportError, match=r"odd\.gguf"):
+        Architecture.of_gguf(tmp_path / "odd.gguf")
