@@ -1,0 +1,1 @@
+"""7. Policy, metadata and library learn together: ToolDNA, SEAL and CoCoDA as one loop."""

@@ -1,0 +1,83 @@
+"""``distil``: composites out of episodes that went well (CoCoDA, Algorithm 1, Stage 1 and 3d)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agentkit.episodes import Episode
+from agentkit.evolution import (
+    Added,
+    InsertOutcome,
+    InsertPolicy,
+    Merged,
+    MiningRules,
+    insert_mined,
+    mine,
+    trajectories_of,
+)
+from agentkit.evolution.lifecycle.journal import LibraryStore
+from agentkit.evolution.mining.patterns import SearchLimits
+from agentkit.tools.tool import Tool
+from agentkit_training.coevolve.records import ProposalOutcome
+
+AUTHOR = "coevolve"
+"""Who is noted in a library's history as the writer."""
+
+_POLICY = InsertPolicy()
+
+
+def distil(
+    store: LibraryStore,
+    episodes: Iterable[Episode],
+    *,
+    rho: float = 0.8,
+    support: int = 3,
+    tools: Sequence[Tool] = (),
+    policy: InsertPolicy = _POLICY,
+) -> tuple[ProposalOutcome, ...]:
+    """Mine recurring calls of successful episodes, and hand what is found to the Tool Manager.
+
+    Args:
+        store: Where the library is kept.
+        episodes: What happened, with verdicts; gold trajectories without one count as successes.
+        rho: Least score of a verdict (CoCoDA's success threshold).
+        support: Episodes that a sequence must occur in.
+        tools: Code of primitives, to try composites of pure tools on; those that touch the world
+            are answered from what the episodes recorded.
+        policy: What is asked of a candidate.
+
+    Returns:
+        What became of each candidate, children before those that call them.
+    """
+    good = [episode for episode in episodes if is_success(episode, rho)]
+    definitions = {one.name: one for one in store.load().definitions}
+    rules = MiningRules(search=SearchLimits(min_support=support))
+    found = mine(trajectories_of(good, failed_too=True).trajectories, definitions, rules)
+    outcomes = insert_mined(store, found.composites, tools=tools, policy=policy, author=AUTHOR)
+    return tuple(_outcome(name, one) for name, one in outcomes.items())
+
+
+def is_success(episode: Episode, rho: float) -> bool:
+    """Whether an episode is one to learn composites from: R_res >= rho (Algorithm 1, line 26)."""
+    verdict = episode.verdict
+    if verdict is None:
+        return episode.stop_reason == "finished"
+    return verdict.fault is None and max(float(verdict.passed), verdict.score) >= rho
+
+
+def _outcome(name: str, outcome: InsertOutcome) -> ProposalOutcome:
+    match outcome:
+        case Added():
+            return ProposalOutcome(tool=name, stream="composite", state="active", why=str(outcome))
+        case Merged():
+            return ProposalOutcome(
+                tool=outcome.into, stream="composite", state="merged", why=str(outcome)
+            )
+        case _:
+            return ProposalOutcome(
+                tool=name,
+                stream="composite",
+                state="rejected",
+                why=outcome.explanation,
+                codes=(outcome.code,),
+            )

@@ -1,0 +1,79 @@
+"""Which run a checkpoint belongs to, and in what two runs differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from agentkit.evaluation import Benchmark
+from agentkit.messages import JsonObject
+from agentkit.tools.canonical import digest
+from agentkit_training.coevolve.source import Coevolution
+from agentkit_training.policy.policy import Policy
+
+_MAY_DIFFER = frozenset({"steps", "epochs"})
+"""A run may be made longer; what it did until then would have been the same."""
+
+
+def identity(policy: Policy, source: Coevolution) -> dict[str, Any]:
+    """What must be the same for a run to go on: settings, policy, tasks and reward, as JSON.
+
+    Weights are told by names, shapes and precision; what they hold is the checkpoint's business.
+    Functions are told by their names, so that a reward of the same name is taken for the same.
+    """
+    settings = source.settings.to_json()
+    shapes = {
+        name: [list(one.shape), str(one.dtype)]
+        for name, one in policy.model.named_parameters()
+        if one.requires_grad
+    }
+    asking = {**source.asking.to_json(), "instructions": source.asking.instructions}
+    return {
+        "settings": {name: one for name, one in settings.items() if name not in _MAY_DIFFER},
+        "policy": {"name": policy.name, "weights": len(shapes), "shapes": digest(shapes)[:12]},
+        "tasks": _tasks(source.benchmark),
+        "asking": asking,
+        "reward": _name(source.reward),
+        "weighting": _name(source.weighting),
+        "interface": _name(source.interface),
+        "world": source.ranks.world,
+    }
+
+
+def differences(kept: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """Everything in which two identities differ, a line each.
+
+    Example:
+        >>> differences({"settings": {"seed": 1}}, {"settings": {"seed": 2}})
+        ['settings.seed: the checkpoint has 1, this run 2']
+    """
+    return list(_differences(kept, given, ""))
+
+
+def _differences(kept: JsonObject, given: JsonObject, place: str) -> Iterator[str]:
+    for name in dict.fromkeys([*kept, *given]):
+        mine, other = kept.get(name), given.get(name)
+        if isinstance(mine, Mapping) and isinstance(other, Mapping):
+            yield from _differences(mine, other, f"{place}{name}.")
+        elif mine != other:
+            yield f"{place}{name}: the checkpoint has {mine!r}, this run {other!r}"
+
+
+def _tasks(benchmark: Benchmark) -> dict[str, Any]:
+    """A benchmark by its questions and tools; worlds are functions, and told by nobody."""
+    asked = [[one.task_id, one.request, list(one.offered)] for one in benchmark.tasks]
+    tools = {one.name: one.digest for one in benchmark.definitions}
+    return {
+        "benchmark": benchmark.name,
+        "tasks": len(asked),
+        "asked": digest(asked)[:12],
+        "tools": digest(tools)[:12],
+    }
+
+
+def _name(part: object) -> str:
+    """What a function or an object is called; empty for none."""
+    if part is None:
+        return ""
+    kind = part if hasattr(part, "__qualname__") else type(part)
+    return f"{kind.__module__}.{kind.__qualname__}"

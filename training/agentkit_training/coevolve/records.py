@@ -1,0 +1,206 @@
+"""``CoevolutionStep``: everything about one step, for logs, plots and comparisons of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from statistics import fmean
+from typing import Any
+
+from agentkit.messages import JsonObject
+from agentkit_training.runs.records import StepRecord
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProposalOutcome:
+    """One suggested change, and what became of it.
+
+    Attributes:
+        tool: The tool that it would change or bring; empty for a text about no known tool.
+        stream: Where it comes from.
+        state: Where it stands now: a state of the life cycle, or ``merged``.
+        why: Why it stands there, in words.
+        codes: Checks that refused it.
+        proposal_id: In the ledger; empty for a text that could not be read.
+        edit: How much of the tool's text it changes, in words, from 0 to 1 (ToolDNA, Table 4).
+    """
+
+    tool: str
+    stream: str
+    state: str
+    why: str = ""
+    codes: tuple[str, ...] = ()
+    proposal_id: str = ""
+    edit: float = 0.0
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the library has it now."""
+        return self.state in {"active", "merged"}
+
+    def __str__(self) -> str:
+        codes = f" [{', '.join(self.codes)}]" if self.codes else ""
+        return f"{self.stream}, {self.tool or 'no tool'}: {self.state}{codes}, {self.why}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RolloutSums:
+    """The rollouts of one step, added up.
+
+    Attributes:
+        tasks: Ids of the tasks that were tried.
+        count: How many rollouts there were.
+        passed: Those that passed.
+        faults: Those that say nothing about the policy and were not trained on.
+        blocks: Those whose answers hold a ``<description>`` block.
+        calls: Tool calls in all of them.
+        reward: Mean reward of those without a fault.
+        reward_parts: Mean of each part.
+        weight: Mean weight.
+        labels: How often each failure label was given to a turn.
+    """
+
+    tasks: tuple[str, ...] = ()
+    count: int = 0
+    passed: int = 0
+    faults: int = 0
+    blocks: int = 0
+    calls: int = 0
+    reward: float = 0.0
+    reward_parts: Mapping[str, float] = field(default_factory=dict)
+    weight: float = 1.0
+    labels: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LibrarySize:
+    """How large a library is.
+
+    Attributes:
+        tools: How many tools.
+        composites: How many of them are composites.
+        mean_depth: Mean depth of the composites (CoCoDA, Figure 2a); 0 without any.
+        max_depth: Of the deepest.
+        tokens: What all definitions cost in a prompt, estimated.
+    """
+
+    tools: int = 0
+    composites: int = 0
+    mean_depth: float = 0.0
+    max_depth: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepSeconds:
+    """Wall time of one step.
+
+    Attributes:
+        rollouts: Of making the rollouts.
+        update: Of the update of the weights.
+        library: Of the library's part: profile, proposals, checks, commits.
+    """
+
+    rollouts: float = 0.0
+    update: float = 0.0
+    library: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CoevolutionStep:
+    """What one step did. Equal runs give equal records; time is not compared.
+
+    Attributes:
+        step: Its number, from 0.
+        version: Library version that the prompts were rendered from.
+        digest: Of that library.
+        next_version: Library version that the next step begins with.
+        next_digest: Of that library.
+        rollouts: What was tried, added up.
+        proposals: What was suggested after the step.
+        silent: Proposers that could not say anything, and why.
+        library: Size of the library after the step.
+        loss: Of the update.
+        gradient_norm: Before clipping.
+        seconds: Wall time.
+    """
+
+    step: int
+    version: int
+    digest: str
+    next_version: int
+    next_digest: str
+    rollouts: RolloutSums = field(default_factory=RolloutSums)
+    proposals: tuple[ProposalOutcome, ...] = ()
+    silent: tuple[str, ...] = ()
+    library: LibrarySize = field(default_factory=LibrarySize)
+    loss: float = 0.0
+    gradient_norm: float = 0.0
+    seconds: StepSeconds = field(default_factory=StepSeconds, compare=False)
+
+    @property
+    def taken(self) -> tuple[ProposalOutcome, ...]:
+        """The proposals that the library has now."""
+        return tuple(one for one in self.proposals if one.is_taken)
+
+    @property
+    def edit(self) -> float:
+        """Mean edit size of the changes of texts that were taken; 0 without any."""
+        sizes = [one.edit for one in self.taken if one.stream != "composite"]
+        return fmean(sizes) if sizes else 0.0
+
+    def to_record(self) -> StepRecord:
+        """The step as a line of the run's log, in the names that the report knows."""
+        sums, size = self.rollouts, self.library
+        figures = {
+            "reward": sums.reward,
+            "accuracy": sums.passed / max(1, sums.count - sums.faults),
+            "loss": self.loss,
+            "gradient_norm": self.gradient_norm,
+            "weight": sums.weight,
+            "rollouts/faults": sums.faults,
+            "rollouts/calls": sums.calls,
+            "rollouts/blocks": sums.blocks,
+            "library/version": self.next_version,
+            "library/tools": size.tools,
+            "library/composites": size.composites,
+            "library/depth": size.mean_depth,
+            "library/tokens": size.tokens,
+            "library/edit_size": self.edit,
+            "library/proposed": len(self.proposals),
+            "library/accepted": len(self.taken),
+            "seconds/rollouts": self.seconds.rollouts,
+            "seconds/update": self.seconds.update,
+            "seconds/library": self.seconds.library,
+        }
+        parts = {f"reward/{name}": value for name, value in sums.reward_parts.items()}
+        return StepRecord(
+            step=self.step,
+            phase="coevolve",
+            figures=figures | parts,
+            labels=sums.labels,
+            notes=(*map(str, self.proposals), *self.silent),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as a JSON object."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, record: JsonObject) -> CoevolutionStep:
+        """The inverse of ``to_json``.
+
+        Raises:
+            KeyError: A part is absent.
+            TypeError: A part is unknown.
+        """
+        values = dict(record)
+        sums = record["rollouts"]
+        values["rollouts"] = RolloutSums(**{**sums, "tasks": tuple(sums["tasks"])})
+        values["proposals"] = tuple(
+            ProposalOutcome(**{**one, "codes": tuple(one["codes"])}) for one in record["proposals"]
+        )
+        values["silent"] = tuple(record["silent"])
+        values["library"] = LibrarySize(**record["library"])
+        values["seconds"] = StepSeconds(**record["seconds"])
+        return cls(**values)

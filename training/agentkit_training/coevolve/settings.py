@@ -1,0 +1,179 @@
+"""``CoevolutionSettings``: what learns beside the policy, and every ablation as a configuration.
+
+=========================  =========================================================================
+name                       what it is
+=========================  =========================================================================
+``vanilla``                plain GRPO: the baseline of all three papers
+``tooldna``                evolution and feedback path (ToolDNA, Algorithm 1)
+``tooldna-no-feedback``    without lines 15 to 22 (ToolDNA, Table 3: "-Feedback Mechanism")
+``tooldna-no-evolution``   without lines 8 to 14 ("-Evolution Mechanism")
+``tooldna-no-loop``        neither ("-Tool Metadata Loop")
+``cocoda``                 composites, retrieval and graph-aware reward (CoCoDA, Algorithm 1)
+``cocoda-no-dag``          a flat library: nothing is composed (CoCoDA, Table 2: "w/o CTD")
+``cocoda-no-retrieval``    all tools of a task are offered ("w/o TDR"; the paper puts dense
+                           retrieval in its place)
+``cocoda-no-reward``       the result alone is rewarded ("w/o GAR")
+``seal``                   interface and weights from the failure profile (SEAL, Algorithm 1)
+``seal-no-interface``      SEAL's ablation "w/o Environment-Side Adaptation"
+``seal-no-weighting``      "w/o Diagnosis-Guided Reweighting"
+``seal-no-closed-loop``    the profile of the first step stays ("w/o Closed-Loop Update")
+``evidence``               rules from what tools refuse, without any model; ours
+``evidence-shuffled``      the control: each tool learns from what another one did; ours
+=========================  =========================================================================
+
+The rewards of ToolDNA's ablation (R1, R2, R3) are a choice of ``Reward``, and a policy that does
+not learn is ``FrozenEngine``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+from agentkit.errors import UsageError
+from agentkit.evaluation.running.settings import ToolSource
+from agentkit.evolution import LifecyclePolicy
+
+Acceptance: TypeAlias = Literal["validation", "held_out"]
+"""What a proposal must pass: the three layers of checks alone, as in ToolDNA; or, after them, a
+comparison on held-out tasks."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CoevolutionSettings:
+    """What learns, how much is tried, and when the library may change.
+
+    Attributes:
+        evolution: Policies are asked for ``<description>`` blocks, and those of perfect episodes
+            are proposed (ToolDNA, Algorithm 1, lines 8 to 14).
+        feedback: A feedback model proposes from the others (lines 15 to 22).
+        evidence: The evidence proposer reads what tools refused; it asks no model.
+        composites: Recurring calls of successful episodes become tools (CoCoDA, Algorithm 1,
+            lines 26 to 33; there a teacher writes them, here they are counted).
+        interface: Training prompts get what the failure profile says is lacking (SEAL,
+            section 3.3); evaluation never does.
+        weighting: Advantages are weighted by diagnosis (SEAL, Eq. 10 to 12).
+        closed_loop: The interface follows the profile from step to step; otherwise that of the
+            first step stays.
+        shuffled: The control: each tool is taught from what another tool did.
+        tools: Whether tasks name their tools, or retrieval finds them in the library.
+        group_size: Attempts at a task (G).
+        tasks_per_step: Tasks of a step. CoCoDA takes one query at a time.
+        epochs: How often all tasks are gone through.
+        steps: Steps in all; None for as many as ``epochs`` come to.
+        every: After how many steps the library may change; ToolDNA changes it after each.
+        acceptance: What a proposal must pass.
+        rho: Least score of an episode that composites are mined from (CoCoDA's rho).
+        support: Episodes that a sequence of calls must occur in to become a composite.
+        composite_coefficient: Reward of each call that a composite saved (CoCoDA's lambda, Eq. 2).
+        gated: Whether only rollouts that passed get that reward. CoCoDA gives it to all, which
+            pays for calling composites in vain.
+        decay: What the weight of earlier failures is multiplied with in each step.
+        temperature: Of sampling.
+        seed: Of tasks and sampling.
+        name: Begins the ids of episodes.
+
+    Raises:
+        UsageError: A number is out of range.
+    """
+
+    evolution: bool = False
+    feedback: bool = False
+    evidence: bool = False
+    composites: bool = False
+    interface: bool = False
+    weighting: bool = False
+    closed_loop: bool = True
+    shuffled: bool = False
+    tools: ToolSource = "given"
+    group_size: int = 8
+    tasks_per_step: int = 4
+    epochs: int = 1
+    steps: int | None = None
+    every: int = 1
+    acceptance: Acceptance = "validation"
+    rho: float = 0.8
+    support: int = 3
+    composite_coefficient: float = 0.0
+    gated: bool = True
+    decay: float = 0.9
+    temperature: float = 1.0
+    seed: int = 0
+    name: str = "coevolve"
+
+    def __post_init__(self) -> None:
+        for name in ("group_size", "tasks_per_step", "epochs", "every", "support"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}; give 1 or more")
+        if self.steps is not None and self.steps < 0:
+            raise UsageError(f"steps is {self.steps}; give 0 or more, or None for whole epochs")
+        for name in ("rho", "decay"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UsageError(f"{name} is {getattr(self, name)}; give a number from 0 to 1")
+        if self.composite_coefficient < 0:
+            raise UsageError(
+                f"composite_coefficient is {self.composite_coefficient}; below 0 it would punish "
+                "composites"
+            )
+
+    @property
+    def changes_library(self) -> bool:
+        """Whether anything may change the library."""
+        return self.evolution or self.feedback or self.evidence or self.composites
+
+    @property
+    def lifecycle(self) -> LifecyclePolicy:
+        """What the Tool Manager asks of proposals.
+
+        Nobody is put in quarantine: a policy that learns to write blocks is refused many times
+        before its first good one, and the papers refuse nobody.
+        """
+        evidence: Literal["none", "gate"] = "none" if self.acceptance == "validation" else "gate"
+        return LifecyclePolicy(evidence=evidence, quarantine_after=0)
+
+    def to_json(self) -> dict[str, Any]:
+        """The settings as a JSON object."""
+        return asdict(self)
+
+
+ABLATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "vanilla": {},
+        "tooldna": {"evolution": True, "feedback": True},
+        "tooldna-no-feedback": {"evolution": True},
+        "tooldna-no-evolution": {"feedback": True},
+        "tooldna-no-loop": {},
+        "cocoda": {"composites": True, "tools": "retrieved", "composite_coefficient": 0.2},
+        "cocoda-no-dag": {"tools": "retrieved"},
+        "cocoda-no-retrieval": {"composites": True, "composite_coefficient": 0.2},
+        "cocoda-no-reward": {"composites": True, "tools": "retrieved"},
+        "seal": {"interface": True, "weighting": True},
+        "seal-no-interface": {"weighting": True},
+        "seal-no-weighting": {"interface": True},
+        "seal-no-closed-loop": {"interface": True, "weighting": True, "closed_loop": False},
+        "evidence": {"evidence": True},
+        "evidence-shuffled": {"evidence": True, "shuffled": True},
+    }
+)
+"""What each named configuration sets; every other switch is off."""
+
+_OFF = CoevolutionSettings()
+_SWITCHES = tuple(dict.fromkeys(name for one in ABLATIONS.values() for name in one))
+
+
+def ablation(name: str, settings: CoevolutionSettings = _OFF) -> CoevolutionSettings:
+    """The settings of a named ablation; what is no switch (sizes, seeds) is as in ``settings``.
+
+    Example:
+        >>> ablation("tooldna-no-feedback").evolution, ablation("tooldna-no-feedback").feedback
+        (True, False)
+
+    Raises:
+        UsageError: There is no ablation of that name.
+    """
+    if name not in ABLATIONS:
+        raise UsageError(f"there is no ablation {name!r}; there are {', '.join(ABLATIONS)}")
+    off = {switch: getattr(_OFF, switch) for switch in _SWITCHES}
+    return replace(settings, **{**off, **ABLATIONS[name]})

@@ -1,0 +1,67 @@
+"""``Shuffled``: the control in which each tool is taught from what another tool did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from agentkit.episodes import Episode, Turn
+from agentkit.evolution import Observations, Proposer
+from agentkit.evolution.proposals.proposer import Suggestion
+
+
+class Shuffled:
+    """Shows a proposer the calls of each tool under the name of the next one.
+
+    What is then learned is as much, and as well-formed, and about the wrong tools: if it helps as
+    much, the content does not matter. With one tool alone there is nothing to exchange, and nothing
+    is suggested.
+
+    Args:
+        proposer: Who suggests.
+    """
+
+    def __init__(self, proposer: Proposer) -> None:
+        self._proposer = proposer
+
+    @property
+    def name(self) -> str:
+        """That of the proposer, which is who answers for it."""
+        return self._proposer.name
+
+    async def propose(self, observations: Observations) -> Sequence[Suggestion]:
+        """What the proposer suggests about the wrong tools."""
+        names = _next_names(observations)
+        if not names:
+            return ()
+        episodes = tuple(_exchanged(one, names) for one in observations.episodes)
+        return await self._proposer.propose(replace(observations, episodes=episodes))
+
+
+def _next_names(observations: Observations) -> Mapping[str, str]:
+    """For each tool of the library that was called, or is offered beside it, the next by name."""
+    primitives = sorted(
+        tool.name for tool in observations.library if not tool.definition.is_composite
+    )
+    if len(primitives) < 2:
+        return {}
+    return dict(zip(primitives, [*primitives[1:], primitives[0]], strict=True))
+
+
+def _exchanged(episode: Episode, names: Mapping[str, str]) -> Episode:
+    verdict = episode.verdict
+    if verdict is not None:
+        evidence = tuple(
+            replace(one, tool=names.get(one.tool, one.tool)) for one in verdict.evidence
+        )
+        verdict = replace(verdict, evidence=evidence)
+    return replace(episode, turns=tuple(_turns(episode.turns, names)), verdict=verdict)
+
+
+def _turns(turns: Iterable[Turn], names: Mapping[str, str]) -> Iterable[Turn]:
+    for turn in turns:
+        calls = tuple(
+            replace(call, name=names.get(call.name, call.name)) for call in turn.message.tool_calls
+        )
+        results = tuple(replace(one, name=names.get(one.name, one.name)) for one in turn.results)
+        yield replace(turn, message=replace(turn.message, tool_calls=calls), results=results)

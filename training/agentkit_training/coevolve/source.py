@@ -1,0 +1,269 @@
+"""``Coevolution``: what an engine trains on while the library learns beside the policy.
+
+ToolDNA's Algorithm 1, with what SEAL and CoCoDA add to it. What a step does, in order:
+
+1. tasks by seed and step; the prompt is rendered from the newest library (line 3);
+2. G attempts at each (line 4), rewarded (line 5) and, if wanted, weighted (SEAL, Eq. 12);
+3. the engine updates the policy (line 6);
+4. the failure profile fades and takes in what happened (SEAL, Algorithm 1);
+5. the proposers look at the episodes, perfect ones and others (lines 8 and 15), composites are
+   mined, and the Tool Manager decides (lines 10 to 13 and 18 to 21; CoCoDA, Algorithm 1, (d)).
+
+Where we differ from the papers:
+
+* Proposals of a step are taken up one after another, and not rollout by rollout beside the update;
+  two that say the same are one.
+* The reward decides what the policy learns; whether an episode is perfect is read off its verdict
+  (``agentkit.evolution.proposals.perfection``), which holds for every reward alike.
+* The request for ``<description>`` blocks stands in training prompts alone. The papers do not say
+  whether it stands at evaluation.
+* CoCoDA updates library and policy after every query, this after every step of several tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentkit._waiting import wait_for
+from agentkit.errors import UsageError
+from agentkit.evaluation import Benchmark, EvaluationSettings
+from agentkit.library import Library
+from agentkit.messages import JsonObject
+from agentkit.tools.definition import ToolDefinition
+from agentkit_training.coevolve.deciding import Decision, Tried, decided
+from agentkit_training.coevolve.keeper import LibraryKeeper
+from agentkit_training.coevolve.memory import Memory
+from agentkit_training.coevolve.naming import with_stable_ids
+from agentkit_training.coevolve.offering import with_composites
+from agentkit_training.coevolve.prompting import BLOCK_PROMPT
+from agentkit_training.coevolve.ranks import Alone, Ranks
+from agentkit_training.coevolve.records import CoevolutionStep
+from agentkit_training.coevolve.seams import Asked, Interface
+from agentkit_training.coevolve.settings import CoevolutionSettings
+from agentkit_training.coevolve.tasks import step_count, step_seed, step_tasks
+from agentkit_training.engines.base import Share, StepReport
+from agentkit_training.errors import TrainingError
+from agentkit_training.rewards import (
+    Reward,
+    RewardSum,
+    rewarded,
+    saved_calls_reward,
+    verdict_reward,
+)
+from agentkit_training.rollout.collecting import collect
+from agentkit_training.rollout.policy_model import PolicyModel
+from agentkit_training.rollout.samples import Rollout
+from agentkit_training.weighting.protocol import Weighting, weighted_rollouts
+
+
+def ignore(record: CoevolutionStep) -> None:
+    """Where records go when nobody looks."""
+
+
+@dataclass(kw_only=True)
+class Coevolution:
+    """A ``Source`` whose library learns.
+
+    The library of a run lives in the keeper's store; ``keeper.artifact()`` is what is exported.
+
+    Attributes:
+        model: The policy.
+        keeper: The library, and who may change it.
+        settings: What learns, and how much is tried.
+        benchmark: The tasks.
+        reward: What a rollout is worth.
+        asking: How to ask; attempts, temperature, seed and where tools come from are the settings'.
+        weighting: Weighs advantages, where the settings ask for it; each process by its own share.
+        interface: Changes training prompts, where the settings ask for it.
+        ranks: The processes that train together.
+        listen: Told of each step, in every process.
+        records: The steps so far.
+        memory: Failures so far, and episodes that the library has not learned from yet.
+
+    Raises:
+        UsageError: A switch is on whose part is missing.
+    """
+
+    model: PolicyModel
+    keeper: LibraryKeeper
+    settings: CoevolutionSettings
+    benchmark: Benchmark
+    reward: Reward = verdict_reward
+    asking: EvaluationSettings = field(default_factory=EvaluationSettings)
+    weighting: Weighting | None = None
+    interface: Interface | None = None
+    ranks: Ranks = field(default_factory=Alone)
+    listen: Callable[[CoevolutionStep], None] = ignore
+    records: list[CoevolutionStep] = field(init=False, default_factory=list)
+    memory: Memory = field(init=False, default_factory=Memory)
+    _followed: Library | None = field(init=False, default=None)
+    _tried: Tried | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        wanted, keeper = self.settings, self.keeper
+        missing = {
+            "weighting": wanted.weighting and self.weighting is None,
+            "interface": wanted.interface and self.interface is None,
+            "keeper.held_out": wanted.acceptance == "held_out" and keeper.held_out is None,
+            "keeper.feedback_model": wanted.feedback and keeper.feedback_model is None,
+        }
+        absent = [name for name, is_missing in missing.items() if is_missing]
+        if absent:
+            raise UsageError(f"the settings ask for it and it is not given: {', '.join(absent)}")
+
+    @property
+    def steps(self) -> int:
+        """How many steps the run has."""
+        return step_count(self.benchmark.tasks, self.settings)
+
+    @property
+    def library(self) -> Library:
+        """The version that the next step's prompts are rendered from."""
+        return self.keeper.library if self._followed is None else self._followed
+
+    def rollouts(self, step: int, share: Share) -> Sequence[Rollout]:
+        """The rollouts of one step: this process's share of its tasks; see ``Source.rollouts``."""
+        if (share.rank, share.world) != (self.ranks.rank, self.ranks.world):
+            raise UsageError(
+                f"the engine takes share {share.rank} of {share.world}, and the ranks given are "
+                f"{self.ranks.rank} of {self.ranks.world}"
+            )
+        library = self.library
+        tasks = step_tasks(self.benchmark.tasks, self.settings, step=step)
+        own = tasks[share.rank :: share.world]
+        found: tuple[Rollout, ...] = ()
+        if own:
+            asked = self._asked(replace(self.benchmark, tasks=own), library)
+            found = rewarded(self._collected(asked, step), self._reward(library))
+        weighting = self.weighting if self.settings.weighting else None
+        if weighting is not None:  # told of a round before it weighs it, as SEAL's release has it
+            weighting = weighting.observed(found)
+            found = weighted_rollouts(found, weighting)
+        self._tried = Tried(step=step, library=library, rollouts=found, weighting=weighting)
+        self.keeper.keep(self._tried.episodes)
+        return found
+
+    def finished(self, report: StepReport) -> None:
+        """Let the library learn from the step; see ``Source.finished``.
+
+        A call that raises loses nothing: the rollouts are kept, and a second call with the same
+        report goes on.
+
+        Raises:
+            UsageError: The step has no rollouts.
+            TrainingError: The process that decides failed, or its library could not be taken up.
+            StoreError: The store failed.
+        """
+        tried = self._tried
+        if tried is None or tried.step != report.step:
+            raise UsageError(f"step {report.step} has no rollouts; ask for them first")
+        told = self.ranks.gather(tried.told())
+        if self.ranks.rank == 0:
+            done = self._decided(report, tried, told)
+        else:
+            done = self._followed_decision(self.ranks.broadcast(None), tried)
+        self.memory = done.memory
+        self.records.append(done.record)
+        self.weighting = self.weighting if tried.weighting is None else tried.weighting
+        self._tried = None
+        self.listen(done.record)
+
+    def go_on(
+        self,
+        memory: Memory,
+        records: Iterable[CoevolutionStep],
+        *,
+        weighting: JsonObject | None = None,
+    ) -> None:
+        """Take up where a checkpoint ended; its library is the keeper's by now."""
+        if self.weighting is not None and weighting is not None:
+            self.weighting = self.weighting.restored(weighting)
+        self.memory = memory
+        self.records = list(records)
+        self._tried = None
+
+    # Trying
+
+    def _asked(self, benchmark: Benchmark, library: Library) -> Asked:
+        settings = replace(self.asking, tools=self.settings.tools)
+        if self.settings.evolution:
+            said = filter(None, [settings.instructions, BLOCK_PROMPT])
+            settings = replace(settings, instructions="\n\n".join(said))
+        offered = with_composites(benchmark, library)
+        asked = Asked(benchmark=offered, library=library, settings=settings)
+        if not self.settings.interface or self.interface is None:
+            return asked
+        return self.interface(asked, self.memory.shown(closed_loop=self.settings.closed_loop))
+
+    def _collected(self, asked: Asked, step: int) -> tuple[Rollout, ...]:
+        found = wait_for(
+            collect(
+                self.model,
+                asked.benchmark,
+                library=asked.library,
+                attempts=self.settings.group_size,
+                temperature=self.settings.temperature,
+                seed=step_seed(self.settings, step=step),
+                settings=asked.settings,
+            )
+        )
+        return with_stable_ids(found, run=self.settings.name, step=step)
+
+    def _reward(self, library: Library) -> Reward:
+        """R_res + lambda R_comp (CoCoDA, section 3.3), the composites being those of a library."""
+        coefficient = self.settings.composite_coefficient
+        if not coefficient:
+            return self.reward
+        saved = saved_calls_reward(library, weight=coefficient, gated=self.settings.gated)
+        return RewardSum([self.reward, saved])
+
+    # Deciding, in one process, and following it in the others
+
+    def _decided(self, report: StepReport, tried: Tried, told: Sequence[JsonObject]) -> Decision:
+        try:
+            done = decided(
+                self.keeper,
+                self.settings,
+                self.memory,
+                report=report,
+                before=tried.library,
+                told=told,
+            )
+        except BaseException as error:  # the others must not wait for an answer in vain
+            self.ranks.broadcast({"error": f"{type(error).__name__}: {error}"})
+            raise
+        if self.ranks.world > 1:
+            self.ranks.broadcast(_message(done, tried.library))
+        return done
+
+    def _followed_decision(self, message: JsonObject, tried: Tried) -> Decision:
+        if "error" in message:
+            raise TrainingError(f"rank 0 could not finish step {tried.step}: {message['error']}")
+        record = CoevolutionStep.from_json(message["record"])
+        library = tried.library
+        if message["definitions"] is not None:
+            tools = [ToolDefinition.from_json(one) for one in message["definitions"]]
+            library = Library(tools, version=record.next_version)
+            library = library.bind([one for one in self.keeper.tools if one.name in library])
+        library = library.at_version(record.next_version)
+        if library.digest != record.next_digest:
+            raise TrainingError(
+                f"rank {self.ranks.rank} came to library {library.digest[:12]} after step "
+                f"{record.step}, rank 0 to {record.next_digest[:12]}; the run can not go on"
+            )
+        self._followed = library
+        memory = Memory.from_json(message["memory"])
+        return Decision(record=record, memory=memory, library=library)
+
+
+def _message(done: Decision, before: Library) -> dict[str, Any]:
+    """A decision as JSON data; definitions only where they changed."""
+    changed = done.library.digest != before.digest
+    tools = [one.to_json() for one in done.library.definitions] if changed else None
+    return {
+        "record": done.record.to_json(),
+        "memory": replace(done.memory, pending=()).to_json(),  # who decides alone needs these
+        "definitions": tools,
+    }
