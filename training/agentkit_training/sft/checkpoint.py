@@ -6,6 +6,7 @@ import hashlib
 import json
 import pickle
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,7 +77,8 @@ def save(folder: Path, *, step: int, weights: MasterWeights, identity: RunIdenti
         torch.save(state, part)
         part.replace(folder / FILE)
     except (OSError, RuntimeError) as error:  # torch raises RuntimeError when the disk is full
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # what hindered the writing may hinder this
+            part.unlink(missing_ok=True)
         raise CheckpointError(
             f"the checkpoint after step {step} can not be written to {folder}: {error}. An earlier "
             "one is kept; make room there and start again to go on from it"

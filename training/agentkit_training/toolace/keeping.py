@@ -6,6 +6,7 @@ import hashlib
 import json
 import pickle
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,7 +129,7 @@ class KeptRounds:
             torch.save(dict(weights), part)
             part.replace(folder / WEIGHTS)
         except (OSError, RuntimeError) as error:  # torch raises RuntimeError when the disk is full
-            part.unlink(missing_ok=True)
+            _drop(part)
             raise CheckpointError(
                 f"the weights of round {record.number} can not be written to {folder}: {error}. "
                 "Earlier rounds are kept; make room there and start again"
@@ -188,5 +189,10 @@ def _write(path: Path, content: bytes) -> None:
         part.write_bytes(content)
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        _drop(part)
         raise CheckpointError(f"{path} can not be written: {error}; make room there") from error
+
+
+def _drop(part: Path) -> None:
+    with suppress(OSError):  # what hindered the writing may hinder this
+        part.unlink(missing_ok=True)

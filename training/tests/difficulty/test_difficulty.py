@@ -1,0 +1,164 @@
+"""Difficulty of a task for a policy (ToolACE-R, Eq. 5)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentkit import ToolDefinition
+from agentkit.episodes import Episode, Turn
+from agentkit.evaluation import AllowedCalls, Benchmark, ExactCalls, GoldCall, Task
+from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.metrics import AllowedCall, difficulty
+from agentkit_training import PolicyModel
+from agentkit_training.difficulty import difficulties, estimate_difficulty
+from agentkit_training.gold import GoldAnswer, gold_answers
+from agentkit_training.rollout.samples import Rollout
+
+TRIP = ToolDefinition.from_schema(
+    "trip",
+    "A trip.",
+    {"properties": {"to": {"type": "string"}, "days": {"type": "integer"}}, "required": ["to"]},
+)
+STAY = ToolDefinition.from_schema("stay", "Stay.", {"properties": {"nights": {"type": "integer"}}})
+ARGUMENTS = st.dictionaries(
+    st.sampled_from(["to", "days", "nights"]), st.integers(0, 3) | st.sampled_from(["Bonn", "Rom"])
+)
+CALLS = st.lists(st.tuples(st.sampled_from(["trip", "stay", "fly"]), ARGUMENTS), max_size=4)
+
+
+def made(calls):
+    return tuple(
+        ToolCall(call_id=str(n), name=name, arguments=arguments)
+        for n, (name, arguments) in enumerate(calls)
+    )
+
+
+def attempt(calls, *, number=0, names=None, fault="", task="t"):
+    """A rollout whose first turn makes ``calls``."""
+    turn = Turn(message=AssistantMessage(text="", tool_calls=made(calls)))
+    episode = Episode(episode_id="e", request="", turns=(turn,), library_names=names or {})
+    return Rollout(
+        task_id=task,
+        attempt=number,
+        episodes=(episode,),
+        sequences=(),
+        library_version=0,
+        fault=fault,
+    )
+
+
+def gold(*calls):
+    return {
+        "t": GoldAnswer(task_id="t", calls=tuple(GoldCall(name=n, arguments=a) for n, a in calls))
+    }
+
+
+def one(rollouts, answers):
+    (found,) = difficulties(rollouts, answers, [TRIP, STAY]).tasks
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(attempts=st.lists(CALLS, min_size=1, max_size=5), reference=CALLS)
+def test_difficulty_lies_between_0_and_1_and_is_that_of_the_metric(attempts, reference):
+    """D is in [0, 1] and equals one minus the mean overlap of the attempts (Eq. 5)."""
+    found = one([attempt(calls) for calls in attempts], gold(*reference))
+    wanted = difficulty(
+        [made(calls) for calls in attempts],
+        [GoldCall(name=n, arguments=a) for n, a in reference],
+        [TRIP, STAY],
+    )
+    assert 0 <= found.difficulty <= 1
+    assert found.difficulty == pytest.approx(wanted)
+    assert found.attempts == tuple(made(calls) for calls in attempts)
+
+
+@settings(max_examples=30, deadline=None)
+@given(calls=CALLS.filter(bool), count=st.integers(1, 4))
+def test_attempts_that_are_all_right_make_difficulty_0(calls, count):
+    """Where each attempt makes the gold calls D is exactly 0, so that ``alpha = 0`` excludes it."""
+    known = [(name, arguments) for name, arguments in calls if name != "fly"]
+    found = one([attempt(known)] * count, gold(*known))
+    assert found.difficulty == 0
+
+
+def test_each_attempt_that_is_nothing_like_it_makes_difficulty_1():
+    """Attempts at another tool, or without a call, have D = 1."""
+    found = one([attempt([("stay", {"nights": 1})]), attempt([])], gold(("trip", {"to": "Bonn"})))
+    assert found.difficulty == 1
+    assert found.shortfalls == (1, 1)
+
+
+def test_half_right_counts_half():
+    """One of two arguments right in one of two attempts is graded argument by argument (Eq. 2)."""
+    rollouts = [
+        attempt([("trip", {"to": "Bonn", "days": 3})]),
+        attempt([("trip", {"to": "Bonn", "days": 2})]),
+    ]
+    found = one(rollouts, gold(("trip", {"to": "Bonn", "days": 3})))
+    assert found.difficulty == pytest.approx((0 + 2 / 3) / 2)
+
+
+def test_any_allowed_value_is_right():
+    """Attempts that choose other allowed values, or leave out what is free, are not difficult."""
+    allowed = AllowedCall(name="trip", allowed={"to": ["Bonn", "Cologne"], "days": [3, ""]})
+    task = Task(
+        task_id="t",
+        category="",
+        request="Where to?",
+        offered=("trip",),
+        expects=(AllowedCalls(calls=(allowed, allowed)),),
+    )
+    answers = gold_answers(Benchmark(name="", tasks=(task,), definitions=(TRIP, STAY))).answers
+    both = [("trip", {"to": "cologne", "days": 3}), ("trip", {"to": "Bonn"})]
+    assert one([attempt(both), attempt(both[::-1])], answers).difficulty == 0
+    wrong = [("trip", {"to": "cologne", "days": 4}), ("trip", {"to": "Bonn"})]
+    assert one([attempt(wrong)], answers).shortfalls[0] == pytest.approx((0.5 + 0) / 2)
+
+
+def test_calls_are_compared_in_the_names_of_the_catalogue():
+    """A tool that is offered under another name than the catalogue's is the same tool."""
+    rollouts = [attempt([("go", {"to": "Bonn"})], names={"go": "trip"})]
+    found = one(rollouts, gold(("trip", {"to": "Bonn"})))
+    assert found.difficulty == 0
+    assert found.attempts[0][0].name == "go"
+
+
+def test_faulty_attempts_do_not_count():
+    """An attempt that could not be made is none; a task without any is left out, with the reason."""
+    right, broken = [("trip", {"to": "Bonn"})], attempt([], fault="no room")
+    answers = gold(("trip", {"to": "Bonn"}))
+    assert one([attempt(right), broken], answers).difficulty == 0
+    found = difficulties([broken], answers, [TRIP, STAY])
+    assert found.tasks == ()
+    assert [str(out) for out in found.left_out] == ["t: could not be asked: no room"]
+
+
+async def test_a_policy_is_asked_k_times_and_once_each(policy, shop):
+    """Each task with a gold answer is tried k times, with one turn each, from a seed."""
+    model = PolicyModel(policy, max_tokens=6)
+    answers = dict(gold_answers(shop).answers)
+    del answers["price-bread"]
+    found = await estimate_difficulty(model, shop, answers, attempts=3)
+    assert [task.task_id for task in found.tasks] == ["price-apple", "price-cheese"]
+    assert {len(task.attempts) for task in found.tasks} == {3}
+    assert model.counts.answers == 6
+    assert sum(found.histogram()) == 2
+    again = await estimate_difficulty(PolicyModel(policy, max_tokens=6), shop, answers, attempts=3)
+    assert again == found
+
+
+def test_a_task_that_nobody_can_teach_is_left_out_with_the_reason(shop):
+    """Tasks whose answer is no single set of calls are counted by reason."""
+    data_flow = dataclasses.replace(shop.tasks[0], task_id="none", expects=())
+    twice = dataclasses.replace(
+        shop.tasks[1], task_id="two", expects=(*shop.tasks[1].expects, ExactCalls(calls=()))
+    )
+    tasks = (*shop.tasks, data_flow, twice)
+    found = gold_answers(dataclasses.replace(shop, tasks=tasks))
+    assert sorted(found.answers) == ["price-apple", "price-bread", "price-cheese"]
+    assert [out.where for out in found.left_out] == ["none", "two"]
