@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.samples import Rollout
@@ -67,6 +67,13 @@ class StepReport:
         loss_tokens: Tokens of the batch that bear loss.
         rollout_seconds: Wall time of making the rollouts.
         update_seconds: Wall time of the update.
+        too_long: Sequences left out because they are longer than the model's window.
+        asked_again: How often more rollouts were asked for, since groups had no spread.
+        entropy: Mean over the tokens read, in nats.
+        divergence: KL divergence to the reference, mean over the tokens read, in nats.
+        clip_share: Share of the tokens read whose ratio was held back.
+        max_log_ratio: Largest difference between a token's log-probability when it was sampled and
+            when it was first trained on: a figure of health, see ``Health``.
     """
 
     step: int
@@ -79,6 +86,12 @@ class StepReport:
     loss_tokens: int
     rollout_seconds: float
     update_seconds: float
+    too_long: int = 0
+    asked_again: int = 0
+    entropy: float = 0.0
+    divergence: float = 0.0
+    clip_share: float = 0.0
+    max_log_ratio: float = 0.0
 
 
 class Source(Protocol):
@@ -93,6 +106,22 @@ class Source(Protocol):
 
     def finished(self, report: StepReport) -> None:
         """Told after each step, with the new weights in place; the library may change now."""
+        ...
+
+
+@runtime_checkable
+class ResamplingSource(Source, Protocol):
+    """A source that can be asked again, where all attempts at a task were worth the same."""
+
+    def resampled(self, step: int, share: Share, again: int) -> Sequence[Rollout]:
+        """More rollouts for the step, of the same tasks or of others.
+
+        Args:
+            step: The step.
+            share: As in ``rollouts``.
+            again: How often the step has been asked for again, from 1. Rollouts differ from those
+                of other numbers, and are equal for equal steps and numbers.
+        """
         ...
 
 

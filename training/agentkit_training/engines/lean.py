@@ -1,19 +1,31 @@
-"""``LeanEngine``: rollouts, one packed update, next step; for one process and one device."""
+"""``LeanEngine``: rollouts, packed updates, next step; for one process and one device."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentkit_training.engines.base import OptimizerSettings, Share, Source, StepReport
+from agentkit.errors import UsageError
+from agentkit_training.engines.base import (
+    OptimizerSettings,
+    ResamplingSource,
+    Share,
+    Source,
+    StepReport,
+)
 from agentkit_training.engines.objective import Objective
-from agentkit_training.engines.rows import training_rows
+from agentkit_training.engines.resampling import filled_up
+from agentkit_training.engines.rows import TrainingRow, mini_batches, training_rows
 from agentkit_training.engines.schedule import rate_factor
-from agentkit_training.engines.update import update
+from agentkit_training.engines.scoring import Limits
+from agentkit_training.engines.update import UpdateReport, update
 from agentkit_training.errors import CheckpointError
 from agentkit_training.policy.policy import Policy
+from agentkit_training.rollout.samples import Rollout
 
 if TYPE_CHECKING:
     import torch
@@ -23,14 +35,23 @@ _STATE = "lean.pt"
 
 @dataclass(kw_only=True)
 class LeanEngine:
-    """Trains in this process, one update for each step's rollouts.
+    """Trains in this process.
 
     Attributes:
         optimizer: How the weights follow the gradient.
-        objective: What an update makes larger.
+        objective: What an update makes larger. With more than one update a step its
+            ``old_logprobs`` must be ``sampled``.
         scaled: Whether advantages are divided by the group's deviation.
         reference: What the KL divergence is taken to; None leaves it out.
-        max_tokens: Longest input of an update that is read at once.
+        max_tokens: Most tokens of an update that are read at once; memory grows with it, the
+            gradient does not change.
+        max_logits: Most numbers of logits of an update at once, see ``Limits``.
+        iterations: How often a step's rollouts are gone through (mu in GRPO).
+        mini_batches: Updates in each iteration; groups stay whole.
+        resample: How often a step asks for more rollouts in place of groups without a spread; 0
+            leaves these groups out, and the source need not know of it.
+        gradient_checkpointing: Whether an update computes activations again instead of keeping
+            them: less memory for long prompts, about a third more work.
     """
 
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
@@ -38,51 +59,117 @@ class LeanEngine:
     scaled: bool = True
     reference: Policy | None = None
     max_tokens: int = 4096
+    max_logits: int = 1 << 26
+    iterations: int = 1
+    mini_batches: int = 1
+    resample: int = 0
+    gradient_checkpointing: bool = False
     _step: int = field(init=False, default=0)
     _restored: Path | None = field(init=False, default=None)
     _adam: torch.optim.Optimizer | None = field(init=False, default=None)
 
+    def __post_init__(self) -> None:
+        if self.iterations < 1 or self.mini_batches < 1:
+            raise UsageError(
+                f"iterations is {self.iterations} and mini_batches {self.mini_batches}; give at "
+                "least 1 of each"
+            )
+        if self.iterations * self.mini_batches > 1 and self.objective.old_logprobs != "sampled":
+            raise UsageError(
+                f"with {self.iterations * self.mini_batches} updates a step the ratio must be "
+                "taken against the weights that wrote the rollouts, or nothing bounds it; give "
+                'Objective(old_logprobs="sampled")'
+            )
+
     def train(self, policy: Policy, source: Source, *, steps: int) -> None:
-        """Take steps until ``steps`` have been taken; see ``Engine.train``."""
+        """Take steps until ``steps`` have been taken; see ``Engine.train``.
+
+        Raises:
+            UsageError: ``resample`` is set, and the source can not be asked again.
+        """
         adam = self._prepared(policy)
         while self._step < steps:
-            factor = rate_factor(self.optimizer, step=self._step, steps=steps)
+            rate = self.optimizer.learning_rate
+            rate *= rate_factor(self.optimizer, step=self._step, steps=steps)
             for group in adam.param_groups:
-                group["lr"] = self.optimizer.learning_rate * factor
+                group["lr"] = rate
             started = time.perf_counter()
-            rollouts = source.rollouts(self._step, Share())
+            rollouts, asked_again = self._rollouts(source)
             rolled = time.perf_counter()
-            done = update(
-                policy,
-                training_rows(rollouts, scaled=self.scaled),
-                adam,
-                self.objective,
-                reference=self.reference,
-                max_gradient_norm=self.optimizer.max_gradient_norm,
-                step=self._step,
-                max_tokens=self.max_tokens,
-            )
-            report = StepReport(
-                step=self._step,
-                loss=done.loss,
-                gradient_norm=done.gradient_norm,
-                learning_rate=self.optimizer.learning_rate * factor,
-                rows=done.rows,
-                read_rows=done.read_rows,
-                read_tokens=done.read_tokens,
-                loss_tokens=done.loss_tokens,
-                rollout_seconds=rolled - started,
-                update_seconds=time.perf_counter() - rolled,
+            done = self._updates(policy, rollouts, adam)
+            report = _report(
+                self._step,
+                done,
+                rate=rate,
+                asked_again=asked_again,
+                seconds=(rolled - started, time.perf_counter() - rolled),
             )
             self._step += 1
             source.finished(report)
 
+    def _rollouts(self, source: Source) -> tuple[Sequence[Rollout], int]:
+        """The rollouts of a step, and how often more were asked for."""
+        share = Share()
+        found = source.rollouts(self._step, share)
+        if not self.resample:
+            return found, 0
+        if not isinstance(source, ResamplingSource):
+            raise UsageError(
+                f"resample is {self.resample}, and {type(source).__name__} has no method "
+                "`resampled`; set resample to 0, or give a source that can be asked again"
+            )
+        return filled_up(found, source, step=self._step, share=share, bound=self.resample)
+
+    def _updates(
+        self, policy: Policy, rollouts: Sequence[Rollout], adam: torch.optim.Optimizer
+    ) -> list[UpdateReport]:
+        """All updates of a step."""
+        rows = training_rows(rollouts, scaled=self.scaled)
+        with _checkpointed(policy, wanted=self.gradient_checkpointing):
+            return [
+                self._update(policy, batch, adam)
+                for number in range(self.iterations)
+                for batch in self._batches(rows, number)
+            ]
+
+    def _batches(self, rows: list[TrainingRow], iteration: int) -> list[list[TrainingRow]]:
+        if self.mini_batches == 1:
+            return [rows]
+        return mini_batches(rows, count=self.mini_batches, seed=(self._step, iteration))
+
+    def _update(
+        self, policy: Policy, rows: Sequence[TrainingRow], adam: torch.optim.Optimizer
+    ) -> UpdateReport:
+        return update(
+            policy,
+            rows,
+            adam,
+            self.objective,
+            reference=self.reference,
+            max_gradient_norm=self.optimizer.max_gradient_norm,
+            step=self._step,
+            limits=Limits(tokens=self.max_tokens, logits=self.max_logits),
+        )
+
     def save(self, folder: Path) -> None:
-        """Write step and optimiser state into ``folder``."""
+        """Write step and optimiser state into ``folder``; what stood there is kept until then.
+
+        Raises:
+            CheckpointError: It can not be written, as on a full disk.
+        """
         import torch
 
         state = None if self._adam is None else self._adam.state_dict()
-        torch.save({"step": self._step, "adam": state}, folder / _STATE)
+        new = folder / f"{_STATE}.new"
+        try:
+            torch.save({"step": self._step, "adam": state}, new)
+            new.replace(folder / _STATE)
+        except (OSError, RuntimeError) as error:  # torch raises the latter on a full disk
+            new.unlink(missing_ok=True)
+            raise CheckpointError(
+                f"the state of step {self._step} can not be written to {folder}: {error}; make "
+                "room, and save again"
+            ) from error
 
     def restore(self, folder: Path) -> None:
         """Go on from what ``save`` wrote; the optimiser takes it up when training begins.
@@ -104,10 +191,71 @@ class LeanEngine:
             weight_decay=self.optimizer.weight_decay,
         )
         if self._restored is not None:
-            state = torch.load(self._restored, weights_only=True)
-            self._step = state["step"]
-            if state["adam"] is not None:
-                adam.load_state_dict(state["adam"])
+            self._step = _taken_up(self._restored, adam)
             self._restored = None
+        elif self._adam is not None:  # train is called again: go on
+            adam.load_state_dict(self._adam.state_dict())
         self._adam = adam
         return adam
+
+
+def _taken_up(path: Path, adam: torch.optim.Optimizer) -> int:
+    """Put a saved state into the optimiser; the step that it was saved after."""
+    import pickle
+
+    import torch
+
+    try:
+        state = torch.load(path, weights_only=True)
+        step = int(state["step"])
+        if state["adam"] is not None:
+            adam.load_state_dict(state["adam"])
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError, pickle.PickleError) as error:
+        raise CheckpointError(
+            f"{path} can not be gone on from: {error}; it is damaged, or was written for another "
+            "model or other adapters"
+        ) from error
+    return step
+
+
+@contextmanager
+def _checkpointed(policy: Policy, *, wanted: bool) -> Iterator[None]:
+    """Let the model keep no activations while it is updated."""
+    if not wanted:
+        yield
+        return
+    policy.model.gradient_checkpointing_enable({"use_reentrant": False})
+    try:
+        yield
+    finally:
+        policy.model.gradient_checkpointing_disable()
+
+
+def _report(
+    step: int,
+    done: Sequence[UpdateReport],
+    *,
+    rate: float,
+    asked_again: int,
+    seconds: tuple[float, float],
+) -> StepReport:
+    """The updates of a step as one report: means of what is a mean, sums of what is a number."""
+    count = len(done)
+    return StepReport(
+        step=step,
+        loss=sum(one.loss for one in done) / count,
+        gradient_norm=sum(one.gradient_norm for one in done) / count,
+        learning_rate=rate,
+        rows=sum(one.rows for one in done),
+        read_rows=sum(one.read_rows for one in done),
+        read_tokens=sum(one.read_tokens for one in done),
+        loss_tokens=sum(one.loss_tokens for one in done),
+        rollout_seconds=seconds[0],
+        update_seconds=seconds[1],
+        too_long=sum(one.too_long for one in done),
+        asked_again=asked_again,
+        entropy=sum(one.health.entropy for one in done) / count,
+        divergence=sum(one.health.divergence for one in done) / count,
+        clip_share=sum(one.health.clip_share for one in done) / count,
+        max_log_ratio=done[0].health.max_log_ratio,
+    )

@@ -28,6 +28,7 @@ class Objective:
         old_logprobs: What the ratio is taken against: ``current`` for one update on fresh
             rollouts, where both are equal but for rounding; ``sampled`` for those recorded when
             the rollouts were written.
+        temperature: That the rollouts were sampled at; probabilities are those at this one.
     """
 
     loss_type: LossType = "dapo"
@@ -36,6 +37,7 @@ class Objective:
     kl_coefficient: float = 0.0
     max_completion_tokens: int = 256
     old_logprobs: Literal["current", "sampled"] = "current"
+    temperature: float = 1.0
 
 
 def token_losses(
@@ -68,10 +70,27 @@ def token_losses(
     clipped = ratio.clamp(1 - objective.clip_low, 1 + objective.clip_high)
     losses = -torch.min(ratio * advantages, clipped * advantages)
     if reference is not None and objective.kl_coefficient:
-        difference = reference - logprobs
-        divergence = torch.exp(difference) - difference - 1
-        losses = losses + objective.kl_coefficient * divergence
+        losses = losses + objective.kl_coefficient * divergences(logprobs, reference)
     return losses
+
+
+def divergences(logprobs: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+    """Schulman's estimate of the KL divergence to the reference, for each token; never negative."""
+    import torch
+
+    difference = reference - logprobs
+    return torch.expm1(difference) - difference
+
+
+def is_clipped(
+    logprobs: torch.Tensor, *, old: torch.Tensor, advantages: torch.Tensor, objective: Objective
+) -> torch.Tensor:
+    """Where the bound holds the ratio back, so that the token has no gradient of its advantage."""
+    import torch
+
+    ratio = torch.exp(logprobs - old)
+    falls = (ratio < 1 - objective.clip_low) & (advantages < 0)
+    return falls | ((ratio > 1 + objective.clip_high) & (advantages > 0))
 
 
 def token_shares(lengths: list[int], *, objective: Objective) -> list[float]:
@@ -80,6 +99,10 @@ def token_shares(lengths: list[int], *, objective: Objective) -> list[float]:
     Args:
         lengths: Tokens that bear loss, for each sequence of the whole batch.
         objective: Says how sequences are put together.
+
+    Returns:
+        One share for each sequence. Times the lengths they sum to 1 for ``dapo`` and ``bnpo``, and
+        for ``grpo`` where no sequence is empty.
     """
     rows, tokens = max(1, len(lengths)), max(1, sum(lengths))
     match objective.loss_type:

@@ -2,6 +2,9 @@
 
 A group's G rollouts share their prompt. Padded, it is read G times; packed, once, followed by the
 G completions, each of which sees the prompt and itself, at the positions it would have alone.
+
+It needs no cache of keys and values, so that it goes with gradient checkpointing. Without that,
+reading behind prompts (``behind``) is quicker: there no completion is held against another's keys.
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agentkit_training.engines.scoring import Limits, TokenScores, Visit, scored
+from agentkit_training.generation.reading import windowed
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.samples import TokenSequence
 
@@ -67,6 +72,30 @@ def _pack(
     return Pack(prompt=prompt, completions=tuple(sequences[one].completion for one in places))
 
 
+def read_packed(
+    policy: Policy,
+    sequences: Sequence[TokenSequence],
+    visit: Visit,
+    *,
+    temperature: float,
+    limits: Limits,
+) -> int:
+    """See ``read_sequences``. A model of sliding windows reads each sequence by itself."""
+    read = 0
+    filled = [place for place, sequence in enumerate(sequences) if sequence.completion]
+    vocabulary = int(policy.model.config.get_text_config().vocab_size)
+    most = min(limits.tokens, limits.logits // vocabulary)
+    found = packs(
+        [sequences[place] for place in filled], max_tokens=0 if windowed(policy) else most
+    )
+    for chosen, pack in found:
+        read += len(pack)
+        loss = visit([filled[one] for one in chosen], packed_scores(policy, pack, temperature))
+        if loss is not None and loss.requires_grad:
+            loss.backward()  # type: ignore[no-untyped-call]
+    return read
+
+
 def packed_logprobs(policy: Policy, pack: Pack, *, temperature: float = 1.0) -> torch.Tensor:
     """The log-probability of each token of the completions, one completion after another.
 
@@ -78,21 +107,25 @@ def packed_logprobs(policy: Policy, pack: Pack, *, temperature: float = 1.0) -> 
     Returns:
         float32, as long as all completions together.
     """
+    return packed_scores(policy, pack, temperature).logprobs
+
+
+def packed_scores(policy: Policy, pack: Pack, temperature: float) -> TokenScores:
+    """The scores of the tokens of the completions, one completion after another."""
     import torch
 
     device = policy.device
     ids = torch.tensor([[*pack.prompt, *(t for one in pack.completions for t in one)]])
+    is_plain = len(pack.completions) == 1  # no other to be kept apart from
     output = policy.model(
         input_ids=ids.to(device),
         position_ids=_positions(pack)[None].to(device),
-        attention_mask=_mask(pack, policy.model.dtype).to(device),
+        attention_mask=None if is_plain else _mask(pack, policy.model.dtype).to(device),
         logits_to_keep=_predictors(pack).to(device),
         use_cache=False,
     )
-    scores: torch.Tensor = output.logits[0].float() / temperature
     targets = ids[0, len(pack.prompt) :].to(device)
-    chosen = scores.gather(1, targets[:, None])[:, 0]
-    return chosen - torch.logsumexp(scores, -1)
+    return scored(output.logits[0], targets, temperature=temperature)
 
 
 def _positions(pack: Pack) -> torch.Tensor:

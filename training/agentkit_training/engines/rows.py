@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -41,3 +42,24 @@ def training_rows(rollouts: Sequence[Rollout], *, scaled: bool = True) -> list[T
             for sequence in one.sequences
         ]
     return rows
+
+
+def mini_batches(
+    rows: Sequence[TrainingRow], *, count: int, seed: tuple[int, ...]
+) -> list[list[TrainingRow]]:
+    """The rows in ``count`` parts of about the same number of prompts, in an order of the seed.
+
+    Rows with equal prompts stay together: they are read together, and their advantages balance.
+
+    Args:
+        rows: The rows of a step.
+        count: Parts; there are fewer where there are fewer prompts, and one at least.
+        seed: Of the order.
+    """
+    by_prompt: dict[tuple[int, ...], list[TrainingRow]] = {}
+    for row in rows:
+        by_prompt.setdefault(row.sequence.prompt, []).append(row)
+    found = list(by_prompt.values())
+    random.Random(str(seed)).shuffle(found)  # noqa: S311 - not for secrets
+    parts = max(1, min(count, len(found)))
+    return [[row for group in found[part::parts] for row in group] for part in range(parts)]

@@ -1,20 +1,26 @@
 """One GRPO update: short and exact, in one process.
 
 What it leaves out makes it quick, not different: rollouts whose advantage is 0 add nothing to the
-gradient and are not read; each prompt is read once for all its rollouts; logits are computed for
-completion tokens alone.
+gradient and are not read; each prompt is read once for all its rollouts, and what several prompts
+begin with once for all of them; logits are computed for completion tokens alone.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from agentkit_training.engines.figures import Gathered, Health
 from agentkit_training.engines.objective import Objective, token_losses, token_shares
-from agentkit_training.engines.packing import Pack, packed_logprobs, packs
 from agentkit_training.engines.rows import TrainingRow
+from agentkit_training.engines.scoring import (
+    Limits,
+    TokenScores,
+    read_sequences,
+    token_logprobs,
+)
 from agentkit_training.errors import DivergedError
 from agentkit_training.policy.policy import Policy
 
@@ -33,6 +39,8 @@ class UpdateReport:
         read_rows: Those that were read; the rest had no advantage.
         read_tokens: Tokens that went through the model.
         loss_tokens: Tokens of the batch that bear loss.
+        too_long: Sequences left out because they are longer than the model's window.
+        health: Entropy, divergence and the like.
     """
 
     loss: float
@@ -41,6 +49,8 @@ class UpdateReport:
     read_rows: int
     read_tokens: int
     loss_tokens: int
+    too_long: int = 0
+    health: Health = Health()  # noqa: RUF009 - immutable
 
 
 def update(
@@ -52,7 +62,7 @@ def update(
     reference: Policy | None = None,
     max_gradient_norm: float = 1.0,
     step: int = 0,
-    max_tokens: int = 4096,
+    limits: Limits = Limits(),  # noqa: B008 - immutable
 ) -> UpdateReport:
     """One optimiser step on a batch of rollouts.
 
@@ -64,113 +74,126 @@ def update(
         reference: What the KL divergence is taken to; None leaves it out.
         max_gradient_norm: To which the gradient is clipped; 0 does not clip.
         step: For the error message.
-        max_tokens: Longest input that is read at once.
+        limits: How much is read at once.
 
     Raises:
-        DivergedError: The loss or the gradient is not a number; the weights are as before.
+        DivergedError: The loss or the gradient is not a number, and the weights are as before; or
+            the weights are not, after the step.
     """
-    backward = _Backward(
-        policy=policy, rows=rows, objective=objective, reference=reference, max_tokens=max_tokens
+    fitting = [row for row in rows if len(row.sequence) <= policy.context_tokens]
+    batch = _Batch(
+        policy=policy, rows=fitting, objective=objective, reference=reference, limits=limits
     )
     policy.model.train()
     optimizer.zero_grad(set_to_none=True)
     try:
-        backward.run()
+        batch.backward()
         norm = _clipped_norm(policy, max_gradient_norm)
-        if not (math.isfinite(backward.loss) and math.isfinite(norm)):
+        if not (math.isfinite(batch.loss) and math.isfinite(norm)):
             raise DivergedError(
-                f"at step {step} the loss is {backward.loss} and the norm of the gradient {norm}; "
+                f"at step {step} the loss is {batch.loss} and the norm of the gradient {norm}; "
                 "the weights were not changed. Lower the learning rate, or clip harder",
                 step=step,
             )
-        if backward.read_rows:
+        if batch.read_rows:
             optimizer.step()
+            _refuse_broken(policy, step)
     finally:
         optimizer.zero_grad(set_to_none=True)
         policy.model.eval()
     return UpdateReport(
-        loss=backward.loss,
+        loss=batch.loss,
         gradient_norm=norm,
         rows=len(rows),
-        read_rows=backward.read_rows,
-        read_tokens=backward.read_tokens,
-        loss_tokens=sum(sum(row.sequence.written) for row in rows),
+        read_rows=batch.read_rows,
+        read_tokens=batch.read_tokens,
+        loss_tokens=sum(sum(row.sequence.written) for row in fitting),
+        too_long=len(rows) - len(fitting),
+        health=batch.gathered.health(),
     )
 
 
 @dataclass(kw_only=True)
-class _Backward:
-    """The backward pass over one batch, pack by pack."""
+class _Batch:
+    """The backward pass over one batch, piece by piece."""
 
     policy: Policy
     rows: Sequence[TrainingRow]
     objective: Objective
     reference: Policy | None
-    max_tokens: int
+    limits: Limits
     loss: float = 0.0
     read_rows: int = 0
     read_tokens: int = 0
+    gathered: Gathered = field(default_factory=Gathered)
 
-    def run(self) -> None:
-        """Add the gradient of the loss to the policy's parameters."""
-        import torch
-
+    def __post_init__(self) -> None:
         lengths = [sum(row.sequence.written) for row in self.rows]
         shares = token_shares(lengths, objective=self.objective)
-        counted = [
+        self._counted = [
             (row, share)
             for row, share, length in zip(self.rows, shares, lengths, strict=True)
             if length and (row.advantage or self._has_divergence)
         ]
-        sequences = [row.sequence for row, _ in counted]
-        for places, pack in packs(sequences, max_tokens=self.max_tokens):
-            chosen = [counted[place] for place in places]
-            logprobs = packed_logprobs(self.policy, pack)
-            loss = self._loss(logprobs, chosen, self._referred(pack))
-            torch.autograd.backward(loss)
-            self.loss += float(loss.detach())
-            self.read_rows += len(places)
-            self.read_tokens += len(pack)
+        self._referred: list[torch.Tensor] = []
+
+    def backward(self) -> None:
+        """Add the gradient of the loss to the policy's parameters."""
+        sequences = [row.sequence for row, _ in self._counted]
+        temperature = self.objective.temperature
+        if self.reference is not None and self._has_divergence:
+            self._referred = token_logprobs(
+                self.reference, sequences, temperature=temperature, limits=self.limits
+            )
+        self.read_rows = len(sequences)
+        self.read_tokens = read_sequences(
+            self.policy, sequences, self._visit, temperature=temperature, limits=self.limits
+        )
 
     @property
     def _has_divergence(self) -> bool:
         return self.reference is not None and self.objective.kl_coefficient != 0
 
-    def _referred(self, pack: Pack) -> torch.Tensor | None:
+    def _visit(self, places: Sequence[int], scores: TokenScores) -> torch.Tensor:
+        """The loss of some sequences."""
         import torch
 
-        if not self._has_divergence or self.reference is None:
-            return None
-        with torch.no_grad():
-            return packed_logprobs(self.reference, pack)
-
-    def _loss(
-        self,
-        logprobs: torch.Tensor,
-        chosen: Sequence[tuple[TrainingRow, float]],
-        referred: torch.Tensor | None,
-    ) -> torch.Tensor:
-        import torch
-
+        logprobs = scores.logprobs
         device = logprobs.device
+        chosen = [self._counted[place] for place in places]
         sequences = [row.sequence for row, _ in chosen]
         lengths = torch.tensor([len(one.completion) for one in sequences], device=device)
 
         def spread(values: Sequence[float]) -> torch.Tensor:
             return torch.tensor(values, device=device).repeat_interleave(lengths)
 
-        old = logprobs.detach()
-        if self.objective.old_logprobs == "sampled":
-            old = torch.tensor([one for s in sequences for one in s.logprobs], device=device)
+        sampled = torch.tensor([one for s in sequences for one in s.logprobs], device=device)
+        written = torch.tensor([one for s in sequences for one in s.written], device=device)
+        is_current = self.objective.old_logprobs == "current"
+        old = logprobs.detach() if is_current else sampled
+        advantages = spread([row.advantage for row, _ in chosen])
+        referred = torch.cat([self._referred[one] for one in places]) if self._referred else None
         losses = token_losses(
             logprobs,
             old=old,
-            advantages=spread([row.advantage for row, _ in chosen]),
+            advantages=advantages,
             reference=referred,
             objective=self.objective,
         )
-        written = torch.tensor([one for s in sequences for one in s.written], device=device)
-        return (losses * spread([share for _, share in chosen]) * written).sum()
+        self.gathered.add(
+            logprobs,
+            entropies=scores.entropies,
+            old=old,
+            sampled=sampled,
+            advantages=advantages,
+            reference=referred,
+            objective=self.objective,
+            written=written,
+        )
+        shares = spread([share for _, share in chosen])
+        loss = (losses * shares)[written].sum()
+        self.loss += float(loss.detach())
+        return loss
 
 
 def _clipped_norm(policy: Policy, limit: float) -> float:
@@ -180,3 +203,18 @@ def _clipped_norm(policy: Policy, limit: float) -> float:
     if not gradients:
         return 0.0
     return float(torch.nn.utils.clip_grad_norm_(gradients, limit or math.inf))
+
+
+def _refuse_broken(policy: Policy, step: int) -> None:
+    """Stop when a step has made a weight that is no number, which no later step would mend."""
+    import torch
+
+    with torch.no_grad():
+        norms = torch.stack([torch.linalg.vector_norm(one.float()) for one in policy.trainable])
+        if bool(norms.isfinite().all()):
+            return
+    raise DivergedError(
+        f"after step {step} a weight is no finite number, though loss and gradient were; go on "
+        "from the last checkpoint with a lower learning rate",
+        step=step,
+    )

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agentkit_training.generation.cache import make_room
+from agentkit_training.generation.drawing import draw
+from agentkit_training.generation.reading import read_prompts
 from agentkit_training.policy.policy import Policy
 
 if TYPE_CHECKING:
@@ -23,8 +26,8 @@ class Prompt:
     """One answer to be written.
 
     Attributes:
-        ids: The prompt's tokens.
-        max_tokens: Most tokens of the answer.
+        ids: The prompt's tokens, at least one.
+        max_tokens: Most tokens of the answer; 0 writes none.
         temperature: Of sampling; 0 takes the likeliest token each time.
         top_p: Mass of the likeliest tokens to choose from. Log-probabilities are those of the
             whole distribution, so that 1 is what training wants.
@@ -58,192 +61,141 @@ def complete(policy: Policy, prompts: Sequence[Prompt]) -> list[Completion]:
 
     Args:
         policy: The model.
-        prompts: What to answer. Equal prompts are read once and answered together.
+        prompts: What to answer. Equal prompts are read once and answered together, and so is what
+            different ones begin with.
+
+    Example:
+        >>> from agentkit_training import tiny_policy
+        >>> (answer,) = complete(tiny_policy(), [Prompt(ids=(5, 6, 7), max_tokens=3)])
+        >>> len(answer.ids) <= 3
+        True
     """
     import torch
 
-    if not prompts:
-        return []
-    with torch.inference_mode():
-        rows = _Rows(policy, prompts)
-        while rows.is_writing:
-            rows.advance()
-    return [row.completion() for row in rows.all]
-
-
-class _Row:
-    """One answer while it is written."""
-
-    def __init__(self, prompt: Prompt) -> None:
-        import torch
-
-        self.prompt = prompt
-        self.ids: list[int] = []
-        self.logprobs: list[float] = []
-        self.is_ended = False
-        generator = torch.Generator().manual_seed(prompt.seed)
-        self.draws: list[float] = torch.rand(prompt.max_tokens, generator=generator).tolist()
-
-    @property
-    def is_done(self) -> bool:
-        return self.is_ended or len(self.ids) >= self.prompt.max_tokens
-
-    def add(self, token: int, logprob: float, ends: frozenset[int]) -> None:
-        self.ids.append(token)
-        self.logprobs.append(logprob)
-        self.is_ended = token in ends
-
-    def completion(self) -> Completion:
-        return Completion(
-            ids=tuple(self.ids), logprobs=tuple(self.logprobs), is_ended=self.is_ended
-        )
+    found = [Completion(ids=(), logprobs=(), is_ended=False)] * len(prompts)
+    asked = [place for place, prompt in enumerate(prompts) if prompt.max_tokens > 0]
+    if asked:
+        with torch.inference_mode():
+            rows = _Rows(policy, [prompts[place] for place in asked])
+            while rows.is_writing:
+                rows.advance()
+            for place, completion in zip(asked, rows.completions(), strict=True):
+                found[place] = completion
+    return found
 
 
 class _Rows:
-    """The batch: what each row has, the cache of keys and values, and the next logits."""
+    """The batch: what is written of each row, the cache, and the logits of the next tokens.
+
+    Tensors with one entry for each row of the batch are those of ``_select``; finished rows stay in
+    the batch, and what is written of them there is not looked at, until they are worth dropping.
+    """
 
     def __init__(self, policy: Policy, prompts: Sequence[Prompt]) -> None:
-        self.policy = policy
-        self.all = [_Row(prompt) for prompt in prompts]
-        self._live = [row for row in self.all if not row.is_done]
-        if self._live:
-            self._read()
+        import torch
+
+        self._policy = policy
+        self._device = device = policy.device
+        longest = max(prompt.max_tokens for prompt in prompts)
+        self._step = 0
+        self._draws = torch.stack([_stream(prompt, longest) for prompt in prompts]).to(device)
+        self._limits = torch.tensor([prompt.max_tokens for prompt in prompts], device=device)
+        self._temperatures = torch.tensor([prompt.temperature for prompt in prompts], device=device)
+        top_ps = torch.tensor([prompt.top_p for prompt in prompts], device=device)
+        self._top_ps = top_ps if bool((top_ps < 1).any()) else None
+        self._ends = torch.tensor(sorted(policy.end_ids), device=device)
+        self._tokens = torch.zeros(len(prompts), longest, dtype=torch.long, device=device)
+        self._logprobs = torch.zeros(len(prompts), longest, device=device)
+        self._written = self._limits.clone()  # tokens of each answer, as far as is known
+        self._is_ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
+        self._rows = torch.arange(len(prompts), device=device)  # which answer each row is
+        self._is_done = torch.zeros(len(prompts), dtype=torch.bool, device=device)
+        self._read([prompt.ids for prompt in prompts], longest)
 
     @property
     def is_writing(self) -> bool:
-        return bool(self._live)
+        return len(self._rows) > 0
 
-    def _read(self) -> None:
+    def _read(self, prompts: Sequence[tuple[int, ...]], longest: int) -> None:
         """Read each distinct prompt once, then give every row a copy of what was read."""
         import torch
-        from transformers import DynamicCache
 
-        policy, device = self.policy, self.policy.device
-        distinct = list(dict.fromkeys(row.prompt.ids for row in self._live))
-        longest = max(map(len, distinct))
-        ids = torch.full((len(distinct), longest), policy.pad_id)
-        mask = torch.zeros_like(ids)
-        for number, prompt in enumerate(distinct):  # padded on the left: all end together
-            ids[number, longest - len(prompt) :] = torch.tensor(prompt)
-            mask[number, longest - len(prompt) :] = 1
-        self._cache = DynamicCache(config=policy.model.config)
-        output = policy.model(
-            input_ids=ids.to(device),
-            attention_mask=mask.to(device),
-            position_ids=(mask.cumsum(1) - 1).clamp(min=0).to(device),
-            past_key_values=self._cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
+        distinct = list(dict.fromkeys(prompts))
+        reading = read_prompts(self._policy, distinct)
         place = {prompt: number for number, prompt in enumerate(distinct)}
-        index = torch.tensor([place[row.prompt.ids] for row in self._live], device=device)
+        index = torch.tensor([place[prompt] for prompt in prompts], device=self._device)
+        self._cache = reading.cache
+        self._columns = reading.mask.shape[1]
+        self._mask = torch.nn.functional.pad(reading.mask[index], (0, longest), value=1)
+        self._is_padded = not bool(self._mask.all())
+        self._lengths = reading.lengths[index]
+        self._logits = reading.logits[index]
         self._cache.batch_select_indices(index)
-        self._mask = mask.to(device)[index]
-        self._logits = output.logits[index, -1]
+        make_room(self._cache)
 
     def advance(self) -> None:
         """Write one token of each row, and compute what the next one is drawn from."""
-        import torch
-
         tokens = self._draw()
-        self._drop_finished()
-        if not self._live:
+        kept = self._dropped(tokens)
+        if not self.is_writing:
             return
-        device = self.policy.device
-        kept = torch.tensor([tokens[id(row)] for row in self._live], device=device)
-        self._mask = torch.nn.functional.pad(self._mask, (0, 1), value=1)
-        output = self.policy.model(
+        self._columns += 1
+        output = self._policy.model(
             input_ids=kept[:, None],
-            attention_mask=self._mask,
-            position_ids=self._mask.sum(1, keepdim=True) - 1,
+            attention_mask=self._mask[:, : self._columns] if self._is_padded else None,
+            position_ids=(self._lengths + self._step)[:, None],
             past_key_values=self._cache,
             use_cache=True,
         )
         self._logits = output.logits[:, -1]
+        self._step += 1
 
-    def _draw(self) -> dict[int, int]:
-        """The next token of each live row."""
-        chosen, logprobs = draw(
-            self._logits,
-            temperatures=[row.prompt.temperature for row in self._live],
-            top_ps=[row.prompt.top_p for row in self._live],
-            draws=[row.draws[min(len(row.ids), len(row.draws) - 1)] for row in self._live],
-        )
-        for row, token, logprob in zip(self._live, chosen, logprobs, strict=True):
-            if not row.is_done:
-                row.add(token, logprob, self.policy.end_ids)
-        return {id(row): token for row, token in zip(self._live, chosen, strict=True)}
-
-    def _drop_finished(self) -> None:
-        """Take finished rows out of the batch, once they are worth a copy of the cache."""
+    def _draw(self) -> torch.Tensor:
+        """The next token of each row of the batch."""
         import torch
 
-        going = [number for number, row in enumerate(self._live) if not row.is_done]
-        if going and len(going) > _WORTH_DROPPING * len(self._live):
-            return
-        self._live = [self._live[number] for number in going]
-        if going:
-            index = torch.tensor(going, device=self.policy.device)
-            self._cache.batch_select_indices(index)
-            self._mask = self._mask[index]
+        tokens, logprobs = draw(
+            self._logits,
+            temperatures=self._temperatures[self._rows],
+            top_ps=None if self._top_ps is None else self._top_ps[self._rows],
+            draws=self._draws[self._rows, self._step],
+        )
+        self._tokens[self._rows, self._step] = tokens
+        self._logprobs[self._rows, self._step] = logprobs
+        ends = torch.isin(tokens, self._ends) & ~self._is_done
+        ended = self._rows[ends]
+        self._written[ended] = self._step + 1
+        self._is_ended[ended] = True
+        self._is_done |= ends | (self._limits[self._rows] <= self._step + 1)
+        return tokens
+
+    def _dropped(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Take finished rows out of the batch, once they are worth a copy of the cache."""
+        going = (~self._is_done).nonzero()[:, 0]
+        if len(going) > _WORTH_DROPPING * len(self._rows):
+            return tokens
+        self._rows = self._rows[going]
+        self._is_done = self._is_done[going]
+        if len(going):
+            self._cache.batch_select_indices(going)
+            self._mask = self._mask[going]
+            self._lengths = self._lengths[going]
+        return tokens[going]
+
+    def completions(self) -> list[Completion]:
+        """The answers, when all are written."""
+        written, is_ended = self._written.tolist(), self._is_ended.tolist()
+        tokens, logprobs = self._tokens.tolist(), self._logprobs.tolist()
+        return [
+            Completion(ids=tuple(ids[:size]), logprobs=tuple(logs[:size]), is_ended=ended)
+            for ids, logs, size, ended in zip(tokens, logprobs, written, is_ended, strict=True)
+        ]
 
 
-def draw(
-    logits: torch.Tensor,
-    *,
-    temperatures: Sequence[float],
-    top_ps: Sequence[float],
-    draws: Sequence[float],
-) -> tuple[list[int], list[float]]:
-    """One token for each row by inverting its cumulated probabilities.
-
-    Args:
-        logits: Of shape (rows, vocabulary).
-        temperatures: One for each row; 0 takes the likeliest token.
-        top_ps: Mass of the likeliest tokens to choose from, for each row.
-        draws: A number in [0, 1) for each row.
-
-    Returns:
-        The tokens, and their log-probabilities under the whole distribution at the row's
-        temperature (at temperature 1 where it is 0).
-    """
+def _stream(prompt: Prompt, longest: int) -> torch.Tensor:
+    """The row's random numbers in [0, 1); the first n are the same however many are taken."""
     import torch
 
-    device = logits.device
-    heat = torch.tensor([heat or 1.0 for heat in temperatures], device=device)
-    scores = logits.float() / heat[:, None]
-    logprobs = torch.log_softmax(scores, -1)
-    chosen = logprobs.argmax(-1)
-    if any(temperatures):
-        wanted = torch.tensor(draws, device=device, dtype=torch.float64)
-        sampled = _inverted(logprobs, wanted, top_ps)
-        is_sampled = torch.tensor([bool(heat) for heat in temperatures], device=device)
-        chosen = torch.where(is_sampled, sampled, chosen)
-    picked = logprobs.gather(1, chosen[:, None])[:, 0]
-    return chosen.tolist(), picked.tolist()
-
-
-def _inverted(
-    logprobs: torch.Tensor, wanted: torch.Tensor, top_ps: Sequence[float]
-) -> torch.Tensor:
-    """The token at which the cumulated probability passes ``wanted``."""
-    import torch
-
-    probabilities = logprobs.double().exp()
-    if min(top_ps) < 1:
-        probabilities = _nucleus(probabilities, top_ps)
-    cumulated = probabilities.cumsum(-1)
-    target = wanted[:, None] * cumulated[:, -1:]
-    found = torch.searchsorted(cumulated, target, right=True)[:, 0]
-    return found.clamp(max=logprobs.shape[1] - 1)
-
-
-def _nucleus(probabilities: torch.Tensor, top_ps: Sequence[float]) -> torch.Tensor:
-    """Zero for all but the likeliest tokens that together reach the row's mass."""
-    import torch
-
-    ordered, order = probabilities.sort(-1, descending=True)
-    before = ordered.cumsum(-1) - ordered
-    mass = torch.tensor(top_ps, device=probabilities.device)[:, None]
-    kept = torch.where(before < mass, ordered, torch.zeros_like(ordered))
-    return torch.zeros_like(probabilities).scatter(-1, order, kept)
+    generator = torch.Generator().manual_seed(prompt.seed)
+    draws = torch.rand(prompt.max_tokens, generator=generator, dtype=torch.float64)
+    return torch.nn.functional.pad(draws, (0, longest - prompt.max_tokens))

@@ -144,7 +144,11 @@ def test_both_learn_from_what_they_write_themselves(shop):
             judged = rewarded(
                 asyncio.run(asked), lambda one: {"even": float(one.sequences[0].completion[0] % 2)}
             )
-            self.seen += [one.sequences for one in judged]
+            self.seen += [
+                (part.prompt, part.completion, part.written)
+                for one in judged
+                for part in one.sequences
+            ]
             return judged
 
         def finished(self, report):
