@@ -17,7 +17,7 @@ from agentkit_training.weighting.utilities import (
     CLIP,
     PAPER_UTILITIES,
     check_clip,
-    diagnostic_weight,
+    rollout_weights,
 )
 
 _LABELS = frozenset(get_args(FailureLabel))
@@ -39,10 +39,13 @@ class DynamicWeighting:
     goes back to its base; so the utilities of passing and unjudged turns never move.
 
     What is ours: a round is what ``observed`` is given, where the release counts since the start of
-    an epoch, so that its first steps hardly count; passing stands for a reward of 1. As in
-    the release, no target is below its base, so the mean weight only ever rises:
-    ``MeanNormalised`` takes that out. A base at the upper bound, as that of
+    an epoch, so that the first steps of each hardly count; passing stands for a reward of 1. As in
+    the release, no target is below its base, so weights are never below those of the base, and the
+    mean with them: ``MeanNormalised`` takes that out. A base at the upper bound, as that of
     ``spurious_tool_call``, can not rise.
+
+    With several processes, each that observes its own share comes to utilities of its own; observe
+    what all of them tried where they are to agree.
 
     Attributes:
         base: The utilities to start from and to come back to.
@@ -75,10 +78,7 @@ class DynamicWeighting:
 
     def weights(self, rollouts: Sequence[Rollout]) -> tuple[float, ...]:
         """The expected utility of each rollout's labels, clipped; 1 for one with a fault."""
-        return tuple(
-            1.0 if one.fault else diagnostic_weight(one.labels, self.utilities, self.clip)
-            for one in rollouts
-        )
+        return rollout_weights(rollouts, self.utilities, self.clip)
 
     def observed(self, rollouts: Sequence[Rollout]) -> Self:
         """The weighting after one more round; the same where no turn says anything."""

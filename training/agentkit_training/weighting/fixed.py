@@ -14,7 +14,7 @@ from agentkit_training.weighting.utilities import (
     CLIP,
     PAPER_UTILITIES,
     check_clip,
-    diagnostic_weight,
+    rollout_weights,
 )
 
 
@@ -41,10 +41,7 @@ class FixedWeighting:
 
     def weights(self, rollouts: Sequence[Rollout]) -> tuple[float, ...]:
         """The expected utility of each rollout's labels, clipped; 1 for one with a fault."""
-        return tuple(
-            1.0 if one.fault else diagnostic_weight(one.labels, self.utilities, self.clip)
-            for one in rollouts
-        )
+        return rollout_weights(rollouts, self.utilities, self.clip)
 
     def observed(self, rollouts: Sequence[Rollout]) -> Self:
         """The same."""

@@ -33,6 +33,7 @@ from types import MappingProxyType
 from agentkit.diagnosis.labels import OUTSIDE
 from agentkit.episodes import FailureLabel
 from agentkit.errors import UsageError
+from agentkit_training.rollout.samples import Rollout
 
 PAPER_UTILITIES: Mapping[FailureLabel, float] = MappingProxyType(
     {
@@ -92,6 +93,17 @@ def diagnostic_weight(
         return 1.0
     expected = math.fsum(share * utilities.get(label, 1.0) for label, share in profile.items())
     return min(max(expected, clip[0]), clip[1])
+
+
+def rollout_weights(
+    rollouts: Iterable[Rollout],
+    utilities: Mapping[FailureLabel, float],
+    clip: tuple[float, float],
+) -> tuple[float, ...]:
+    """The diagnostic weight of each rollout; 1 for one with a fault, which is not trained on."""
+    return tuple(
+        1.0 if one.fault else diagnostic_weight(one.labels, utilities, clip) for one in rollouts
+    )
 
 
 def check_clip(clip: tuple[float, float]) -> None:
