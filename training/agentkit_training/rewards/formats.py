@@ -14,14 +14,19 @@ are read leniently by its parser, so there are two ways to ask:
 from __future__ import annotations
 
 import json
+import re
 from typing import Protocol
 
 from agentkit.episodes import Episode, Turn
+from agentkit.evolution.proposals.blocks import CLOSING, OPENING
 from agentkit.models.call_parser import parse_calls
 from agentkit.models.call_schema import ANSWER, CALLS
 from agentkit.models.prompt_format import PromptFormat
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.policy import Policy
+
+_BLOCKS = re.compile(rf"(?:\s*{OPENING}(?:(?!{OPENING}).)*?{CLOSING})+\s*\Z", re.DOTALL)
+"""Suggested descriptions behind an answer (ToolDNA, figure 3)."""
 
 
 class FormatCheck(Protocol):
@@ -57,7 +62,8 @@ def format_asked_for(policy: Policy, prompt_format: PromptFormat = "json") -> Fo
 
     ``json``: one JSON object, with a list of calls or with an answer. ``python``: a list of calls
     without a word beside it; an answer without calls may be any text, as ToolACE-R's prompt says.
-    Each answer ends with an end token.
+    Each answer ends with an end token. Behind it may stand whole ``<description>`` blocks, which
+    ToolDNA asks for; half a block is no structure.
 
     Args:
         policy: Whose tokens the turns hold.
@@ -83,7 +89,8 @@ def _written(turn: Turn, policy: Policy) -> str | None:
     ids = turn.tokens.completion
     if not ids or ids[-1] not in policy.end_ids:
         return None
-    return str(policy.tokenizer.decode(list(ids[:-1]), skip_special_tokens=False))
+    text = str(policy.tokenizer.decode(list(ids[:-1]), skip_special_tokens=False))
+    return _BLOCKS.sub("", text)
 
 
 def _is_json_form(text: str) -> bool:

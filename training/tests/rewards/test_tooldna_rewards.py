@@ -215,6 +215,8 @@ def test_an_unknown_design_is_refused():
         ('{"calls": [{"name": "book", "arguments": {"day": "Monday"}}]}', True, False),
         ('{"answer": "There is no table."}', True, True),
         ('Sure! {"calls": [{"name": "book", "arguments": {}}]}', False, False),
+        ('{"answer": "No."}\n<description>Tool Name: book</description>\n', True, True),
+        ('{"answer": "No."}\n<description>Tool Name: book', False, True),
         ('{"calls": []}', False, True),
         ("[book(day='Monday')]", False, True),
         ("Gladly: [book(day='Monday')]", False, False),
