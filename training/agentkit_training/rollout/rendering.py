@@ -2,18 +2,29 @@
 
 Text that is tokenised again need not give the same tokens, and a policy must be trained on those
 that it chose. So an answer of this process is put in as it was written, and only what came after it
-is tokenised: the ends of turns, tool results, the next question.
+is tokenised: the ends of turns, tool results, the next question. Apart from the answers themselves
+the prompt is what the template writes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentkit.messages import AssistantMessage, Message
+from agentkit.models.wire.names import WireNames
+from agentkit.tools.definition import ToolDefinition
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.policy import Policy
+from agentkit_training.rollout.template_form import (
+    PROBE,
+    PROBED_CALL,
+    PROBED_RESULT,
+    PROBING,
+    template_message,
+    template_tools,
+)
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -27,10 +38,12 @@ class WrittenAnswer:
 
     Attributes:
         ids: Prompt and answer, in tokens.
+        asked: What the template wrote for the prompt.
         is_ended: Whether its last token is an end token.
     """
 
     ids: tuple[int, ...]
+    asked: str
     is_ended: bool
 
 
@@ -40,11 +53,15 @@ class Rendered:
 
     Attributes:
         ids: Its tokens.
+        text: What the template writes for the conversation.
         is_continued: Whether it begins with an earlier prompt and the answer to it, unchanged.
+        is_retokenised: Whether an earlier answer of the policy was tokenised again.
     """
 
     ids: tuple[int, ...]
+    text: str
     is_continued: bool = False
+    is_retokenised: bool = False
 
 
 class Renderer:
@@ -55,23 +72,30 @@ class Renderer:
     """
 
     def __init__(self, policy: Policy) -> None:
+        self.policy = policy
         self._tokenizer: PreTrainedTokenizerBase = policy.tokenizer
-        self._ends = policy.end_ids
+        self._ends = {token: self.said([token]) for token in policy.end_ids}
 
-    def text(self, messages: Sequence[Message], *, asks: bool) -> str:
+    def text(
+        self, messages: Sequence[Message], *, asks: bool, tools: Sequence[ToolDefinition] = ()
+    ) -> str:
         """The conversation as text.
 
         Args:
-            messages: Of text alone; ``PromptedModel`` makes them so.
+            messages: The conversation.
             asks: Whether the model is to answer now.
+            tools: What the template is to offer.
 
         Raises:
             PolicyError: The template refuses the conversation.
         """
-        spoken = [{"role": one.role, "content": one.text} for one in messages]
+        names = WireNames(tool.name for tool in tools)
         try:
             written = self._tokenizer.apply_chat_template(
-                spoken, tokenize=False, add_generation_prompt=asks
+                [template_message(one, names) for one in messages],
+                tools=template_tools(tools, names) or None,
+                tokenize=False,
+                add_generation_prompt=asks,
             )
         except Exception as error:  # a template may raise anything it likes
             raise PolicyError(
@@ -84,43 +108,110 @@ class Renderer:
         """Text as tokens; special tokens are read as such, and none are added."""
         return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def prompt(self, messages: Sequence[Message], known: dict[str, WrittenAnswer]) -> Rendered:
+    def said(self, ids: Sequence[int]) -> str:
+        """Tokens as text, every character of it."""
+        return str(
+            self._tokenizer.decode(
+                list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
+            )
+        )
+
+    def prompt(
+        self,
+        messages: Sequence[Message],
+        known: Mapping[str, WrittenAnswer],
+        *,
+        tools: Sequence[ToolDefinition] = (),
+    ) -> Rendered:
         """The prompt that asks for the next answer.
 
         Args:
             messages: The conversation.
             known: Answers of this process, by the id in their provider item.
+            tools: What the template is to offer.
         """
-        whole = self.text(messages, asks=True)
-        for number in range(len(messages) - 1, -1, -1):
-            answer = _answer(messages[number], known)
-            if answer is None:
-                continue
-            rest = self._after(messages[: number + 1], whole, answer)
-            if rest is None:
-                break
-            return Rendered(ids=answer.ids + self.tokens(rest), is_continued=True)
-        return Rendered(ids=self.tokens(whole))
+        whole = self.text(messages, asks=True, tools=tools)
+        last = next((n for n in range(len(messages) - 1, -1, -1) if _id(messages[n])), None)
+        if last is None:
+            return Rendered(ids=self.tokens(whole), text=whole)
+        answer = known.get(_id(messages[last]))
+        before = self.text(messages[: last + 1], asks=False, tools=tools)
+        rest = None if answer is None else self._after(answer, messages[last], before, whole)
+        if answer is None or rest is None:
+            return Rendered(ids=self.tokens(whole), text=whole, is_retokenised=True)
+        return Rendered(ids=answer.ids + self.tokens(rest), text=whole, is_continued=True)
 
-    def _after(self, said: Sequence[Message], whole: str, answer: WrittenAnswer) -> str | None:
-        """What the template writes after an answer; None when it rewrites what came before it."""
-        before = self.text(said, asks=False)
-        if not whole.startswith(before):
-            return None
-        ends = [self._tokenizer.decode([token]) for token in self._ends]
-        found = max((before.rfind(end), end) for end in ends)
-        place, end = found
+    def require_tools(self) -> None:
+        """Make sure that the template writes tools, calls and results.
+
+        Raises:
+            PolicyError: It does not.
+        """
+        advice = (
+            "Use tools_in='prompt', or load the policy with chat_template='chatml-tools' or with a "
+            "Jinja template that writes tools, tool_calls and the role tool"
+        )
+        name = self.policy.name
+        try:
+            written = self.text(PROBING, asks=True, tools=(PROBE,))
+        except PolicyError as error:
+            raise PolicyError(f"{name} can not be offered tools: {error}. {advice}") from error
+        offered = self.text(PROBING[:1], asks=True, tools=(PROBE,))
+        for what, sought, text in (
+            ("tools", PROBE.name, offered),
+            ("calls", PROBED_CALL, written),
+            ("results", PROBED_RESULT, written),
+        ):
+            if sought not in text:
+                raise PolicyError(
+                    f"the chat template of {name} has no place for {what}: what it was given left "
+                    f"no trace in the prompt. {advice}"
+                )
+
+    def _after(
+        self, answer: WrittenAnswer, message: Message, before: str, whole: str
+    ) -> str | None:
+        """What the template writes after an answer; None when it rewrites what came before it.
+
+        Args:
+            answer: The answer as it was written.
+            message: The same as the conversation has it.
+            before: What the template writes up to the answer and its end.
+            whole: What it writes now.
+        """
+        if not (before.startswith(answer.asked) and whole.startswith(before)):
+            return None  # another prompt: other tools now, or a template that looks back
+        start = len(answer.asked)
+        spoken = message.text.strip()
+        place = before.find(spoken, start)
         if place < 0:
+            return None  # the template left a part out, such as the thoughts of earlier turns
+        end = self._end(answer, before, place + len(spoken))
+        return None if end is None else whole[end:]
+
+    def _end(self, answer: WrittenAnswer, before: str, start: int) -> int | None:
+        """Where the template goes on after what was written; None when it ends no turns.
+
+        An answer that was cut has no end token, so that the template's own is yet to come.
+        """
+        places = {
+            token: place
+            for token, end in self._ends.items()
+            if (place := before.rfind(end, start)) >= 0
+        }
+        if not places:
             return None
-        if answer.is_ended:
-            place += len(end)
-        return whole[place:]
+        token = min(places, key=lambda one: places[one])
+        if not answer.is_ended:
+            return places[token]
+        token = answer.ids[-1] if answer.ids[-1] in places else token
+        return places[token] + len(self._ends[token])
 
 
-def _answer(message: Message, known: dict[str, WrittenAnswer]) -> WrittenAnswer | None:
-    if not isinstance(message, AssistantMessage):
-        return None
-    for item in message.provider_items:
-        if item.protocol == PROTOCOL:
-            return known.get(str(item.data.get("answer", "")))
-    return None
+def _id(message: Message) -> str:
+    """The id of an answer of a policy; empty for any other message."""
+    if isinstance(message, AssistantMessage):
+        for item in message.provider_items:
+            if item.protocol == PROTOCOL:
+                return str(item.data.get("answer", ""))
+    return ""
