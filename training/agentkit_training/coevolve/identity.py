@@ -35,7 +35,7 @@ def identity(policy: Policy, source: Coevolution) -> dict[str, Any]:
         "asking": asking,
         "reward": _name(source.reward),
         "weighting": _name(source.weighting),
-        "interface": _name(source.interface),
+        "interface": "" if source.interface is None else repr(source.interface),
         "world": source.ranks.world,
     }
 

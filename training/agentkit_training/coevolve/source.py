@@ -28,7 +28,7 @@ from typing import Any
 
 from agentkit._waiting import wait_for
 from agentkit.errors import UsageError
-from agentkit.evaluation import Benchmark, EvaluationSettings
+from agentkit.evaluation import Benchmark, EvaluationSettings, Task
 from agentkit.library import Library
 from agentkit.messages import JsonObject
 from agentkit.tools.definition import ToolDefinition
@@ -40,11 +40,11 @@ from agentkit_training.coevolve.offering import with_composites
 from agentkit_training.coevolve.prompting import BLOCK_PROMPT
 from agentkit_training.coevolve.ranks import Alone, Ranks
 from agentkit_training.coevolve.records import CoevolutionStep
-from agentkit_training.coevolve.seams import Asked, Interface
 from agentkit_training.coevolve.settings import CoevolutionSettings
 from agentkit_training.coevolve.tasks import step_count, step_seed, step_tasks
 from agentkit_training.engines.base import Share, StepReport
 from agentkit_training.errors import TrainingError
+from agentkit_training.interface import LearningInterface, collect_through
 from agentkit_training.rewards import (
     Reward,
     RewardSum,
@@ -52,7 +52,6 @@ from agentkit_training.rewards import (
     saved_calls_reward,
     verdict_reward,
 )
-from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.policy_model import PolicyModel
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.weighting.protocol import Weighting, weighted_rollouts
@@ -76,7 +75,7 @@ class Coevolution:
         reward: What a rollout is worth.
         asking: How to ask; attempts, temperature, seed and where tools come from are the settings'.
         weighting: Weighs advantages, where the settings ask for it; each process by its own share.
-        interface: Changes training prompts, where the settings ask for it.
+        interface: What training prompts may be given more, where the settings ask for it.
         ranks: The processes that train together.
         listen: Told of each step, in every process.
         records: The steps so far.
@@ -93,7 +92,7 @@ class Coevolution:
     reward: Reward = verdict_reward
     asking: EvaluationSettings = field(default_factory=EvaluationSettings)
     weighting: Weighting | None = None
-    interface: Interface | None = None
+    interface: LearningInterface | None = None
     ranks: Ranks = field(default_factory=Alone)
     listen: Callable[[CoevolutionStep], None] = ignore
     records: list[CoevolutionStep] = field(init=False, default_factory=list)
@@ -135,8 +134,7 @@ class Coevolution:
         own = tasks[share.rank :: share.world]
         found: tuple[Rollout, ...] = ()
         if own:
-            asked = self._asked(replace(self.benchmark, tasks=own), library)
-            found = rewarded(self._collected(asked, step), self._reward(library))
+            found = rewarded(self._collected(own, library, step), self._reward(library))
         weighting = self.weighting if self.settings.weighting else None
         if weighting is not None:  # told of a round before it weighs it, as SEAL's release has it
             weighting = weighting.observed(found)
@@ -186,30 +184,35 @@ class Coevolution:
 
     # Trying
 
-    def _asked(self, benchmark: Benchmark, library: Library) -> Asked:
-        settings = replace(self.asking, tools=self.settings.tools)
-        if self.settings.evolution:
-            said = filter(None, [settings.instructions, BLOCK_PROMPT])
-            settings = replace(settings, instructions="\n\n".join(said))
-        offered = with_composites(benchmark, library)
-        asked = Asked(benchmark=offered, library=library, settings=settings)
-        if not self.settings.interface or self.interface is None:
-            return asked
-        return self.interface(asked, self.memory.shown(closed_loop=self.settings.closed_loop))
-
-    def _collected(self, asked: Asked, step: int) -> tuple[Rollout, ...]:
+    def _collected(
+        self, tasks: tuple[Task, ...], library: Library, step: int
+    ) -> tuple[Rollout, ...]:
         found = wait_for(
-            collect(
+            collect_through(
+                self._interface(),
                 self.model,
-                asked.benchmark,
-                library=asked.library,
+                with_composites(replace(self.benchmark, tasks=tasks), library),
+                library=library,
                 attempts=self.settings.group_size,
                 temperature=self.settings.temperature,
                 seed=step_seed(self.settings, step=step),
-                settings=asked.settings,
+                settings=self._asking(),
             )
         )
         return with_stable_ids(found, run=self.settings.name, step=step)
+
+    def _asking(self) -> EvaluationSettings:
+        asking = replace(self.asking, tools=self.settings.tools)
+        if not self.settings.evolution:
+            return asking
+        said = filter(None, [asking.instructions, BLOCK_PROMPT])
+        return replace(asking, instructions="\n\n".join(said))
+
+    def _interface(self) -> LearningInterface:
+        """The interface that the profile asks for now (SEAL, Eq. 15); all off without one."""
+        if not self.settings.interface or self.interface is None:
+            return LearningInterface()
+        return self.interface.updated(self.memory.shown(closed_loop=self.settings.closed_loop))
 
     def _reward(self, library: Library) -> Reward:
         """R_res + lambda R_comp (CoCoDA, section 3.3), the composites being those of a library."""
