@@ -1,0 +1,231 @@
+"""Arithmetic with four primitives and a few recurring calculations: where composites pay.
+
+Every question takes two to five calls of primitives, and the same few sequences of calls come back
+with other numbers: a bill, an average, a share, a discount, a bill with a discount. A composite
+that holds such a sequence saves its calls. The world keeps the last number that was calculated,
+whichever tools did it, so that a solution counts with composites and without.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal, TypeAlias
+
+from agentkit.episodes import Episode, Turn, Verdict
+from agentkit.errors import UsageError
+from agentkit.evaluation import Benchmark, Expectation, FinalState, GoldCall, NumberAnswer, Task
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit_training.tasks.primitives import Calculator, Number, Operation, calculated
+from agentkit_training.tasks.splits import TaskSplits, parts_of
+
+Judged: TypeAlias = Literal["result", "answer"]
+"""What a right answer is: the last number calculated, or that and the number in the final words."""
+
+FOUR: tuple[Operation, ...] = ("add", "sub", "mul", "div")
+
+_CUTS = ((0.0, 0.6), (0.6, 0.8), (0.8, 1.0))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe:
+    """A calculation that comes back with other numbers.
+
+    Attributes:
+        name: Its name, the category of its questions.
+        templates: Questions, with a letter in braces for each number.
+        ranges: What the numbers are drawn from, by letter.
+        steps: Calls of primitives: the operation and two operands, each a letter, a number, or
+            ``#0`` for the result of the first step.
+    """
+
+    name: str
+    templates: tuple[str, ...]
+    ranges: Mapping[str, Sequence[int]]
+    steps: tuple[tuple[Operation, str, str], ...]
+
+
+_BILL: tuple[tuple[Operation, str, str], ...] = (("mul", "n", "c"), ("add", "#0", "f"))
+
+RECIPES: tuple[Recipe, ...] = (
+    Recipe(
+        name="bill",
+        templates=(
+            "{n} tickets cost {c} each, and the fee is {f}. What is the total?",
+            "I buy {n} books for {c} each and pay {f} for shipping. How much is it in all?",
+            "A cook needs {n} boxes with {c} eggs each and {f} eggs more. How many eggs?",
+        ),
+        ranges={"n": range(2, 13), "c": range(3, 30), "f": range(2, 20)},
+        steps=_BILL,
+    ),
+    Recipe(
+        name="average",
+        templates=(
+            "What is the average of {a} and {b}?",
+            "It was {a} degrees on Monday and {b} on Tuesday. What was the mean?",
+            "Find the number half way between {a} and {b}.",
+        ),
+        ranges={"a": range(10, 90, 2), "b": range(12, 98, 2)},
+        steps=(("add", "a", "b"), ("div", "#0", "2")),
+    ),
+    Recipe(
+        name="share",
+        templates=(
+            "{n} bags with {c} sweets each are shared by {k} children. How many does each get?",
+            "{n} workers carry {c} stones each onto {k} piles. How many stones has each pile?",
+        ),
+        ranges={"n": range(4, 40, 4), "c": range(3, 40), "k": (2, 4)},
+        steps=(("mul", "n", "c"), ("div", "#0", "k")),
+    ),
+    Recipe(
+        name="discount",
+        templates=(
+            "A coat costs {p}. It is {d} percent off. What is its new price?",
+            "Take {d} percent off {p}.",
+            "The rent of {p} falls by {d} percent. What is it now?",
+        ),
+        ranges={"p": range(100, 2000, 20), "d": range(5, 50, 5)},
+        steps=(("mul", "p", "d"), ("div", "#0", "100"), ("sub", "p", "#1")),
+    ),
+    Recipe(
+        name="discounted_bill",
+        templates=(
+            "{n} chairs cost {c} each. There are {d} percent off. What is the price in all?",
+            "We order {n} lamps for {c} each and get {d} percent off. What do we pay?",
+        ),
+        ranges={"n": range(2, 13), "c": range(20, 300, 20), "d": range(5, 50, 5)},
+        steps=(("mul", "n", "c"), ("mul", "#0", "d"), ("div", "#1", "100"), ("sub", "#0", "#2")),
+    ),
+    Recipe(
+        name="shared_bill",
+        templates=(
+            "{n} meals cost {c} each, and the tip is {f}. Two friends share it. What is half?",
+            "{n} seats cost {c} each and parking {f}. It is split in two halves. How much is one?",
+        ),
+        ranges={"n": range(2, 13, 2), "c": range(3, 30), "f": range(2, 20, 2)},
+        steps=(*_BILL, ("div", "#1", "2")),
+    ),
+)
+"""The calculations; the last two hold the sequences of earlier ones."""
+
+
+def arithmetic(
+    *,
+    seed: int = 0,
+    train: int = 20,
+    validation: int = 5,
+    test: int = 10,
+    judged: Judged = "result",
+    recipes: Sequence[Recipe] = RECIPES,
+) -> TaskSplits:
+    """Word problems that are solved with a few calls of four primitives.
+
+    Args:
+        seed: Of the numbers and words.
+        train: Questions of each recipe in the first part.
+        validation: In the second.
+        test: In the third. No two questions of a recipe have the same numbers.
+        judged: What a right answer is.
+        recipes: The calculations.
+
+    Raises:
+        UsageError: A recipe has not so many different numbers.
+
+    Example:
+        >>> parts = arithmetic(train=2)
+        >>> parts.train.tasks[0].expects[0].calls[0].name
+        'mul'
+    """
+    sizes = (train, validation, test)
+    parts: tuple[list[Task], list[Task], list[Task]] = ([], [], [])
+    for recipe in recipes:
+        draw = random.Random(f"{seed}/{recipe.name}/words")  # noqa: S311 - to be repeated
+        for part, found in zip(parts, _numbers(recipe, sizes, seed), strict=True):
+            part.extend(_task(recipe, draw.choice(recipe.templates), one, judged) for one in found)
+    benchmark = Benchmark(
+        name="arithmetic",
+        tasks=(),
+        definitions=tuple(tool.definition for tool in Calculator(FOUR).tools()),
+        environment=lambda _task: Calculator(FOUR),
+    )
+    return parts_of(benchmark, parts)
+
+
+def arithmetic_episodes(benchmark: Benchmark) -> Iterator[Episode]:
+    """The gold calls of each task as a successful episode with one call a turn.
+
+    They serve as ``gsm8k_episodes`` do: to distil composites from (CoCoDA, stage 1), and to teach
+    the form of a solution before reinforcement learning (stage 2).
+
+    Args:
+        benchmark: Tasks of this family.
+    """
+    for task in benchmark.tasks:
+        expected = task.expects[0]
+        assert isinstance(expected, FinalState)  # arithmetic() makes no others
+        yield _episode(task, expected.calls)
+
+
+def _episode(task: Task, gold: Sequence[GoldCall]) -> Episode:
+    tools = {tool.name: tool for tool in Calculator(FOUR).tools()}
+    turns: list[Turn] = []
+    text = ""
+    for number, one in enumerate(gold, start=1):
+        value = tools[one.name](**one.arguments)
+        text = str(value)
+        call = ToolCall(call_id=f"call_{number}", name=one.name, arguments=one.arguments)
+        result = ToolResult(
+            call_id=call.call_id, name=one.name, status="ok", value=value, text=text
+        )
+        turns.append(Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,)))
+    return Episode(
+        episode_id=f"gold:{task.task_id}",
+        request=task.request,
+        turns=(*turns, Turn(message=AssistantMessage(text=text))),
+        output=text,
+        verdict=Verdict(passed=True, score=1.0),
+        metadata={"benchmark": "arithmetic", "task": task.task_id},
+    )
+
+
+def _numbers(
+    recipe: Recipe, sizes: Sequence[int], seed: int
+) -> Iterator[Sequence[Mapping[str, int]]]:
+    """Different numbers for each part; how many one part gets does not change the others."""
+    pool = list(product(*recipe.ranges.values()))
+    random.Random(f"{seed}/{recipe.name}").shuffle(pool)  # noqa: S311 - to be repeated
+    for size, (low, high) in zip(sizes, _CUTS, strict=True):
+        share = pool[round(low * len(pool)) : round(high * len(pool))]
+        if size > len(share):
+            raise UsageError(
+                f"the recipe {recipe.name} has {len(share)} different sets of numbers for a part "
+                f"of {size} questions; ask for fewer"
+            )
+        yield [dict(zip(recipe.ranges, numbers, strict=True)) for numbers in share[:size]]
+
+
+def _task(recipe: Recipe, template: str, numbers: Mapping[str, int], judged: Judged) -> Task:
+    calls: list[GoldCall] = []
+    results: list[Number] = []
+
+    def value(operand: str) -> Number:
+        if operand.startswith("#"):
+            return results[int(operand[1:])]
+        return numbers[operand] if operand in numbers else int(operand)
+
+    for name, left, right in recipe.steps:
+        a, b = value(left), value(right)
+        calls.append(GoldCall(name=name, arguments={"a": a, "b": b}))
+        results.append(calculated(name, a, b))
+    expects: list[Expectation] = [FinalState(state={"result": results[-1]}, calls=tuple(calls))]
+    if judged == "answer":
+        expects.append(NumberAnswer(value=str(results[-1])))
+    return Task(
+        task_id=":".join((recipe.name, *map(str, numbers.values()))),
+        category=recipe.name,
+        request=template.format(**numbers),
+        offered=FOUR,
+        expects=tuple(expects),
+    )

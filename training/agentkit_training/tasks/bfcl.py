@@ -1,0 +1,235 @@
+"""BFCL for training: a pool that shares nothing with held-out questions; multi-turn in two ways."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agentkit.errors import DatasetError, UsageError
+from agentkit.evaluation import Benchmark, LeftOut, Task, fetch_bfcl, load_bfcl
+from agentkit.evaluation.bfcl import RELEASE
+from agentkit.evaluation.bfcl_multi_turn import (
+    fetch_bfcl_multi_turn,
+    installed_bfcl,
+    load_bfcl_multi_turn,
+)
+from agentkit.evaluation.bfcl_multi_turn.files import SIMULATORS
+from agentkit.fetch import cache_directory
+from agentkit_training.tasks.splits import Shares, TaskSplits
+from agentkit_training.tasks.splitting import (
+    Functions,
+    divided,
+    split,
+    without_leakage,
+)
+
+POOL = (
+    "simple_python",
+    "multiple",
+    "parallel",
+    "parallel_multiple",
+    "live_simple",
+    "live_multiple",
+    "live_parallel",
+    "live_parallel_multiple",
+)
+"""The categories whose gold calls are Python values, which one answer can be taught for."""
+
+
+def bfcl_tasks(
+    folder: Path | None = None,
+    *,
+    categories: Collection[str] = POOL,
+    held_out: str = "simple_python",
+    held_out_share: float = 1.0,
+    shares: Shares | None = None,
+    seed: int = 0,
+    functions: Functions = "offered",
+    fetch: bool = False,
+) -> TaskSplits:
+    """The single-turn part: one category is held out, the others are trained on.
+
+    Tasks of the pool that share a question or a function name with a held-out one are dropped;
+    ``train.left_out`` says which, and what they share. Training and validation are divided in the
+    same way. So no number that is measured on the test part owes anything to a question or a
+    function that was seen.
+
+    Args:
+        folder: Holds BFCL's files; None for those that ``agentkit`` has fetched.
+        categories: What to train on.
+        held_out: The category to test on.
+        held_out_share: How much of it; the rest, as far as it shares nothing, is trained on.
+        shares: How training and validation divide the pool; the share of the test part is that of
+            ``held_out``.
+        seed: Of the divisions.
+        functions: Which function names must not be shared.
+        fetch: Whether to download the files when they are not there.
+
+    Raises:
+        DatasetError: The files are not there, or no task of the category is.
+        UsageError: A share is out of range, or the tasks can not be divided so.
+    """
+    if not 0 < held_out_share <= 1:
+        raise UsageError(f"held_out_share is {held_out_share}; give more than 0 and at most 1")
+    benchmark = load_bfcl(_folder(folder, fetch=fetch))
+    test, rest = _held_out(benchmark, held_out, held_out_share, seed, functions)
+    wanted = set(categories) - {held_out}
+    also = {task.task_id for task in rest.tasks}
+    tasks = [t for t in benchmark.tasks if t.category in wanted or t.task_id in also]
+    pool, dropped = without_leakage(
+        replace(benchmark, tasks=tuple(tasks)), test, functions=functions
+    )
+    left_out = tuple(
+        LeftOut(where=one, reason=f"shares a question or a function name with {held_out}")
+        for one in dropped.tasks
+    )
+    pool = replace(pool, left_out=(*pool.left_out, *left_out))
+    if not pool.tasks:
+        raise DatasetError(
+            f"no task of {', '.join(sorted(wanted)) or held_out} is left to train on: all "
+            f"{len(dropped.tasks)} share something with the held-out {held_out}"
+        )
+    kept = replace(shares or Shares(), test=0)
+    return replace(split(pool, shares=kept, seed=seed, functions=functions), test=test)
+
+
+def _held_out(
+    benchmark: Benchmark, category: str, share: float, seed: int, functions: Functions
+) -> tuple[Benchmark, Benchmark]:
+    """The tasks to test on, and those of the same category that may be trained on."""
+    tasks = tuple(task for task in benchmark.tasks if task.category == category)
+    if not tasks:
+        known = ", ".join(sorted({task.category for task in benchmark.tasks}))
+        raise DatasetError(f"there is no task of {category!r} to hold out; there are {known}")
+    whole = replace(benchmark, tasks=tasks)
+    if share == 1:
+        return whole, replace(benchmark, tasks=())
+    shares = Shares(train=1 - share, validation=0, test=share)
+    parts = split(whole, shares=shares, seed=seed, functions=functions)
+    return parts.test, parts.train
+
+
+def _folder(folder: Path | None, *, fetch: bool) -> Path:
+    if folder is not None:
+        return folder
+    if fetch:
+        return fetch_bfcl()
+    cached = cache_directory() / f"bfcl-{RELEASE}"
+    if cached.is_dir():
+        return cached
+    raise DatasetError(
+        f"the questions of BFCL are not in {cached}; give their folder, or let them be downloaded "
+        "with fetch=True (fetch: true in a configuration)"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SealSplit:
+    """The file of a split, as pydantic checks it: ids of tasks."""
+
+    train: list[str]
+    test: list[str]
+
+
+def bfcl_multi_turn_tasks(
+    folder: Path | None = None,
+    *,
+    split_file: Path | None = None,
+    shares: Shares | None = None,
+    seed: int = 0,
+    fetch: bool = False,
+    simulators: Mapping[str, str] = SIMULATORS,
+) -> TaskSplits:
+    """The multi-turn part, by the split of SEAL or by one of our own.
+
+    The four categories are variants of the same 200 conversations. SEAL's split (400 to train, 400
+    to test) divides each category by itself, so that 173 of the 187 conversations in its test part
+    stand in its training part as another variant. It is here to compare with the paper's numbers.
+    Our own keeps all variants of a conversation together.
+
+    Args:
+        folder: Holds the files and the simulators, see ``load_bfcl_multi_turn``; None for those of
+            an installed ``bfcl_eval`` or those that ``agentkit`` has fetched.
+        split_file: JSON with the ids of ``train`` and ``test``, as SEAL has released it; the
+            validation part is then taken out of ``train``, conversation by conversation, with the
+            share that it has in ``shares``. None for our own split.
+        shares: How much each part gets.
+        seed: Of the division.
+        fetch: Whether to download the files when they are not there.
+        simulators: As in ``load_bfcl_multi_turn``.
+
+    Raises:
+        DatasetError: The files are not there, or the split names no task of them.
+        UsageError: There are too few conversations for the parts.
+    """
+    found = _multi_turn_folder(folder, fetch=fetch)
+    benchmark = load_bfcl_multi_turn(found, simulators=simulators)
+    wanted = shares or Shares()
+    if split_file is None:
+        return _by_conversation(benchmark, wanted, seed)
+    listed = _read_split(split_file)
+    train, test = (_only(benchmark, ids, split_file) for ids in (listed.train, listed.test))
+    held = Shares(train=wanted.train, validation=wanted.validation, test=0)
+    return replace(_by_conversation(train, held, seed), test=test)
+
+
+def _by_conversation(benchmark: Benchmark, shares: Shares, seed: int) -> TaskSplits:
+    groups: dict[str, list[Task]] = {}
+    for task in benchmark.tasks:
+        groups.setdefault(conversation_of(task), []).append(task)
+    parts = divided(benchmark, groups.values(), shares=shares, seed=seed)
+    if parts is None:
+        raise UsageError(
+            f"{len(groups)} conversations are too few for the parts {shares}; give a share of 0 "
+            "to those that are not needed"
+        )
+    return parts
+
+
+def conversation_of(task: Task) -> str:
+    """What the variants of a conversation have in common: the number in their id."""
+    return task.task_id.rpartition("_")[2]
+
+
+def _only(benchmark: Benchmark, ids: Collection[str], file: Path) -> Benchmark:
+    wanted = set(ids)
+    tasks = tuple(task for task in benchmark.tasks if task.task_id in wanted)
+    if not tasks:
+        raise DatasetError(
+            f"{file} names no task of {benchmark.name}; its ids have to be like "
+            f"{benchmark.tasks[0].task_id!r}"
+        )
+    missing = sorted(wanted - {task.task_id for task in tasks})
+    left_out = tuple(LeftOut(where=one, reason=f"named in {file.name} alone") for one in missing)
+    return replace(benchmark, tasks=tasks, left_out=(*benchmark.left_out, *left_out))
+
+
+def _read_split(file: Path) -> _SealSplit:
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        found = TypeAdapter(_SealSplit).validate_json(file.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise DatasetError(
+            f"{file} can not be read as a split: {error}; expected a JSON object with lists of ids "
+            "under train and test"
+        ) from error
+    if shared := sorted(set(found.train) & set(found.test)):
+        raise DatasetError(f"{file} has {len(shared)} ids in both parts, such as {shared[0]}")
+    return found
+
+
+def _multi_turn_folder(folder: Path | None, *, fetch: bool) -> Path:
+    found = folder or installed_bfcl()
+    if found is not None:
+        return found
+    if fetch:
+        return fetch_bfcl_multi_turn()
+    cached = cache_directory() / f"bfcl-multi-turn-{RELEASE}"
+    if cached.is_dir():
+        return cached
+    raise DatasetError(
+        f"the multi-turn part of BFCL is not in {cached}, and bfcl_eval is not installed; give its "
+        "folder, or let it be downloaded with fetch=True (fetch: true in a configuration)"
+    )

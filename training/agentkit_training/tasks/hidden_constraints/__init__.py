@@ -1,0 +1,1 @@
+"""Tools that demand what their definitions do not say: the clean test of metadata evolution."""
