@@ -99,6 +99,7 @@ class Feed:
         for place, row in enumerate(self.batch.rows):
             advantages[place] = row.advantage * share
         output["advantages"] = advantages
+        output["num_items_in_batch"] = output["num_items_in_batch"].clamp(min=1)  # old TRL: 0 / 0
         if self.objective.old_logprobs == "sampled":
             output["old_per_token_logps"] = output["sampling_per_token_logps"]
         self._read_tokens = output["prompt_ids"].numel() + output["completion_ids"].numel()
