@@ -9,6 +9,12 @@ import click
 from agentkit.cli.boundary import LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
+    "sft": ("agentkit_training.cli.sft:sft", "Fine-tune on gold answers."),
+    "grpo": ("agentkit_training.cli.coevolve:grpo", "Train with rewards; the library stays."),
+    "coevolve": (
+        "agentkit_training.cli.coevolve:coevolve",
+        "Train while texts and library learn as well.",
+    ),
     "plan": ("agentkit_training.cli.plan:plan", "Reckon the memory and the tokens of a run."),
     "report": ("agentkit_training.cli.report:report", "Draw the curves of a run as a page."),
 }

@@ -1,0 +1,82 @@
+"""What a command shows while a run goes on, and at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from agentkit.cli.output import Column, print_table, say
+from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.runs.records import StepRecord
+
+_SHOWN = ("loss", "reward", "accuracy", "weight", "library/version", "library/tools")
+_MOST_LABELS = 3
+
+
+@contextmanager
+def shown_steps(*, steps: int | None = None) -> Iterator[Callable[[StepRecord], None]]:
+    """A line for each record, and on a terminal a bar with the newest figures.
+
+    Args:
+        steps: How many training steps are expected; None when that is not known.
+    """
+    from agentkit.cli.progress import progress
+
+    with progress() as begin:
+        bars: dict[str, Callable[..., None]] = {}
+
+        def tell(record: StepRecord) -> None:
+            for note in record.notes:
+                say(f"{record.phase}, step {record.step}: {note}")
+            if record.phase in {"validation", "test"}:
+                say(_line(record))
+                return
+            if record.phase not in bars:
+                bars[record.phase] = begin(record.phase)
+            total = max(steps or 0, record.step + 1)
+            bars[record.phase](record.step + 1, total, _figures(record))
+
+        yield tell
+
+
+def show_result(run: RunDirectory) -> None:
+    """First and last measurement of each held-out part, and where everything lies."""
+    rows = []
+    records = list(run.records())
+    for phase in ("validation", "test"):
+        found = [one for one in records if one.phase == phase]
+        if found:
+            first, last = found[0].figures, found[-1].figures
+            rows.append(
+                (
+                    phase,
+                    f"{last['tasks']:.0f}",
+                    f"{first['accuracy']:.1%}",
+                    f"{last['accuracy']:.1%}",
+                )
+            )
+    columns = [
+        Column(title="held-out tasks"),
+        Column(title="count", align="right"),
+        Column(title="before", align="right"),
+        Column(title="after", align="right"),
+    ]
+    if rows:
+        print_table(columns, rows)
+    say(f"Everything about the run: {run.path}")
+
+
+def _line(record: StepRecord) -> str:
+    share, count = record.figures["accuracy"], record.figures["tasks"]
+    return f"{record.phase}, after {record.step} steps: {share:.1%} of {count:.0f} tasks pass"
+
+
+def _figures(record: StepRecord) -> str:
+    told = [
+        f"{name.removeprefix('library/')} {record.figures[name]:.3g}"
+        for name in _SHOWN
+        if name in record.figures
+    ]
+    labels = sorted(record.labels.items(), key=lambda one: -one[1])[:_MOST_LABELS]
+    told += [f"{label} {count}" for label, count in labels]
+    return ", ".join(told)

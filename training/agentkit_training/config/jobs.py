@@ -1,0 +1,106 @@
+"""What ``agentkit-train sft`` and ``agentkit-train coevolve`` are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from agentkit.errors import UsageError
+from agentkit_training.coevolve.settings import CoevolutionSettings
+from agentkit_training.config.sections import (
+    AskingSection,
+    EngineSection,
+    PolicySection,
+    RewardName,
+    WatchSection,
+    WeightingSection,
+)
+from agentkit_training.interface import LearningInterface
+from agentkit_training.selection import SelectionSettings
+from agentkit_training.sft.settings import SftSettings
+from agentkit_training.tasks.loading import TaskSpec
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolAceSection:
+    """Iterations of ToolACE-R in place of one pass over all tasks.
+
+    Attributes:
+        rounds: Most iterations.
+        least_gain: A round that raises the accuracy by less ends the run.
+        attempts: Samples of each task for its difficulty (k).
+        selection: Which samples are trained on.
+        refines: Whether self-refine samples are added.
+    """
+
+    rounds: int = 3
+    least_gain: float = 0.01
+    attempts: int = 8
+    selection: SelectionSettings = field(default_factory=SelectionSettings)
+    refines: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class SftConfig:
+    """Fine-tuning on gold answers.
+
+    Attributes:
+        policy: Which model learns.
+        tasks: What it learns from, and what it is measured on.
+        asking: How tasks are asked.
+        sft: How to fine-tune.
+        toolace: Iterations that select what the policy can learn from; None takes every task.
+        watch: What is measured and kept.
+        library: An artifact whose texts the tools have; empty for the tasks' own.
+        seed: Of weights and samples.
+    """
+
+    policy: PolicySection
+    tasks: TaskSpec
+    asking: AskingSection = field(default_factory=AskingSection)
+    sft: SftSettings = field(default_factory=SftSettings)
+    toolace: ToolAceSection | None = None
+    watch: WatchSection = field(default_factory=WatchSection)
+    library: str = ""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.policy.tools_in == "template":
+            raise UsageError(
+                "policy.tools_in is template, and examples are written with tools in the prompt; "
+                "use prompt, or train with coevolve"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoevolveConfig:
+    """Reinforcement learning, with or without a library that learns beside the policy.
+
+    Attributes:
+        policy: Which model learns.
+        tasks: What it tries, and what it is measured on.
+        asking: How tasks are asked.
+        reward: What a rollout is worth.
+        coevolution: What learns beside the policy; all switches off is plain GRPO.
+        weighting: How advantages are weighted, where ``coevolution.weighting`` is on.
+        interface: What training prompts have more, where ``coevolution.interface`` is on.
+        engine: How the policy learns.
+        cold_start: Fine-tuning before it (CoCoDA's stage 2); None leaves it out.
+        frozen: Whether the policy stays as it is and only the library learns.
+        feedback_model: The model of the feedback path, such as ``openai:gpt-4o-mini``.
+        library: An artifact to begin with; empty for the tasks' own tools.
+        watch: What is measured and kept.
+    """
+
+    policy: PolicySection
+    tasks: TaskSpec
+    asking: AskingSection = field(default_factory=AskingSection)
+    reward: RewardName = "verdict"
+    coevolution: CoevolutionSettings = field(default_factory=CoevolutionSettings)
+    weighting: WeightingSection = field(default_factory=WeightingSection)
+    interface: LearningInterface = field(default_factory=LearningInterface)
+    engine: EngineSection = field(default_factory=EngineSection)
+    cold_start: SftSettings | None = None
+    frozen: bool = False
+    feedback_model: str = ""
+    library: str = ""
+    watch: WatchSection = field(default_factory=WatchSection)

@@ -1,0 +1,246 @@
+"""The sections that configurations have in common, and what they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from agentkit.errors import UsageError
+from agentkit.evaluation import Benchmark, EvaluationSettings
+from agentkit.models.prompt_format import PromptFormat
+from agentkit_training.engines.base import Engine, OptimizerSettings
+from agentkit_training.engines.lean import LeanEngine
+from agentkit_training.engines.objective import Objective
+from agentkit_training.interface import LearningInterface
+from agentkit_training.policy.loading import Precision, load_policy
+from agentkit_training.policy.lora import LoraSettings, load_adapter, with_lora
+from agentkit_training.policy.policy import Policy
+from agentkit_training.policy.reference import reference_policy
+from agentkit_training.policy.tiny import tiny_policy
+from agentkit_training.rewards import Reward, tooldna_reward, verdict_reward
+from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn
+from agentkit_training.runs.trackers import TrackerName
+from agentkit_training.weighting import (
+    DynamicWeighting,
+    FixedWeighting,
+    MeanNormalised,
+    Weighting,
+)
+
+RewardName: TypeAlias = Literal["verdict", "R1", "R2", "R3"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicySection:
+    """Which model learns, and how it is asked.
+
+    Attributes:
+        weights: A folder, a GGUF file, ``local:NAME``, or ``tiny`` for a random model of tests and
+            dry runs.
+        precision: Of the weights.
+        device: Where they are.
+        chat_template: How conversations are written, where the tokenizer does not say.
+        lora: Adapters to train; None trains every weight.
+        adapter: Adapters of an earlier run to go on with, a folder.
+        tools_in: Whether tools stand in the prompt, as the runtime's local model has them, or in
+            the tokenizer's own template.
+        format: How tools and calls are written in the prompt.
+        constrained: Whether the prompt is that of constrained decoding.
+        answer_tokens: Longest answer.
+        batch_size: Most answers written at the same time.
+    """
+
+    weights: str
+    precision: Precision = "bf16"
+    device: str = "cpu"
+    chat_template: str | None = None
+    lora: LoraSettings | None = None
+    adapter: str = ""
+    tools_in: ToolsIn = "prompt"
+    format: PromptFormat = "json"
+    constrained: bool = True
+    answer_tokens: int = 128
+    batch_size: int = 64
+
+    def __post_init__(self) -> None:
+        if self.lora is not None and self.adapter:
+            raise UsageError(
+                "the policy has both lora and adapter; lora makes new adapters, adapter goes on "
+                "with those of an earlier run: give one"
+            )
+
+    def load(self, *, seed: int = 0) -> Policy:
+        """The policy, with its adapters.
+
+        Args:
+            seed: Of the weights of ``tiny``.
+
+        Raises:
+            PolicyError: The weights can not be used.
+        """
+        policy = self._base(seed)
+        if self.adapter:
+            return load_adapter(policy, self.adapter)
+        return policy if self.lora is None else with_lora(policy, self.lora)
+
+    def model(self, policy: Policy) -> PolicyModel:
+        """The policy as a chat model of the runtime's agent."""
+        return PolicyModel(
+            policy,
+            tools_in=self.tools_in,
+            format=self.format,
+            constrained=self.constrained,
+            max_tokens=self.answer_tokens,
+            batch_size=self.batch_size,
+        )
+
+    def _base(self, seed: int) -> Policy:
+        if self.weights == "tiny":
+            return tiny_policy(seed=seed)
+        return load_policy(
+            self.weights,
+            precision=self.precision,
+            device=self.device,
+            chat_template=self.chat_template,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineSection:
+    """How the policy learns from rollouts.
+
+    Attributes:
+        name: ``lean`` for one process, ``trl`` for what TRL and torchrun bring.
+        optimizer: How the weights follow the gradient.
+        objective: What an update makes larger. A KL coefficient takes the policy as it begins for
+            the reference.
+        scaled: Whether advantages are divided by the group's deviation.
+        max_tokens: Most tokens of an update that are read at once.
+        iterations: For ``lean``: how often a step's rollouts are gone through.
+        mini_batches: For ``lean``: updates in each of these.
+        resample: For ``lean``: how often groups without a spread are tried again.
+        gradient_checkpointing: Whether activations are computed again, to save memory.
+    """
+
+    name: Literal["lean", "trl"] = "lean"
+    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
+    objective: Objective = field(default_factory=Objective)
+    scaled: bool = True
+    max_tokens: int = 4096
+    iterations: int = 1
+    mini_batches: int = 1
+    resample: int = 0
+    gradient_checkpointing: bool = False
+
+    def make(self, policy: Policy, *, seed: int = 0) -> Engine:
+        """The engine.
+
+        Args:
+            policy: What learns; the reference is made of it where the objective wants one.
+            seed: Of what TRL draws.
+        """
+        reference = reference_policy(policy) if self.objective.kl_coefficient else None
+        if self.name == "lean":
+            return LeanEngine(
+                optimizer=self.optimizer,
+                objective=self.objective,
+                scaled=self.scaled,
+                reference=reference,
+                max_tokens=self.max_tokens,
+                iterations=self.iterations,
+                mini_batches=self.mini_batches,
+                resample=self.resample,
+                gradient_checkpointing=self.gradient_checkpointing,
+            )
+        from agentkit_training.engines.trl.engine import TrlEngine
+
+        return TrlEngine(
+            optimizer=self.optimizer,
+            objective=self.objective,
+            scaled=self.scaled,
+            reference=reference,
+            max_tokens=self.max_tokens,
+            gradient_checkpointing=self.gradient_checkpointing,
+            seed=seed,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightingSection:
+    """How advantages are weighted by diagnosis (SEAL, Eq. 10 to 12).
+
+    Attributes:
+        kind: ``fixed`` utilities of the paper, or ``dynamic`` ones of the released configuration.
+        normalised: Whether the mean weight of a batch is 1; otherwise it raises the learning rate.
+    """
+
+    kind: Literal["fixed", "dynamic"] = "fixed"
+    normalised: bool = True
+
+    def make(self) -> Weighting:
+        """The weighting."""
+        if self.kind == "fixed":
+            fixed = FixedWeighting()
+            return MeanNormalised(inner=fixed) if self.normalised else fixed
+        dynamic = DynamicWeighting()
+        return MeanNormalised(inner=dynamic) if self.normalised else dynamic
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskingSection:
+    """How tasks are asked, in training and in evaluation.
+
+    Attributes:
+        max_steps: Model turns for each thing the user says; None as the tasks have it.
+        tool_choice: Whether the policy may or must call a tool.
+        instructions: A system message before the task's own.
+    """
+
+    max_steps: int | None = None
+    tool_choice: Literal["auto", "required"] = "auto"
+    instructions: str = ""
+
+    def settings(self) -> EvaluationSettings:
+        """The settings of an evaluation."""
+        return EvaluationSettings(
+            max_steps=self.max_steps,
+            tool_choice=self.tool_choice,
+            instructions=self.instructions,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchSection:
+    """What is measured and kept while a run goes on.
+
+    Attributes:
+        evaluate_every: Steps between looks at the validation tasks; 0 looks at the end alone.
+        checkpoint_every: Steps between checkpoints.
+        trackers: Where figures go beside the log.
+    """
+
+    evaluate_every: int = 0
+    checkpoint_every: int = 10
+    trackers: tuple[TrackerName, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.evaluate_every < 0 or self.checkpoint_every < 1:
+            raise UsageError(
+                f"evaluate_every is {self.evaluate_every} and checkpoint_every "
+                f"{self.checkpoint_every}; give 0 or more, and 1 or more"
+            )
+
+
+def reward_named(name: RewardName, benchmark: Benchmark) -> Reward:
+    """The reward of a configuration.
+
+    Args:
+        name: ``verdict`` for 1 or 0 as the verifiers say (SEAL, Eq. 3), or one of ToolDNA's.
+        benchmark: Whose tasks are rewarded.
+    """
+    return verdict_reward if name == "verdict" else tooldna_reward(benchmark, name)
+
+
+def interface_of(section: LearningInterface | None) -> LearningInterface | None:
+    """The interface that training prompts may have more; None leaves it out."""
+    return section if section is not None and section.helps else None

@@ -1,0 +1,103 @@
+"""The folder of a run: made anew, or gone on with under the same configuration."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from agentkit.errors import UsageError
+from agentkit_training.config.reading import written_config
+from agentkit_training.errors import CheckpointError
+from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.runs.provenance import provenance
+from agentkit_training.runs.records import StepRecord
+from agentkit_training.runs.trackers import Tracker, TrackerName, open_tracker
+
+Listener = Callable[[StepRecord], None]
+
+
+def ignore(record: StepRecord) -> None:
+    """Where records go when nobody looks."""
+
+
+def begun(
+    folder: Path,
+    config: Any,
+    *,
+    command: str,
+    seeds: Mapping[str, int],
+    files: tuple[Path, ...] = (),
+    resumes: bool = False,
+) -> RunDirectory:
+    """The folder of a run.
+
+    Args:
+        folder: Where.
+        config: The configuration's record.
+        command: What was typed.
+        seeds: By what they are for.
+        files: What tasks come from.
+        resumes: Whether a run that is there is gone on with.
+
+    Raises:
+        UsageError: Something is there already, or nothing is there to go on with.
+        CheckpointError: The run that is there has another configuration; the difference is shown.
+    """
+    text = written_config(config)
+    if not resumes:
+        told = provenance(command=command, seeds=seeds, files=files)
+        return RunDirectory.create(folder, config=text, provenance=told)
+    if not folder.exists():
+        raise UsageError(f"there is no run {folder} to go on with; leave --resume out")
+    run = RunDirectory(folder)
+    if run.config != text:
+        lines = difflib.unified_diff(
+            run.config.splitlines(), text.splitlines(), "the run", "asked for", lineterm="", n=0
+        )
+        raise CheckpointError(
+            f"{folder} was begun with another configuration; begin anew, or ask for the same:\n"
+            + "\n".join(lines)
+        )
+    return run
+
+
+@dataclass(kw_only=True)
+class RunLog(AbstractContextManager["RunLog"]):
+    """Where the records of a run go: its log, its trackers, and who listens.
+
+    Attributes:
+        run: The run's folder.
+        trackers: Names of the trackers.
+        listen: Is told as well.
+    """
+
+    run: RunDirectory
+    trackers: tuple[TrackerName, ...] = ()
+    listen: Listener = ignore
+    _open: list[Tracker] = field(init=False, default_factory=list)
+
+    def __enter__(self) -> Self:
+        for name in self.trackers:
+            self._open.append(open_tracker(name, folder=self.run.path, run=self.run.path.name))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for tracker in self._open:
+            tracker.close()
+
+    def __call__(self, record: StepRecord) -> None:
+        """Keep a record, then tell of it."""
+        self.run.append(record)
+        for tracker in self._open:
+            tracker.log(record)
+        self.listen(record)

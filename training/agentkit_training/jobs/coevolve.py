@@ -1,0 +1,194 @@
+"""``coevolve_job``: reinforcement learning from a configuration to a folder with a hand-over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from agentkit import open_store
+from agentkit._waiting import wait_for
+from agentkit.evaluation import Benchmark
+from agentkit.export import read_artifact, restore_artifact
+from agentkit.library.store import Store
+from agentkit.models.resolve import resolve_model
+from agentkit_training.coevolve.frozen import FrozenEngine
+from agentkit_training.coevolve.keeper import LibraryKeeper
+from agentkit_training.coevolve.records import CoevolutionStep
+from agentkit_training.coevolve.running import coevolve
+from agentkit_training.coevolve.source import Coevolution
+from agentkit_training.config.jobs import CoevolveConfig
+from agentkit_training.config.sections import reward_named
+from agentkit_training.engines.base import Engine
+from agentkit_training.gold import gold_answers
+from agentkit_training.jobs.beginning import Listener, RunLog, begun, ignore
+from agentkit_training.jobs.ending import ended
+from agentkit_training.jobs.measuring import measured
+from agentkit_training.policy.policy import Policy
+from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.runs.records import StepRecord
+from agentkit_training.sft.examples import make_examples
+from agentkit_training.sft.prompting import Prompting
+from agentkit_training.sft.training import sft
+from agentkit_training.tasks.loading import load_tasks_for_training
+from agentkit_training.tasks.splits import TaskSplits
+
+
+def coevolve_job(
+    config: CoevolveConfig,
+    folder: Path,
+    *,
+    command: str = "",
+    resumes: bool = False,
+    listen: Listener = ignore,
+) -> RunDirectory:
+    """Train with rollouts, let the library learn, measure, hand over.
+
+    Args:
+        config: What to do.
+        folder: Where the run is kept.
+        command: What was typed, for the record.
+        resumes: Whether a run that is there is gone on with, from its newest checkpoint.
+        listen: Told of each record of the log.
+
+    Raises:
+        UsageError: The configuration can not be used.
+        TrainingError: The run can not go on.
+    """
+    parts = load_tasks_for_training(config.tasks)
+    seeds = {"run": config.coevolution.seed, "tasks": config.tasks.seed}
+    run = begun(folder, config, command=command, seeds=seeds, resumes=resumes)
+    policy = config.policy.load(seed=config.coevolution.seed)
+    with RunLog(run=run, trackers=config.watch.trackers, listen=listen) as log:
+        job = _Coevolve(config=config, run=run, parts=parts, policy=policy, log=log)
+        job.all(is_new=not resumes)
+    ended(
+        run,
+        policy=None if config.frozen and config.cold_start is None else policy,
+        base=config.policy.weights,
+        store=job.source.keeper.store if config.coevolution.changes_library else None,
+    )
+    return run
+
+
+class _Coevolve:
+    """One run of reinforcement learning."""
+
+    def __init__(
+        self,
+        *,
+        config: CoevolveConfig,
+        run: RunDirectory,
+        parts: TaskSplits,
+        policy: Policy,
+        log: RunLog,
+    ) -> None:
+        self._config = config
+        self._run = run
+        self._parts = parts
+        self._policy = policy
+        self._log = log
+        self._model = config.policy.model(policy)
+        self._asking = config.asking.settings()
+        self.source = self._source()
+
+    def all(self, *, is_new: bool) -> None:
+        """Measure, start warm where that is wanted, train, measure."""
+        if is_new:
+            self._measure(0, self._parts.validation, "validation")
+            self._measure(0, self._parts.test, "test")
+            if self._config.cold_start is not None:
+                self._start_warm()
+        coevolve(
+            self._policy,
+            self.source,
+            self._engine(),
+            folder=self._run.checkpoints,
+            every=self._config.watch.checkpoint_every,
+        )
+        if not self._is_looked_at(self.source.steps - 1):
+            self._measure(self.source.steps, self._parts.validation, "validation")
+        self._measure(self.source.steps, self._parts.test, "test")
+
+    def _source(self) -> Coevolution:
+        wanted, train = self._config, self._parts.train
+        feedback = resolve_model(wanted.feedback_model) if wanted.feedback_model else None
+        keeper = LibraryKeeper(
+            settings=wanted.coevolution,
+            benchmark=train,
+            model=self._model,
+            store=self._store(),
+            feedback_model=feedback,
+            held_out=self._parts.validation,
+        )
+        return Coevolution(
+            model=self._model,
+            keeper=keeper,
+            settings=wanted.coevolution,
+            benchmark=train,
+            reward=reward_named(wanted.reward, train),
+            asking=self._asking,
+            weighting=wanted.weighting.make(),
+            interface=wanted.interface,
+            listen=self._told,
+        )
+
+    def _store(self) -> Store:
+        """An empty store, or one with the library of an earlier run in it."""
+        store = open_store("memory:")
+        if self._config.library:
+            artifact = read_artifact(Path(self._config.library).expanduser())
+            restore_artifact(artifact, store, trusted=True)  # the user's own file
+        return store
+
+    def _engine(self) -> Engine:
+        if self._config.frozen:
+            return FrozenEngine()
+        return self._config.engine.make(self._policy, seed=self._config.coevolution.seed)
+
+    def _start_warm(self) -> None:
+        """Fine-tune on the gold answers (CoCoDA's stage 2)."""
+        settings = self._config.cold_start
+        assert settings is not None  # asked for
+        train, policy = self._parts.train, self._config.policy
+        examples = wait_for(
+            make_examples(
+                self._policy,
+                train,
+                gold_answers(train).answers,
+                prompting=Prompting(format=policy.format, constrained=policy.constrained),
+                library=self.source.library,
+                settings=self._asking,
+            )
+        )
+        sft(
+            self._policy,
+            examples.rows,
+            settings,
+            listen=lambda one: self._log(
+                StepRecord(step=one.step, phase="cold start", figures={"loss": one.loss})
+            ),
+        )
+        self._measure(0, self._parts.validation, "cold start")
+
+    def _told(self, record: CoevolutionStep) -> None:
+        self._log(record.to_record())
+        if self._is_looked_at(record.step):
+            self._measure(record.step + 1, self._parts.validation, "validation")
+
+    def _is_looked_at(self, step: int) -> bool:
+        every = self._config.watch.evaluate_every
+        return bool(every) and (step + 1) % every == 0
+
+    def _measure(self, step: int, tasks: Benchmark, phase: str) -> None:
+        if tasks.tasks:
+            library = self.source.library
+            self._log(
+                measured(
+                    self._model,
+                    tasks,
+                    step=step,
+                    phase=phase,
+                    library=library,
+                    settings=replace(self._asking, tools=self._config.coevolution.tools),
+                )
+            )

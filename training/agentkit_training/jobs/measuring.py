@@ -1,0 +1,60 @@
+"""Measuring a policy on held-out tasks, as a line of the log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from agentkit._waiting import wait_for
+from agentkit.evaluation import Benchmark, EvaluationSettings
+from agentkit.library import Library
+from agentkit_training.rollout.collecting import collect
+from agentkit_training.rollout.policy_model import PolicyModel
+from agentkit_training.rollout.samples import Rollout
+from agentkit_training.runs.records import StepRecord
+
+
+def measured(
+    model: PolicyModel,
+    benchmark: Benchmark,
+    *,
+    step: int,
+    phase: str = "evaluate",
+    library: Library | None = None,
+    settings: EvaluationSettings | None = None,
+) -> StepRecord:
+    """How many tasks the policy passes, greedily answered, through the evaluation's own door.
+
+    Args:
+        model: The policy.
+        benchmark: The tasks.
+        step: Training steps before it.
+        phase: Its name in the log.
+        library: What the tools are called and described as.
+        settings: How to ask.
+    """
+    found = wait_for(
+        collect(model, benchmark, library=library, attempts=1, temperature=0, settings=settings)
+    )
+    return StepRecord(step=step, phase=phase, figures=_figures(found), labels=_labels(found))
+
+
+def _figures(rollouts: Sequence[Rollout]) -> dict[str, float]:
+    sound = [one for one in rollouts if not one.fault]
+    solved = [one for one in sound if one.passed]
+    calls = sum(
+        len(turn.message.tool_calls)
+        for one in solved
+        for episode in one.episodes
+        for turn in episode.turns
+    )
+    figures = {
+        "accuracy": len(solved) / max(1, len(sound)),
+        "tasks": float(len(rollouts)),
+        "faults": float(len(rollouts) - len(sound)),
+    }
+    return figures | ({"calls_per_solved": calls / len(solved)} if solved else {})
+
+
+def _labels(rollouts: Sequence[Rollout]) -> dict[str, int]:
+    return dict(Counter(label for one in rollouts for label in one.labels))

@@ -1,0 +1,181 @@
+"""``sft_job``: fine-tuning from a configuration to a folder with a hand-over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agentkit._waiting import wait_for
+from agentkit.evaluation import EvaluationSettings
+from agentkit.library import Library
+from agentkit_training.config.jobs import SftConfig
+from agentkit_training.gold import gold_answers
+from agentkit_training.jobs.beginning import Listener, RunLog, begun, ignore
+from agentkit_training.jobs.ending import ended, library_of
+from agentkit_training.jobs.measuring import measured
+from agentkit_training.policy.policy import Policy
+from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.runs.records import StepRecord
+from agentkit_training.sft.examples import make_examples
+from agentkit_training.sft.prompting import Prompting
+from agentkit_training.sft.settings import SftStep
+from agentkit_training.sft.training import sft
+from agentkit_training.tasks.loading import load_tasks_for_training
+from agentkit_training.tasks.splits import TaskSplits
+from agentkit_training.toolace.iterations import iterate
+from agentkit_training.toolace.rounds import Progress
+from agentkit_training.toolace.settings import ToolAceSettings
+
+
+def sft_job(
+    config: SftConfig,
+    folder: Path,
+    *,
+    command: str = "",
+    resumes: bool = False,
+    listen: Listener = ignore,
+) -> RunDirectory:
+    """Fine-tune, measure before and after, hand over.
+
+    Args:
+        config: What to do.
+        folder: Where the run is kept.
+        command: What was typed, for the record.
+        resumes: Whether a run that is there is gone on with.
+        listen: Told of each record of the log.
+
+    Raises:
+        UsageError: The configuration can not be used.
+        TrainingError: The run can not go on.
+    """
+    parts = load_tasks_for_training(config.tasks)
+    run = begun(
+        folder,
+        config,
+        command=command,
+        seeds={"run": config.seed, "tasks": config.tasks.seed},
+        resumes=resumes,
+    )
+    policy = config.policy.load(seed=config.seed)
+    with RunLog(run=run, trackers=config.watch.trackers, listen=listen) as log:
+        _Sft(config=config, run=run, parts=parts, policy=policy, log=log).all(is_new=not resumes)
+    ended(run, policy=policy, base=config.policy.weights, store=None)
+    return run
+
+
+class _Sft:
+    """One run of fine-tuning."""
+
+    def __init__(
+        self,
+        *,
+        config: SftConfig,
+        run: RunDirectory,
+        parts: TaskSplits,
+        policy: Policy,
+        log: RunLog,
+    ) -> None:
+        self._config = config
+        self._run = run
+        self._parts = parts
+        self._policy = policy
+        self._log = log
+        self._library: Library | None = library_of(config.library)
+        self._asking: EvaluationSettings = config.asking.settings()
+
+    def all(self, *, is_new: bool) -> None:
+        """Measure, train, measure."""
+        if is_new:
+            self._measure(0)
+        steps = self._iterated() if self._config.toolace is not None else self._tuned()
+        self._measure(steps)
+
+    def _tuned(self) -> int:
+        """One pass after the other over all tasks; how many steps that took."""
+        wanted = self._config
+        examples = wait_for(
+            make_examples(
+                self._policy,
+                self._parts.train,
+                gold_answers(self._parts.train).answers,
+                prompting=self._prompting,
+                library=self._library,
+                settings=self._asking,
+            )
+        )
+        if examples.left_out:
+            note = f"{len(examples.left_out)} tasks have no example: {examples.left_out[0]}"
+            self._log(StepRecord(step=0, phase="sft", notes=(note,)))
+        report = sft(
+            self._policy,
+            examples.rows,
+            wanted.sft,
+            folder=self._run.checkpoints,
+            listen=lambda step: self._log(_record(step)),
+        )
+        return report.steps[-1].step + 1 if report.steps else report.resumed_at
+
+    def _iterated(self) -> int:
+        """ToolACE-R's rounds; how many there were."""
+        wanted = self._config.toolace
+        assert wanted is not None  # asked for
+        report = wait_for(
+            iterate(
+                self._policy,
+                self._parts.train,
+                self._parts.validation,
+                ToolAceSettings(
+                    rounds=wanted.rounds,
+                    least_gain=wanted.least_gain,
+                    attempts=wanted.attempts,
+                    selection=wanted.selection,
+                    refines=wanted.refines,
+                    prompting=self._prompting,
+                    answer_tokens=self._config.policy.answer_tokens,
+                    batch_size=self._config.policy.batch_size,
+                    evaluation=self._asking,
+                    sft=self._config.sft,
+                    seed=self._config.seed,
+                ),
+                library=self._library,
+                folder=self._run.checkpoints,
+                listen=self._told,
+            )
+        )
+        return len(report.rounds)
+
+    def _told(self, progress: Progress) -> None:
+        if progress.step is not None:
+            self._log(_record(progress.step))
+        else:
+            note = f"round {progress.round}: {progress.phase}"
+            self._log(StepRecord(step=progress.round, phase="toolace", notes=(note,)))
+
+    def _measure(self, step: int) -> None:
+        model = self._config.policy.model(self._policy)
+        for phase, part in (("validation", self._parts.validation), ("test", self._parts.test)):
+            if part.tasks:
+                record = measured(
+                    model,
+                    part,
+                    step=step,
+                    phase=phase,
+                    library=self._library,
+                    settings=self._asking,
+                )
+                self._log(record)
+
+    @property
+    def _prompting(self) -> Prompting:
+        policy = self._config.policy
+        return Prompting(format=policy.format, constrained=policy.constrained)
+
+
+def _record(step: SftStep) -> StepRecord:
+    figures = {
+        "loss": step.loss,
+        "gradient_norm": step.gradient_norm,
+        "learning_rate": step.learning_rate,
+        "read_tokens": float(step.read_tokens),
+        "update_seconds": step.seconds,
+    }
+    return StepRecord(step=step.step, phase="sft", figures=figures)

@@ -1,0 +1,58 @@
+"""Reinforcement learning from a configuration: policy and library learn, and are handed over."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit_training.config.jobs import CoevolveConfig
+from agentkit_training.config.reading import parse_config
+from agentkit_training.jobs.coevolve import coevolve_job
+
+CONFIG = """\
+policy: {weights: tiny, precision: fp32, answer_tokens: 8}
+tasks: {source: hidden-constraints, kinds: [enum], train: 4, validation: 2, test: 2}
+asking: {max_steps: 1, tool_choice: required}
+reward: R2
+coevolution: {steps: 2, tasks_per_step: 2, group_size: 2, evidence: true, weighting: true}
+watch: {evaluate_every: 1, checkpoint_every: 1}
+"""
+
+
+def job(folder, *changes, **options):
+    return coevolve_job(parse_config(CONFIG, CoevolveConfig, changes=changes), folder, **options)
+
+
+def test_a_run_leaves_log_report_policy_and_library(tmp_path):
+    """Every step is in the log, held-out tasks between them, and the artifact is written."""
+    run = job(tmp_path / "run")
+    records = list(run.records())
+    assert [one.step for one in records if one.phase == "coevolve"] == [0, 1]
+    assert [one.step for one in records if one.phase == "validation"] == [0, 1, 2]
+    assert {"library.json", "policy", "report.html", "checkpoints"} <= {
+        path.name for path in run.path.iterdir()
+    }
+
+
+def test_a_frozen_policy_is_not_handed_over(tmp_path):
+    """Where only the library learns there are no weights to hand over."""
+    run = job(tmp_path / "run", "frozen=true")
+    assert not (run.path / "policy").exists()
+    assert (run.path / "library.json").exists()
+
+
+def test_a_cold_start_comes_before_the_steps(tmp_path):
+    """Fine-tuning on gold answers is in the log before the first step."""
+    run = job(tmp_path / "run", "cold_start={batch_size: 4}", "coevolution.steps=1")
+    phases = list(dict.fromkeys(one.phase for one in run.records()))
+    assert phases == ["validation", "test", "cold start", "coevolve"]
+
+
+@pytest.mark.parametrize("engine", ["lean", "trl"])
+def test_a_resumed_run_goes_on(tmp_path, engine):
+    """One step, then resumed with the same configuration: nothing is done twice."""
+    run = job(tmp_path / "run", f"engine.name={engine}")
+    before = list(run.records())
+    again = job(tmp_path / "run", f"engine.name={engine}", resumes=True)
+    steps = [one.step for one in again.records() if one.phase == "coevolve"]
+    assert steps == [0, 1]
+    assert list(again.records())[: len(before)] == before

@@ -1,0 +1,48 @@
+"""Fine-tuning from a configuration: a folder with log, report and trained policy."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit_training.config.jobs import SftConfig
+from agentkit_training.config.reading import parse_config
+from agentkit_training.errors import CheckpointError
+from agentkit_training.jobs.sft import sft_job
+from agentkit_training.policy.loading import load_policy
+
+CONFIG = """\
+policy: {weights: tiny, precision: fp32, answer_tokens: 8}
+tasks: {source: hidden-constraints, kinds: [enum], train: 4, validation: 2, test: 2}
+asking: {max_steps: 1, tool_choice: required}
+sft: {batch_size: 4, epochs: 2, optimizer: {learning_rate: 1e-3}}
+"""
+
+
+def job(folder, *changes, **options):
+    return sft_job(parse_config(CONFIG, SftConfig, changes=changes), folder, **options)
+
+
+def test_a_run_leaves_log_report_and_policy(tmp_path):
+    """Held-out tasks are measured before and after, and the policy can be loaded again."""
+    run = job(tmp_path / "run")
+    phases = [one.phase for one in run.records()]
+    assert phases[:2] == ["validation", "test"]
+    assert phases[-2:] == ["validation", "test"]
+    losses = [one.figures["loss"] for one in run.records() if one.phase == "sft"]
+    assert losses[-1] < losses[0]
+    assert "How the policy learns" in (run.path / "report.html").read_text()
+    assert load_policy(run.path / "policy", precision="fp32").name == "tiny"
+
+
+def test_a_run_is_gone_on_with_under_the_same_configuration_only(tmp_path):
+    """Another configuration is refused with the line that differs."""
+    job(tmp_path / "run")
+    with pytest.raises(CheckpointError, match="epochs: 3"):
+        job(tmp_path / "run", "sft.epochs=3", resumes=True)
+
+
+def test_iterations_select_what_is_trained_on(tmp_path):
+    """With a section for it the tasks go through ToolACE-R's rounds."""
+    run = job(tmp_path / "run", "toolace={rounds: 1, attempts: 2, selection: {low: -1, high: 2}}")
+    notes = [note for one in run.records() for note in one.notes]
+    assert any("difficulty" in note for note in notes)
