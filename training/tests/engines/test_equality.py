@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from contextlib import contextmanager
 
 import pytest
@@ -17,6 +16,8 @@ from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.packing import packed_logprobs, packs
 from agentkit_training.engines.trl.engine import TrlEngine
+from agentkit_training.policy.lora import LoraSettings, base_digest, with_lora
+from agentkit_training.policy.reference import reference_policy
 from agentkit_training.rewards import rewarded
 
 FAST = OptimizerSettings(learning_rate=3e-3, schedule="cosine", warmup_ratio=0.3, weight_decay=0.01)
@@ -115,21 +116,20 @@ def test_a_batch_read_in_parts_gives_the_same_steps(recorded, loss_type):
 
 
 def test_adapters_learn_alike(recorded):
-    """With LoRA both engines change the adapters alone, and alike."""
-    from peft import LoraConfig, get_peft_model
-
-    def adapted():
-        policy = tiny_policy()
-        torch.manual_seed(0)
-        config = LoraConfig(r=4, lora_alpha=8, target_modules=["q_proj", "down_proj"])
-        return dataclasses.replace(policy, model=get_peft_model(policy.model, config))
-
-    check_equal(
-        LeanEngine(optimizer=FAST),
-        TrlEngine(optimizer=FAST),
-        policies=(adapted(), adapted()),
-        sources=(recorded(), recorded()),
+    """With LoRA both engines change the adapters alone; the reference is the model without them."""
+    settings = LoraSettings(rank=4, alpha=8)
+    policies = [with_lora(tiny_policy(), settings) for _ in range(2)]
+    lean, trl = (
+        made(
+            optimizer=FAST,
+            objective=Objective(kl_coefficient=0.1),
+            reference=reference_policy(policy),
+        )
+        for made, policy in zip((LeanEngine, TrlEngine), policies, strict=True)
     )
+    base = base_digest(policies[1])
+    check_equal(lean, trl, policies=policies, sources=(recorded(), recorded()))
+    assert base_digest(policies[1]) == base
 
 
 def test_both_learn_from_what_they_write_themselves(shop):
