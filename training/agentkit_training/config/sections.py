@@ -181,9 +181,9 @@ class WeightingSection:
         """The weighting."""
         if self.kind == "fixed":
             fixed = FixedWeighting()
-            return MeanNormalised(inner=fixed) if self.normalised else fixed
+            return MeanNormalised[FixedWeighting](inner=fixed) if self.normalised else fixed
         dynamic = DynamicWeighting()
-        return MeanNormalised(inner=dynamic) if self.normalised else dynamic
+        return MeanNormalised[DynamicWeighting](inner=dynamic) if self.normalised else dynamic
 
 
 @dataclass(frozen=True, kw_only=True)
