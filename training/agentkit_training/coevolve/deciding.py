@@ -65,6 +65,14 @@ class Decision:
     memory: Memory
     library: Library
 
+    def told(self) -> dict[str, Any]:
+        """What the other processes must know beside the library, as JSON data.
+
+        Episodes that wait are left out: who decides alone needs them.
+        """
+        memory = replace(self.memory, pending=())
+        return {"record": self.record.to_json(), "memory": memory.to_json()}
+
 
 def decided(
     keeper: LibraryKeeper,

@@ -24,14 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from agentkit._waiting import wait_for
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, EvaluationSettings, Task
 from agentkit.library import Library
 from agentkit.messages import JsonObject
-from agentkit.tools.definition import ToolDefinition
 from agentkit_training.coevolve.deciding import Decision, Tried, decided
 from agentkit_training.coevolve.keeper import LibraryKeeper
 from agentkit_training.coevolve.memory import Memory
@@ -42,8 +40,8 @@ from agentkit_training.coevolve.ranks import Alone, Ranks
 from agentkit_training.coevolve.records import CoevolutionStep
 from agentkit_training.coevolve.settings import CoevolutionSettings
 from agentkit_training.coevolve.tasks import step_count, step_seed, step_tasks
+from agentkit_training.distributed.synchronising import synchronise
 from agentkit_training.engines.base import Share, StepReport
-from agentkit_training.errors import TrainingError
 from agentkit_training.interface import LearningInterface, collect_through
 from agentkit_training.rewards import (
     Reward,
@@ -151,22 +149,21 @@ class Coevolution:
 
         Raises:
             UsageError: The step has no rollouts.
-            TrainingError: The process that decides failed, or its library could not be taken up.
+            TrainingError: The process that decides failed, or its library could not be taken up by
+            all; see ``synchronise``.
             StoreError: The store failed.
         """
         tried = self._tried
         if tried is None or tried.step != report.step:
             raise UsageError(f"step {report.step} has no rollouts; ask for them first")
-        told = self.ranks.gather(tried.told())
-        if self.ranks.rank == 0:
-            done = self._decided(report, tried, told)
-        else:
-            done = self._followed_decision(self.ranks.broadcast(None), tried)
-        self.memory = done.memory
-        self.records.append(done.record)
+        record, memory, library = self._decided(report, tried)
+        if self.ranks.rank:
+            self._followed = library
+        self.memory = memory
+        self.records.append(record)
         self.weighting = self.weighting if tried.weighting is None else tried.weighting
         self._tried = None
-        self.listen(done.record)
+        self.listen(record)
 
     def go_on(
         self,
@@ -222,10 +219,13 @@ class Coevolution:
         saved = saved_calls_reward(library, weight=coefficient, gated=self.settings.gated)
         return RewardSum([self.reward, saved])
 
-    # Deciding, in one process, and following it in the others
+    # Learning
 
-    def _decided(self, report: StepReport, tried: Tried, told: Sequence[JsonObject]) -> Decision:
-        try:
+    def _decided(self, report: StepReport, tried: Tried) -> tuple[CoevolutionStep, Memory, Library]:
+        """What rank 0 makes of the step, taken up in every process."""
+        made: list[Decision] = []
+
+        def decide(told: Sequence[JsonObject]) -> Library:
             done = decided(
                 self.keeper,
                 self.settings,
@@ -234,39 +234,15 @@ class Coevolution:
                 before=tried.library,
                 told=told,
             )
-        except BaseException as error:  # the others must not wait for an answer in vain
-            self.ranks.broadcast({"error": f"{type(error).__name__}: {error}"})
-            raise
-        if self.ranks.world > 1:
-            self.ranks.broadcast(_message(done, tried.library))
-        return done
+            made.append(done)
+            return done.library
 
-    def _followed_decision(self, message: JsonObject, tried: Tried) -> Decision:
-        if "error" in message:
-            raise TrainingError(f"rank 0 could not finish step {tried.step}: {message['error']}")
-        record = CoevolutionStep.from_json(message["record"])
-        library = tried.library
-        if message["definitions"] is not None:
-            tools = [ToolDefinition.from_json(one) for one in message["definitions"]]
-            library = Library(tools, version=record.next_version)
-            library = library.bind([one for one in self.keeper.tools if one.name in library])
-        library = library.at_version(record.next_version)
-        if library.digest != record.next_digest:
-            raise TrainingError(
-                f"rank {self.ranks.rank} came to library {library.digest[:12]} after step "
-                f"{record.step}, rank 0 to {record.next_digest[:12]}; the run can not go on"
-            )
-        self._followed = library
-        memory = Memory.from_json(message["memory"])
-        return Decision(record=record, memory=memory, library=library)
-
-
-def _message(done: Decision, before: Library) -> dict[str, Any]:
-    """A decision as JSON data; definitions only where they changed."""
-    changed = done.library.digest != before.digest
-    tools = [one.to_json() for one in done.library.definitions] if changed else None
-    return {
-        "record": done.record.to_json(),
-        "memory": replace(done.memory, pending=()).to_json(),  # who decides alone needs these
-        "definitions": tools,
-    }
+        library = synchronise(
+            tried.library, tried.told(), decide, ranks=self.ranks, tools=self.keeper.tools
+        )
+        if made:
+            self.ranks.broadcast(made[0].told())
+            return made[0].record, made[0].memory, library
+        told = self.ranks.broadcast(None)
+        record = CoevolutionStep.from_json(told["record"])
+        return record, Memory.from_json(told["memory"]), library

@@ -11,6 +11,7 @@ from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.evaluation import Benchmark, NumberAnswer, Task
 from agentkit.evaluation import with_tools as environment_of
 from agentkit.evolution import ToolManager
+from agentkit.export import read_artifact
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 from agentkit.testing import FunctionModel, primitive_library
 from agentkit_training import PolicyModel, tiny_policy
@@ -21,6 +22,7 @@ from agentkit_training.coevolve.offering import with_composites
 from agentkit_training.coevolve.settings import CoevolutionSettings, ablation
 from agentkit_training.coevolve.source import Coevolution
 from agentkit_training.coevolve.stages import cocoda, warm_up
+from agentkit_training.export.library import export_library
 
 TOOLS = [primitive_library()[name] for name in ("add", "mul", "sub")]
 BY_NAME = {tool.name: tool for tool in TOOLS}
@@ -126,9 +128,10 @@ def run_of(orders, settings, **more):
     return Coevolution(model=model, keeper=keeper, settings=settings, benchmark=orders)
 
 
-def test_the_three_stages_in_order(orders):
+@pytest.mark.parametrize("name", ["cocoda", "cocoda-no-retrieval"])
+def test_the_three_stages_in_order(orders, name):
     """Gold trajectories become composites, the cold start sees them, the loop offers them."""
-    source = run_of(orders, replace(ablation("cocoda-no-retrieval"), support=3))
+    source = run_of(orders, ablation(name))
     seen = []
     cocoda(
         source.model,
@@ -162,3 +165,13 @@ def test_composites_are_mined_in_the_loop(orders):
     assert len(source.library) == 4
     silent = run_of(orders, CoevolutionSettings(feedback=True), feedback_model=FunctionModel(str))
     assert silent.keeper.decide(episodes, profile, step=0).proposals == ()
+
+
+def test_what_a_run_learned_is_exported(orders, tmp_path):
+    """The keeper's store is what is handed over: the artifact holds the composite, with history."""
+    source = run_of(orders, CoevolutionSettings(composites=True))
+    source.keeper.decide([trajectory(n) for n in range(4)], source.memory.profile, step=0)
+    export_library(source.keeper.store, tmp_path / "library.json")
+    artifact = read_artifact(tmp_path / "library.json")
+    assert artifact.library.digest == source.library.digest
+    assert artifact.has_history
