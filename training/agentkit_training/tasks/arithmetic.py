@@ -141,9 +141,8 @@ def arithmetic(
     sizes = (train, validation, test)
     parts: tuple[list[Task], list[Task], list[Task]] = ([], [], [])
     for recipe in recipes:
-        draw = random.Random(f"{seed}/{recipe.name}/words")  # noqa: S311 - to be repeated
         for part, found in zip(parts, _numbers(recipe, sizes, seed), strict=True):
-            part.extend(_task(recipe, draw.choice(recipe.templates), one, judged) for one in found)
+            part.extend(_task(recipe, one, seed, judged) for one in found)
     benchmark = Benchmark(
         name="arithmetic",
         tasks=(),
@@ -206,7 +205,9 @@ def _numbers(
         yield [dict(zip(recipe.ranges, numbers, strict=True)) for numbers in share[:size]]
 
 
-def _task(recipe: Recipe, template: str, numbers: Mapping[str, int], judged: Judged) -> Task:
+def _task(recipe: Recipe, numbers: Mapping[str, int], seed: int, judged: Judged) -> Task:
+    task_id = ":".join((recipe.name, *map(str, numbers.values())))
+    words = random.Random(f"{seed}/{task_id}")  # noqa: S311 - to be repeated
     calls: list[GoldCall] = []
     results: list[Number] = []
 
@@ -223,9 +224,9 @@ def _task(recipe: Recipe, template: str, numbers: Mapping[str, int], judged: Jud
     if judged == "answer":
         expects.append(NumberAnswer(value=str(results[-1])))
     return Task(
-        task_id=":".join((recipe.name, *map(str, numbers.values()))),
+        task_id=task_id,
         category=recipe.name,
-        request=template.format(**numbers),
+        request=words.choice(recipe.templates).format(**numbers),
         offered=FOUR,
         expects=tuple(expects),
     )

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, Task, stratified
+from agentkit.evaluation.benchmarks.task_records import task_to_json
+from agentkit.tools.canonical import digest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +35,14 @@ class TaskSplits:
     def sizes(self) -> dict[str, int]:
         """How many tasks each part has, for the record of a run."""
         return {name: len(part.tasks) for name, part in self}
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """SHA-256 of the questions, answers and tools of each part, for the record of a run.
+
+        Equal digests say that two runs were trained and tested on the same, wherever it came from.
+        """
+        return {name: _digest(part) for name, part in self}
 
     def sampled(
         self,
@@ -100,3 +110,12 @@ def _sampled(benchmark: Benchmark, size: int | None, seed: int) -> Benchmark:
     if size is None:
         return benchmark
     return replace(benchmark, tasks=stratified(benchmark.tasks, size, seed=seed))
+
+
+def _digest(benchmark: Benchmark) -> str:
+    tools = {one.name: one.digest for one in benchmark.definitions}
+    tasks = [task_to_json(task) for task in benchmark.tasks]
+    offered = {name for task in benchmark.tasks for turn in task.turns for name in turn.offers}
+    return digest(
+        {"tasks": tasks, "tools": {name: tools.get(name, "") for name in sorted(offered)}}
+    )

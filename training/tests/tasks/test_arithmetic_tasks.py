@@ -78,6 +78,8 @@ def test_parts_share_no_question(seed):
         benchmarks = dict(parts)
         assert leakage(benchmarks[one], benchmarks[other], functions="free").is_clean
     assert parts.train.tasks == arithmetic(seed=seed).train.tasks
+    fewer = arithmetic(seed=seed, train=3)
+    assert fewer.test.tasks == parts.test.tasks  # however much is trained on
 
 
 @pytest.mark.parametrize("judged", ["result", "answer"])

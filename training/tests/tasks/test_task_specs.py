@@ -43,8 +43,20 @@ def test_families_make_as_many_tasks_as_are_asked_for():
     assert parts.sizes == {"train": 600, "validation": 22, "test": 33}
     assert {task.category for task in parts.test.tasks} == {*spec.kinds}
     assert load_tasks_for_training(spec).train.tasks == parts.train.tasks
+    assert load_tasks_for_training(spec).digests == parts.digests
     few = load_tasks_for_training(TaskSpec(source="arithmetic", train=200, test=7))
     assert few.sizes == {"train": 200, "validation": 30, "test": 7}
+
+
+def test_digests_tell_whether_two_runs_had_the_same_tasks():
+    """Another world, seed or size is another digest; the part that stays the same keeps its own."""
+    parts, swapped, smaller = (
+        load_tasks_for_training(TaskSpec(source="hidden-constraints", world=world, test=test))
+        for world, test in (("first", 22), ("swapped", 22), ("first", 11))
+    )
+    assert len({*parts.digests.values(), *swapped.digests.values()}) == 6
+    assert smaller.digests["train"] == parts.digests["train"]
+    assert smaller.digests["test"] != parts.digests["test"]
 
 
 def test_a_file_of_ones_own_is_divided(own_tasks):
