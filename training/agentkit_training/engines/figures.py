@@ -30,6 +30,27 @@ class Health:
     max_log_ratio: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """Tokens that bear loss, one entry each.
+
+    Attributes:
+        logprobs: Under the current weights.
+        old: What the ratio is taken against.
+        sampled: When the tokens were written.
+        advantages: Of the rollouts that they belong to.
+        reference: Under the reference; None without one.
+        entropies: Of the distributions that they stand in.
+    """
+
+    logprobs: torch.Tensor
+    old: torch.Tensor
+    sampled: torch.Tensor
+    advantages: torch.Tensor
+    reference: torch.Tensor | None
+    entropies: torch.Tensor
+
+
 class Gathered:
     """Sums over pieces of a batch."""
 
@@ -37,29 +58,21 @@ class Gathered:
         self._tokens = 0
         self._entropy = self._divergence = self._clipped = self._log_ratio = 0.0
 
-    def add(
-        self,
-        logprobs: torch.Tensor,
-        *,
-        entropies: torch.Tensor,
-        old: torch.Tensor,
-        sampled: torch.Tensor,
-        advantages: torch.Tensor,
-        reference: torch.Tensor | None,
-        objective: Objective,
-        written: torch.Tensor,
-    ) -> None:
-        """Add the tokens of a piece; those that were not written do not count."""
-        logprobs = logprobs.detach()
-        clipped = is_clipped(logprobs, old=old, advantages=advantages, objective=objective)
-        self._tokens += int(written.sum())
-        self._entropy += float(entropies[written].sum())
-        self._clipped += int(clipped[written].sum())
-        if reference is not None:
-            self._divergence += float(divergences(logprobs, reference)[written].sum())
-        if bool(written.any()):
-            distance = (logprobs - sampled)[written].abs().max()
-            self._log_ratio = max(self._log_ratio, float(distance))
+    def add(self, tokens: Tokens, objective: Objective) -> None:
+        """Add a piece."""
+        logprobs = tokens.logprobs.detach()
+        if not len(logprobs):
+            return
+        clipped = is_clipped(
+            logprobs, old=tokens.old, advantages=tokens.advantages, objective=objective
+        )
+        self._tokens += len(logprobs)
+        self._entropy += float(tokens.entropies.sum())
+        self._clipped += int(clipped.sum())
+        if tokens.reference is not None:
+            self._divergence += float(divergences(logprobs, tokens.reference).sum())
+        distance = (logprobs - tokens.sampled).abs().max()
+        self._log_ratio = max(self._log_ratio, float(distance))
 
     def health(self) -> Health:
         """The means so far."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agentkit_training.engines.figures import Gathered, Health
+from agentkit_training.engines.figures import Gathered, Health, Tokens
 from agentkit_training.engines.objective import Objective, token_losses, token_shares
 from agentkit_training.engines.rows import TrainingRow
 from agentkit_training.engines.scoring import (
@@ -155,43 +155,40 @@ class _Batch:
         return self.reference is not None and self.objective.kl_coefficient != 0
 
     def _visit(self, places: Sequence[int], scores: TokenScores) -> torch.Tensor:
-        """The loss of some sequences."""
+        """The loss of some sequences; tokens that were not written are left out from here."""
         import torch
 
-        logprobs = scores.logprobs
-        device = logprobs.device
+        device = scores.logprobs.device
         chosen = [self._counted[place] for place in places]
         sequences = [row.sequence for row, _ in chosen]
-        lengths = torch.tensor([len(one.completion) for one in sequences], device=device)
+        written = torch.tensor([one for s in sequences for one in s.written], device=device)
+        counts = torch.tensor([sum(one.written) for one in sequences], device=device)
 
         def spread(values: Sequence[float]) -> torch.Tensor:
-            return torch.tensor(values, device=device).repeat_interleave(lengths)
+            return torch.tensor(values, device=device).repeat_interleave(counts)
 
+        logprobs = scores.logprobs[written]
         sampled = torch.tensor([one for s in sequences for one in s.logprobs], device=device)
-        written = torch.tensor([one for s in sequences for one in s.written], device=device)
-        is_current = self.objective.old_logprobs == "current"
-        old = logprobs.detach() if is_current else sampled
-        advantages = spread([row.advantage for row, _ in chosen])
-        referred = torch.cat([self._referred[one] for one in places]) if self._referred else None
-        losses = token_losses(
-            logprobs,
-            old=old,
-            advantages=advantages,
-            reference=referred,
-            objective=self.objective,
-        )
-        self.gathered.add(
-            logprobs,
-            entropies=scores.entropies,
-            old=old,
+        sampled = sampled[written]
+        tokens = Tokens(
+            logprobs=logprobs,
+            old=logprobs.detach() if self.objective.old_logprobs == "current" else sampled,
             sampled=sampled,
-            advantages=advantages,
-            reference=referred,
-            objective=self.objective,
-            written=written,
+            advantages=spread([row.advantage for row, _ in chosen]),
+            reference=torch.cat([self._referred[one] for one in places])[written]
+            if self._referred
+            else None,
+            entropies=scores.entropies[written],
         )
-        shares = spread([share for _, share in chosen])
-        loss = (losses * shares)[written].sum()
+        losses = token_losses(
+            tokens.logprobs,
+            old=tokens.old,
+            advantages=tokens.advantages,
+            reference=tokens.reference,
+            objective=self.objective,
+        )
+        self.gathered.add(tokens, self.objective)
+        loss = (losses * spread([share for _, share in chosen])).sum()
         self.loss += float(loss.detach())
         return loss
 
