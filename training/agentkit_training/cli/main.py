@@ -15,6 +15,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "agentkit_training.cli.coevolve:coevolve",
         "Train while texts and library learn as well.",
     ),
+    "evaluate": ("agentkit_training.cli.evaluate:evaluate", "Measure a model on the tasks."),
+    "export": ("agentkit_training.cli.export:export", "Hand over what a run has learned."),
     "plan": ("agentkit_training.cli.plan:plan", "Reckon the memory and the tokens of a run."),
     "report": ("agentkit_training.cli.report:report", "Draw the curves of a run as a page."),
 }

@@ -22,13 +22,21 @@ T = TypeVar("T")
 Place = tuple[int | str, ...]
 
 
-def read_config(path: str | os.PathLike[str], kind: type[T], *, changes: Iterable[str] = ()) -> T:
+def read_config(
+    path: str | os.PathLike[str],
+    kind: type[T],
+    *,
+    changes: Iterable[str] = (),
+    ignores_rest: bool = False,
+) -> T:
     """The record that a YAML file describes.
 
     Args:
         path: The file.
         kind: A dataclass whose fields are the file's keys; nested dataclasses are its sections.
         changes: Changes of single keys, such as ``optimizer.learning_rate=1e-4``.
+        ignores_rest: Whether sections that the record does not have are passed by, for a record
+            that is a part of the file.
 
     Raises:
         UsageError: There is no such file, it is no YAML, or what it says does not fit; every
@@ -38,11 +46,16 @@ def read_config(path: str | os.PathLike[str], kind: type[T], *, changes: Iterabl
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the configuration {path} can not be read: {error}") from error
-    return parse_config(text, kind, name=str(path), changes=changes)
+    return parse_config(text, kind, name=str(path), changes=changes, ignores_rest=ignores_rest)
 
 
 def parse_config(
-    text: str, kind: type[T], *, name: str = "configuration", changes: Iterable[str] = ()
+    text: str,
+    kind: type[T],
+    *,
+    name: str = "configuration",
+    changes: Iterable[str] = (),
+    ignores_rest: bool = False,
 ) -> T:
     """As ``read_config``, for text.
 
@@ -61,6 +74,9 @@ def parse_config(
         raise UsageError(f"{name} holds a {type(given).__name__}; a configuration is keys: values")
     for change in changes:
         _change(given, change)
+    if ignores_rest:
+        known = {field.name for field in dataclasses.fields(cast("Any", kind))}
+        given = {name: value for name, value in given.items() if name in known}
     try:
         checked = _model(cast("Any", kind)).model_validate(given)
     except pydantic.ValidationError as errors:

@@ -1,0 +1,95 @@
+"""``agentkit-train evaluate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentkit_training.cli.options import command_line
+
+if TYPE_CHECKING:
+    from agentkit.models.base import ChatModel
+    from agentkit_training.config.evaluation import EvaluationConfig
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  agentkit-train evaluate examples/coevolve.yaml
+  agentkit-train evaluate examples/coevolve.yaml --run runs/loans
+  agentkit-train evaluate examples/coevolve.yaml --model openai:gpt-4o-mini --attempts 4"""
+)
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option(
+    "--run",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Take the hand-over of a run: its adapter or weights, and its library.",
+)
+@click.option("--model", help="Another model of the runtime, such as openai:gpt-4o-mini.")
+@click.option("--library", type=click.Path(path_type=Path, exists=True), help="An artifact.")
+@click.option(
+    "--part",
+    type=click.Choice(["train", "validation", "test"]),
+    default="test",
+    show_default=True,
+    help="Which tasks to ask.",
+)
+@click.option("--attempts", default=1, show_default=True, help="Tries at each task.")
+@click.option("--temperature", default=0.0, show_default=True)
+@click.option("--html", type=click.Path(path_type=Path), help="Write the report as a page, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key.")
+def evaluate(config: Path, changes: tuple[str, ...], **given: Any) -> None:
+    """Measure a model on the tasks of the file CONFIG, as training measures them.
+
+    Without --run and --model the policy of CONFIG answers as it is before training. Accuracy is
+    pass@1 over the attempts; tokens, calls and failure labels stand beside it.
+    """
+    from agentkit.cli.evaluate_report import print_evaluation
+    from agentkit.cli.output import print_json, say
+    from agentkit.evaluation.results.page import report_html
+    from agentkit_training.config.evaluation import EvaluationConfig
+    from agentkit_training.config.reading import read_config
+    from agentkit_training.jobs.ending import library_of
+    from agentkit_training.jobs.evaluate import Examination, evaluate_job
+    from agentkit_training.tasks.loading import load_tasks_for_training
+
+    wanted = read_config(config, EvaluationConfig, changes=changes, ignores_rest=True)
+    model, library = _answering(wanted, given)
+    asked = Examination(
+        benchmark=getattr(load_tasks_for_training(wanted.tasks), given["part"]),
+        library=library_of(library),
+        settings=wanted.asking.settings(),
+        attempts=given["attempts"],
+        temperature=given["temperature"],
+    )
+    report = evaluate_job(model, asked, command=command_line())
+    if given["html"]:
+        given["html"].write_text(report_html(report), encoding="utf-8")
+        say(f"Wrote {given['html']}")
+    if given["as_json"]:
+        print_json(report.to_json())
+    else:
+        print_evaluation(report)
+
+
+def _answering(wanted: EvaluationConfig, given: dict[str, Any]) -> tuple[ChatModel, str]:
+    """Who answers, and the artifact with the texts of the tools."""
+    from agentkit.errors import UsageError
+    from agentkit.models.resolve import resolve_model
+    from agentkit_training.export.handover import LIBRARY, load_handover
+    from agentkit_training.jobs.ending import HANDOVER
+
+    library = str(given["library"] or wanted.library)
+    if given["run"] and given["model"]:
+        raise UsageError("--run and --model both say who answers; give one")
+    if given["run"]:
+        found = load_handover(given["run"] / HANDOVER)
+        if found.artifact is not None and not given["library"]:
+            library = str(found.folder / LIBRARY)
+        return resolve_model(found.model), library
+    if given["model"]:
+        return resolve_model(given["model"]), library
+    return wanted.policy.model(wanted.policy.load()), library

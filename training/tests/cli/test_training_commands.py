@@ -1,0 +1,77 @@
+"""The commands train, measure and hand over from one file, on the tiny model."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from agentkit_training.cli.main import main
+
+CONFIG = """\
+policy: {weights: tiny, precision: fp32, answer_tokens: 6}
+tasks: {source: hidden-constraints, kinds: [enum], train: 2, validation: 2, test: 2}
+asking: {max_steps: 1, tool_choice: required}
+coevolution: {steps: 1, tasks_per_step: 2, group_size: 2}
+"""
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "run.yaml"
+    path.write_text(CONFIG)
+    return path
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(main, [str(one) for one in arguments])
+
+
+def test_grpo_prints_before_and_after(config, tmp_path):
+    """The table shows each held-out part with its accuracy before and after."""
+    result = invoke("grpo", config, "--output", tmp_path / "run")
+    assert result.exit_code == 0, result.output
+    assert "before" in result.stdout
+    assert "validation" in result.stdout
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+def test_grpo_leaves_the_library_to_coevolve(config, tmp_path):
+    """A switch that changes the library is misuse of grpo."""
+    result = invoke("grpo", config, "--output", tmp_path, "--set", "coevolution.evidence=true")
+    assert result.exit_code == 2
+    assert "agentkit-train coevolve" in result.stderr
+
+
+def test_a_dry_run_loads_no_weights(config, tmp_path):
+    """What would be done is said, and nothing is written; the weights need not be there."""
+    arguments = ("--output", tmp_path / "run", "--dry-run", "--set", "policy.weights=local:absent")
+    result = invoke("coevolve", config, *arguments, "--ablation", "tooldna")
+    assert result.exit_code == 0, result.output
+    assert "evolution, feedback" in result.stdout
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_ablation_lists_the_known_ones(config, tmp_path):
+    """A name that is none of the papers' is misuse."""
+    result = invoke("coevolve", config, "--output", tmp_path / "run", "--ablation", "none")
+    assert result.exit_code == 2
+    assert "tooldna-no-feedback" in result.stderr
+
+
+def test_evaluate_reads_the_file_of_a_training(config, tmp_path):
+    """The policy of the file answers the test tasks; the report is that of the runtime."""
+    page = tmp_path / "report.html"
+    result = invoke("evaluate", config, "--json", "--attempts", 2, "--html", page)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["total"]["attempts"] == 4
+    assert "Evaluation" in page.read_text()
+
+
+def test_export_needs_weights_that_the_runtime_can_load(config, tmp_path):
+    """A run whose weights are no GGUF file can not be handed over, and says why."""
+    invoke("grpo", config, "--output", tmp_path / "run", "--set", "watch.checkpoint_every=1")
+    result = invoke("export", tmp_path / "run", "--output", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "GGUF" in result.stderr or "gguf" in result.stderr
