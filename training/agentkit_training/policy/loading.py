@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from agentkit.errors import MissingExtraError
 from agentkit_training.errors import PolicyError
+from agentkit_training.policy import base_weights
 from agentkit_training.policy.gguf import GgufHeader, read_header
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.record import PolicyRecord, read_record
@@ -40,7 +41,8 @@ def load_policy(
 
     Args:
         source: A folder or a model's name for transformers, a ``.gguf`` file, or the name of
-            weights that ``agentkit models install`` fetched, such as ``local:smollm2-135m``.
+            weights that ``agentkit models install`` fetched, such as ``local:smollm2-135m``. A
+            folder that ``save_policy`` wrote loads many times as fast as a GGUF file.
         precision: Of the weights. bf16 trains 2.4 times as fast on a CPU that knows it.
         device: Where to put them, such as ``cpu`` or ``cuda:0``.
         name: For records; None takes that of a saved policy, else it from ``source``.
@@ -153,6 +155,8 @@ def _located(source: str) -> _Place:
 
 
 def _installed(name: str) -> str:
+    if name in base_weights.KNOWN:
+        return str(base_weights.path(name))
     try:
         from agentkit_local import weights
     except ImportError as error:
