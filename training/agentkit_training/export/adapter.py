@@ -1,4 +1,4 @@
-"""A trained LoRA adapter in files: as PEFT keeps it, and as GGUF for the local model."""
+"""A trained LoRA adapter as GGUF, for the local model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
-from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -15,13 +14,12 @@ import numpy as np
 
 from agentkit_training.errors import ExportError
 from agentkit_training.export.architecture import Architecture
-from agentkit_training.export.whole import whole_file, whole_folder
-from agentkit_training.policy.policy import Policy
+from agentkit_training.export.whole import whole_file
+from agentkit_training.policy.lora import CONFIG, WEIGHTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 _PREFIX = "base_model.model."
 _BEYOND = ("use_dora", "rank_pattern", "alpha_pattern", "modules_to_save")
 _HALVES = {"lora_A": "lora_a", "lora_B": "lora_b"}
@@ -42,43 +40,6 @@ class _Lora:
     halves: Mapping[tuple[str, str], NDArray[Any]]
 
 
-def export_adapter(
-    policy: Policy, folder: str | os.PathLike[str], *, adapter: str = "default"
-) -> Path:
-    """Write a policy's LoRA adapter as PEFT keeps one: ``PeftModel.from_pretrained`` reads it.
-
-    The policy's name stands in it for the base weights, never a path of this machine.
-
-    Args:
-        policy: One whose model has LoRA adapters.
-        folder: Where to; made whole or not at all. It must not be there, or be empty.
-        adapter: The adapter's name in PEFT.
-
-    Raises:
-        ExportError: The policy has no such adapter, or the folder holds something.
-        OSError: It can not be written.
-    """
-    from peft import get_peft_model_state_dict
-    from safetensors.torch import save_file
-
-    model: Any = policy.model
-    known = getattr(model, "peft_config", None) or {}
-    if adapter not in known:
-        raise ExportError(
-            f"the policy {policy.name!r} has no adapter {adapter!r} "
-            f"({', '.join(map(repr, known)) or 'none at all'}); where the whole of it was tuned, "
-            "export its weights (weights_to_gguf)"
-        )
-    config = copy(known[adapter])
-    config.base_model_name_or_path, config.inference_mode = policy.name, True
-    state = get_peft_model_state_dict(model, adapter_name=adapter, save_embedding_layers=False)
-    with whole_folder(folder) as draft:
-        config.save_pretrained(str(draft))
-        plain = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
-        save_file(plain, str(draft / WEIGHTS), metadata={"format": "pt"})
-    return Path(folder)
-
-
 def adapter_to_gguf(
     folder: str | os.PathLike[str],
     out: str | os.PathLike[str],
@@ -92,7 +53,7 @@ def adapter_to_gguf(
     (``use_rslora``) get an alpha that comes to the same.
 
     Args:
-        folder: What ``export_adapter`` or ``save_pretrained`` wrote.
+        folder: What ``save_adapter`` or PEFT's ``save_pretrained`` wrote.
         out: The file; made whole or not at all.
         base: The base weights: ``Architecture.of_gguf(path)``, with which every shape is checked,
             or ``Architecture.of_model(policy.model)``.
@@ -157,7 +118,7 @@ def _read(folder: Path) -> _Lora:
         if not (folder / name).is_file():
             raise ExportError(
                 f"{folder} holds no adapter of PEFT: it has no {name}; give the folder that "
-                "export_adapter or save_pretrained wrote"
+                "save_adapter or PEFT wrote"
             )
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
@@ -173,8 +134,8 @@ def _half(name: str, weight: NDArray[Any]) -> tuple[tuple[str, str], NDArray[Any
     if half not in _HALVES or not name.endswith(".weight"):
         raise ExportError(
             f"the adapter holds {name!r}, and a GGUF adapter has a place for the two halves of "
-            "linear layers alone; merge it into the policy (PEFT's merge_and_unload) and export "
-            "the weights (weights_to_gguf)"
+            "linear layers alone; merge it (merged(policy)) and export the weights "
+            "(weights_to_gguf)"
         )
     return (f"{module}.weight", half), weight
 
@@ -187,8 +148,8 @@ def _alpha(config: Mapping[str, Any]) -> float:
     if kind != "LORA" or parts:
         what = ", ".join(parts) or f"an adapter of type {kind!r}"
         raise ExportError(
-            f"a GGUF adapter has no place for {what}; merge it into the policy (PEFT's "
-            "merge_and_unload) and export the weights (weights_to_gguf)"
+            f"a GGUF adapter has no place for {what}; merge it (merged(policy)) and export "
+            "the weights (weights_to_gguf)"
         )
     alpha, rank = float(config["lora_alpha"]), int(config["r"])
     return alpha * math.sqrt(rank) if config.get("use_rslora") else alpha

@@ -175,5 +175,5 @@ def _entry(reader: GGUFReader, key: str, path: Path) -> Any:
 def _unsupported(what: str) -> str:
     return (
         f"how the weights correspond is known for {', '.join(SUPPORTED)}, and not for {what}; "
-        "convert it with llama.cpp's own scripts, from what export_adapter or save_pretrained wrote"
+        "convert it with llama.cpp's own scripts, from what save_policy or save_adapter wrote"
     )

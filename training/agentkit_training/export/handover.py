@@ -15,7 +15,7 @@ from agentkit.evolution.lifecycle.journal import LibraryStore
 from agentkit.export import Artifact, read_artifact
 from agentkit.library.chain import Signer, Verifier
 from agentkit_training.errors import ExportError
-from agentkit_training.export.adapter import AdapterPrecision, adapter_to_gguf, export_adapter
+from agentkit_training.export.adapter import AdapterPrecision, adapter_to_gguf
 from agentkit_training.export.architecture import Architecture
 from agentkit_training.export.library import export_library
 from agentkit_training.export.manifest import (
@@ -27,7 +27,8 @@ from agentkit_training.export.manifest import (
     sha256_of,
 )
 from agentkit_training.export.weights import WeightPrecision, weights_to_gguf
-from agentkit_training.export.whole import whole_folder
+from agentkit_training.policy.atomic import new_folder
+from agentkit_training.policy.lora import save_adapter
 from agentkit_training.policy.policy import Policy
 
 PEFT, ADAPTER, WEIGHTS, LIBRARY = "peft", "adapter.gguf", "model.gguf", "library.json"
@@ -97,7 +98,7 @@ def hand_over(
     ==================  ====================================================================
 
     Args:
-        folder: Where to; it must not be there, or be empty.
+        folder: Where to. An earlier hand-over there is replaced, anything else refused.
         base: The GGUF weights that training began with: ``local:smollm2-135m``, or a file.
         policy: What was trained; None where only the library evolved.
         store: What the Tool Manager wrote to; None where only weights were trained.
@@ -107,14 +108,15 @@ def hand_over(
 
     Raises:
         ExportError: There is nothing to hand over, the parts do not fit each other, or the folder
-            holds something.
+            holds something else.
+        CheckpointError: The files could not be written; what was there before is as it was.
         ModelNotFoundError: The named base weights are not installed.
-        OSError: It can not be written.
     """
     if policy is None and store is None:
         raise ExportError("there is nothing to hand over; give a policy, a store, or both")
+    _check_place(Path(folder))
     source, told = base_weights(base)
-    with whole_folder(folder) as draft:
+    with new_folder(Path(folder)) as draft:
         kind = _write_policy(
             policy, draft, source=source, adapter=adapter_precision, weights=weight_precision
         )
@@ -175,6 +177,15 @@ def load_handover(
     return Handover(folder=place, manifest=manifest, base=name, artifact=artifact)
 
 
+def _check_place(folder: Path) -> None:
+    is_other = folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).is_file()
+    if is_other or folder.is_file():
+        raise ExportError(
+            f"{folder} is there already and is no earlier hand-over; give another folder, or take "
+            "that one away"
+        )
+
+
 def _write_policy(
     policy: Policy | None,
     folder: Path,
@@ -185,10 +196,10 @@ def _write_policy(
 ) -> Kind:
     if policy is None:
         return "unchanged"
-    if not getattr(policy.model, "peft_config", None):
+    if not policy.is_adapted:
         weights_to_gguf(policy, folder / WEIGHTS, like=source, precision=weights)
         return "weights"
-    export_adapter(policy, folder / PEFT)
+    save_adapter(policy, folder / PEFT)
     base = Architecture.of_gguf(source)
     adapter_to_gguf(folder / PEFT, folder / ADAPTER, base=base, precision=adapter)
     return "adapter"

@@ -141,8 +141,8 @@ def _check_mergeable(names: Sequence[str], *, tied: bool) -> None:
         if is_tied or is_more:
             why = "weights that two layers share" if is_tied else "more than a product of matrices"
             raise ExportError(
-                f"the adapter's {name!r} can not be merged here: it is {why}. Merge it into the "
-                "policy first (PEFT's merge_and_unload), or train without it"
+                f"the adapter's {name!r} can not be merged here: it is {why}. Merge it "
+                "first (merged(policy)), or train without it"
             )
 
 

@@ -1,19 +1,17 @@
-"""A trained adapter in files: PEFT reads one, llama.cpp the other, and both mean the same."""
+"""A trained adapter as GGUF: llama.cpp computes with it what the policy does."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
 import torch
-from peft import PeftModel
 from safetensors.torch import load_file, save_file
 
 from agentkit_training import tiny_policy
 from agentkit_training.errors import ExportError
-from agentkit_training.export.adapter import adapter_to_gguf, export_adapter
+from agentkit_training.export.adapter import adapter_to_gguf
 from agentkit_training.export.architecture import Architecture
 from agentkit_training.export.weights import merged_weight
+from agentkit_training.policy.lora import save_adapter
 
 
 @pytest.mark.parametrize(
@@ -35,7 +33,7 @@ def test_llama_cpp_computes_what_the_policy_does(
     """The likeliest tokens have nearly the same log-probabilities, and not those of the base."""
     untrained = next_tokens_of_policy(policy, prompts)
     trained = with_adapter(policy, **settings)
-    export_adapter(trained, tmp_path / "peft")
+    save_adapter(trained, tmp_path / "peft")
     base = Architecture.of_gguf(tiny_gguf)
     file = adapter_to_gguf(tmp_path / "peft", tmp_path / "adapter.gguf", base=base)
     got = next_tokens_of_file(tiny_gguf, prompts, adapter=file)
@@ -48,7 +46,7 @@ def test_without_the_base_file_the_model_tells_the_layout(
 ):
     """A policy from a folder gives the same adapter as the GGUF file of its weights."""
     trained = with_adapter(policy)
-    export_adapter(trained, tmp_path / "peft")
+    save_adapter(trained, tmp_path / "peft")
     files = [
         adapter_to_gguf(tmp_path / "peft", tmp_path / f"{name}.gguf", base=base)
         for name, base in (
@@ -59,31 +57,9 @@ def test_without_the_base_file_the_model_tells_the_layout(
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_peft_reads_what_was_exported(policy, with_adapter, prompts, tmp_path):
-    """On a fresh copy of the base weights the adapter gives the trained model's very numbers."""
-    trained = with_adapter(policy)
-    export_adapter(trained, tmp_path / "peft")
-    again = PeftModel.from_pretrained(tiny_policy().model, tmp_path / "peft").eval()
-    rows = torch.tensor(prompts[-1:])
-    with torch.no_grad():
-        assert torch.equal(again(rows).logits, trained.model(rows).logits)
-
-
-def test_no_place_of_this_machine_is_written(policy, with_adapter, tmp_path):
-    """The base weights stand in the adapter by the policy's name."""
-    policy.model.name_or_path = "/home/ada/weights"
-    export_adapter(with_adapter(policy), tmp_path / "peft")
-    told = json.loads((tmp_path / "peft" / "adapter_config.json").read_text())
-    assert told["base_model_name_or_path"] == "tiny"
-    assert {path.name for path in (tmp_path / "peft").iterdir()} == {
-        "adapter_config.json",
-        "adapter_model.safetensors",
-    }
-
-
 def test_half_the_precision_is_half_the_file(policy, tiny_gguf, with_adapter, tmp_path):
     """f16 takes half of the bytes that f32 does."""
-    export_adapter(with_adapter(policy, r=16), tmp_path / "peft")
+    save_adapter(with_adapter(policy, r=16), tmp_path / "peft")
     base = Architecture.of_gguf(tiny_gguf)
     sizes = [
         adapter_to_gguf(tmp_path / "peft", tmp_path / f"{one}.gguf", base=base, precision=one)
@@ -104,21 +80,6 @@ def test_merging_for_export_leaves_the_policy_alone(policy, with_adapter):
     assert not torch.allclose(merged, before)
 
 
-def test_a_policy_without_an_adapter_says_what_to_export(policy, tmp_path):
-    """One that was tuned as a whole has weights instead."""
-    with pytest.raises(ExportError, match=r"none at all.*weights_to_gguf"):
-        export_adapter(policy, tmp_path / "peft")
-
-
-def test_nothing_is_overwritten(policy, with_adapter, tmp_path):
-    """A folder that holds something is refused, and an export that fails leaves none."""
-    (tmp_path / "peft").mkdir()
-    (tmp_path / "peft" / "notes.txt").write_text("mine")
-    with pytest.raises(ExportError, match="there already"):
-        export_adapter(with_adapter(policy), tmp_path / "peft")
-    assert [path.name for path in tmp_path.rglob("*")] == ["peft", "notes.txt"]
-
-
 @pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings")
 @pytest.mark.parametrize(
     ("settings", "complaint"),
@@ -134,7 +95,7 @@ def test_what_a_gguf_adapter_can_not_hold_is_told(
     policy, tiny_gguf, with_adapter, tmp_path, settings, complaint
 ):
     """Nothing of what was trained is left out without a word; merged weights can hold it."""
-    export_adapter(with_adapter(policy, **settings), tmp_path / "peft")
+    save_adapter(with_adapter(policy, **settings), tmp_path / "peft")
     with pytest.raises(ExportError, match=rf"{complaint}.*weights_to_gguf"):
         adapter_to_gguf(
             tmp_path / "peft", tmp_path / "a.gguf", base=Architecture.of_gguf(tiny_gguf)
@@ -144,7 +105,7 @@ def test_what_a_gguf_adapter_can_not_hold_is_told(
 
 def test_another_base_is_told_by_its_shapes(policy, tiny_gguf, with_adapter, tmp_path):
     """An adapter of a narrower model names the tensor and both sizes."""
-    export_adapter(with_adapter(tiny_policy(width=32)), tmp_path / "peft")
+    save_adapter(with_adapter(tiny_policy(width=32)), tmp_path / "peft")
     with pytest.raises(ExportError, match=r"'blk\.0\.\w+\.weight' as \d+x\d+ numbers, .* have"):
         adapter_to_gguf(
             tmp_path / "peft", tmp_path / "a.gguf", base=Architecture.of_gguf(tiny_gguf)
@@ -153,7 +114,7 @@ def test_another_base_is_told_by_its_shapes(policy, tiny_gguf, with_adapter, tmp
 
 def test_an_adapter_of_a_deeper_model_is_told(policy, tiny_gguf, with_adapter, tmp_path):
     """A layer that the base does not have is named."""
-    export_adapter(with_adapter(tiny_policy(layers=3)), tmp_path / "peft")
+    save_adapter(with_adapter(tiny_policy(layers=3)), tmp_path / "peft")
     with pytest.raises(ExportError, match=r"layers\.2\..* with 2 layers"):
         adapter_to_gguf(
             tmp_path / "peft", tmp_path / "a.gguf", base=Architecture.of_gguf(tiny_gguf)
@@ -170,7 +131,7 @@ def test_damaged_adapters_are_told(policy, tiny_gguf, with_adapter, tmp_path):
         return str(caught.value)
 
     assert "has no adapter_config.json" in complaint()
-    export_adapter(with_adapter(policy), folder)
+    save_adapter(with_adapter(policy), folder)
     weights = folder / "adapter_model.safetensors"
     whole, tensors = weights.read_bytes(), load_file(weights)
     weights.write_bytes(whole[:-100])

@@ -45,7 +45,8 @@ def store():
 def made(policy, tiny_gguf, with_adapter, store, tmp_path) -> Path:
     """A hand-over with an adapter and a library."""
     folder = tmp_path / "made"
-    hand_over(folder, base=tiny_gguf, policy=with_adapter(policy), store=store)
+    trained = with_adapter(policy, target_modules=["q_proj"])
+    hand_over(folder, base=tiny_gguf, policy=trained, store=store)
     return folder
 
 
@@ -141,6 +142,23 @@ def test_a_hand_over_that_fails_leaves_nothing(policy, tiny_gguf, with_adapter, 
     with pytest.raises(Exception, match="nothing to export"):
         hand_over(tmp_path / "made", base=tiny_gguf, policy=with_adapter(policy), store=empty)
     assert [path.name for path in tmp_path.iterdir()] == ["tiny.gguf"]
+
+
+def test_a_later_hand_over_takes_the_earlier_ones_place(made, tiny_gguf, store):
+    """The same folder again, now without an adapter: nothing of the first one stays."""
+    taken = hand_over(made, base=tiny_gguf, store=store)
+    assert taken.adapter is None
+    assert {path.name for path in made.iterdir()} == {"handover.json", "library.json"}
+
+
+def test_a_folder_of_something_else_is_left_alone(tiny_gguf, store, tmp_path):
+    """Whoever gives the wrong folder loses nothing."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    for place in (tmp_path / "mine", tmp_path / "mine" / "notes.txt"):
+        with pytest.raises(ExportError, match="no earlier hand-over"):
+            hand_over(place, base=tiny_gguf, store=store)
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
 
 
 def test_other_base_weights_are_told_by_their_digest(made, tiny_gguf, tmp_path):
