@@ -86,7 +86,8 @@ def split(
     """Divide a benchmark so that no question and no function name stands in two parts.
 
     Tasks that share one are connected, and each connected component goes to one part as a whole:
-    the large ones first, each to the part that lacks most.
+    the large ones first, each to the part that lacks most. No part that is to get something stays
+    empty.
 
     Args:
         benchmark: The tasks.
@@ -96,7 +97,7 @@ def split(
         functions: Which function names must not be shared.
 
     Raises:
-        UsageError: The tasks hang together so much that a part would stay empty.
+        UsageError: There are fewer components than parts.
 
     Example:
         >>> tasks = [
@@ -130,18 +131,19 @@ def divided(
         seed: Of the order in which groups of the same size are given away.
 
     Returns:
-        The parts; None where one of them would stay empty.
+        The parts; None where there are fewer groups than parts.
     """
     wanted = (shares or Shares()).normalised
     parts: tuple[list[Task], list[Task], list[Task]] = ([], [], [])
     shuffled = list(groups)
     random.Random(seed).shuffle(shuffled)  # noqa: S311 - a split to be repeated
+    left = len(shuffled)
     for group in sorted(shuffled, key=len, reverse=True):
-        lacking = [
-            share * len(benchmark.tasks) - len(part) if share else float("-inf")
-            for share, part in zip(wanted, parts, strict=True)
-        ]
-        parts[lacking.index(max(lacking))].extend(group)
+        empty = [at for at in range(3) if wanted[at] and not parts[at]]
+        open_to = empty if left <= len(empty) else [at for at in range(3) if wanted[at]]
+        lacking = {at: wanted[at] * len(benchmark.tasks) - len(parts[at]) for at in open_to}
+        parts[max(lacking, key=lambda at: lacking[at])].extend(group)
+        left -= 1
     if any(share and not part for share, part in zip(wanted, parts, strict=True)):
         return None
     place = {task.task_id: at for at, task in enumerate(benchmark.tasks)}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentkit.errors import UsageError
 from agentkit.tools.rules import EarlierCall, RuleChecker, rule_problems, rule_sentence
 from agentkit.tools.validation import ArgumentValidator
-from agentkit_training.tasks.hidden_constraints.catalogue import LOOKUPS, TOOLS, looked_up
+from agentkit_training.tasks.hidden_constraints.catalogue import TOOLS
 from agentkit_training.tasks.hidden_constraints.constraints import Accepted, FoundFirst
 from agentkit_training.tasks.hidden_constraints.enforcing import REFUSED, HiddenWorld
 from agentkit_training.tasks.hidden_constraints.family import (
@@ -21,6 +21,7 @@ from agentkit_training.tasks.hidden_constraints.family import (
     settings_for,
 )
 from agentkit_training.tasks.hidden_constraints.hidden_tool import WORLDS
+from agentkit_training.tasks.hidden_constraints.lookups import LOOKUPS, looked_up
 from agentkit_training.tasks.hidden_constraints.questions import gold_calls, tool_of
 from agentkit_training.tasks.hidden_constraints.texts import oracle_rules
 

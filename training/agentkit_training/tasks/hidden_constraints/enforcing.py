@@ -10,9 +10,10 @@ from agentkit.errors import ModelRetry
 from agentkit.messages import JsonObject
 from agentkit.tools.rules import rule_sentence
 from agentkit.tools.tool import Tool
-from agentkit_training.tasks.hidden_constraints.catalogue import LOOKUPS, TOOLS, looked_up
+from agentkit_training.tasks.hidden_constraints.catalogue import TOOLS
 from agentkit_training.tasks.hidden_constraints.constraints import Accepted
 from agentkit_training.tasks.hidden_constraints.hidden_tool import World
+from agentkit_training.tasks.hidden_constraints.lookups import LOOKUPS, looked_up
 
 Says: TypeAlias = Literal["nothing", "rule"]
 """What a refusal tells beyond the fact: nothing more, or the demand in a sentence."""

@@ -7,10 +7,11 @@ from typing import get_args
 
 from agentkit.errors import UsageError
 from agentkit.evaluation import Benchmark, Environment, EvaluationSettings, Task
-from agentkit_training.tasks.hidden_constraints.catalogue import LOOKUPS, TOOLS
+from agentkit_training.tasks.hidden_constraints.catalogue import TOOLS
 from agentkit_training.tasks.hidden_constraints.constraints import ConstraintKind
 from agentkit_training.tasks.hidden_constraints.enforcing import HiddenWorld, Says
 from agentkit_training.tasks.hidden_constraints.hidden_tool import World
+from agentkit_training.tasks.hidden_constraints.lookups import LOOKUPS
 from agentkit_training.tasks.hidden_constraints.questions import Asking, Judged, Part, questions
 from agentkit_training.tasks.splits import TaskSplits
 
