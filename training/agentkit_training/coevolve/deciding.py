@@ -12,7 +12,7 @@ from agentkit.library import Library
 from agentkit_training.coevolve.keeper import LibraryKeeper
 from agentkit_training.coevolve.library_round import LibraryRound, library_size
 from agentkit_training.coevolve.memory import Memory
-from agentkit_training.coevolve.naming import without_tokens
+from agentkit_training.coevolve.naming import as_learned_from
 from agentkit_training.coevolve.records import CoevolutionStep, StepSeconds
 from agentkit_training.coevolve.settings import CoevolutionSettings
 from agentkit_training.coevolve.summing import RolloutNote, summed
@@ -30,18 +30,24 @@ class Tried:
         library: What the prompts were rendered from.
         rollouts: With rewards and weights.
         weighting: As it is after them; None where nothing is weighted.
+        one_step: Whether one answer was all that was asked for.
     """
 
     step: int
     library: Library
     rollouts: tuple[Rollout, ...]
     weighting: Weighting | None = None
+    one_step: bool = False
 
     @property
     def episodes(self) -> list[Episode]:
         """What the library may learn from: episodes of rollouts without a fault."""
         sound = (one for one in self.rollouts if not one.fault)
-        return [without_tokens(episode) for one in sound for episode in one.episodes]
+        return [
+            as_learned_from(episode, one_step=self.one_step)
+            for one in sound
+            for episode in one.episodes
+        ]
 
     def told(self) -> dict[str, Any]:
         """What the process that decides must know, as JSON data."""

@@ -30,7 +30,7 @@ from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.library import Library
 from agentkit_training.coevolve.checkpoint import newest_checkpoint
 from agentkit_training.coevolve.keeper import LibraryKeeper
-from agentkit_training.coevolve.naming import with_stable_ids, without_tokens
+from agentkit_training.coevolve.naming import as_learned_from, with_stable_ids
 from agentkit_training.coevolve.records import ProposalOutcome
 from agentkit_training.coevolve.running import coevolve
 from agentkit_training.coevolve.source import Coevolution
@@ -93,7 +93,7 @@ def warm_up(
     )
     rollouts = with_stable_ids(tried, run=f"{settings.name}-seed", step=0)
     sound = [one for one in rollouts if not one.fault]
-    episodes = [*(without_tokens(e) for one in sound for e in one.episodes), *gold]
+    episodes = [*(as_learned_from(e) for one in sound for e in one.episodes), *gold]
     keeper.keep(episodes)
     distilled = keeper.distil(episodes)
     return WarmUp(rollouts=rollouts, distilled=distilled, library=keeper.library)
