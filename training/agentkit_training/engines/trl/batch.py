@@ -49,17 +49,26 @@ class Batch:
 
 
 def batch_rows(
-    rollouts: Sequence[Rollout], *, scaled: bool = True
-) -> tuple[tuple[TrainingRow, ...], tuple[float, ...]]:
-    """The rows of a batch and their rewards; rollouts with a fault are left out.
+    rollouts: Sequence[Rollout], *, scaled: bool = True, longest: int | None = None
+) -> tuple[tuple[TrainingRow, ...], tuple[float, ...], int]:
+    """The rows of a batch, their rewards, and how many were left out as too long.
+
+    Rollouts with a fault are left out, of their group's mean as well.
 
     Args:
         rollouts: The attempts at a task together, as ``Source.rollouts`` gives them.
         scaled: Whether advantages are divided by the group's deviation.
+        longest: Most tokens of a sequence that the model reads; None for any number.
     """
     rows = training_rows(rollouts, scaled=scaled)
     rewards = [one.reward for one in rollouts if not one.fault for _ in one.sequences]
-    return tuple(rows), tuple(rewards)
+    fitting = [
+        (row, reward)
+        for row, reward in zip(rows, rewards, strict=True)
+        if longest is None or len(row.sequence) <= longest
+    ]
+    kept = tuple(row for row, _ in fitting)
+    return kept, tuple(reward for _, reward in fitting), len(rows) - len(fitting)
 
 
 def padded_size(rows: int, *, parts: int = 1) -> int:

@@ -52,6 +52,7 @@ class Feed:
     advance: Callable[[int], None]
     batch: Batch = field(init=False)
     _read_tokens: int = field(init=False, default=0)
+    _too_long: int = field(init=False, default=0)
     _norm: float = field(init=False, default=0.0)
     _rollout_seconds: float = field(init=False, default=0.0)
     _rolled: float = field(init=False, default=0.0)
@@ -71,7 +72,9 @@ class Feed:
         self.random = RandomState.now(self.policy.device)
         seed_torch(self.seed, step, share.rank)
         self._rollout_seconds = self._rolled - started
-        rows, rewards = batch_rows(rollouts, scaled=self.scaled)
+        rows, rewards, self._too_long = batch_rows(
+            rollouts, scaled=self.scaled, longest=self.policy.context_tokens
+        )
         counts = _gathered(trainer, len(rows))
         self.batch = Batch(
             rows=rows,
@@ -165,12 +168,16 @@ class Feed:
             loss=float(logs["loss"]),
             gradient_norm=float(logs.get("grad_norm", self._norm)),
             learning_rate=float(logs["learning_rate"]),
-            rows=len(rows),
+            rows=len(rows) + self._too_long,
             read_rows=self.batch.size,
             read_tokens=self._read_tokens,
             loss_tokens=sum(sum(row.sequence.written) for row in rows),
             rollout_seconds=self._rollout_seconds,
             update_seconds=self._update_seconds,
+            too_long=self._too_long,
+            entropy=float(logs.get("entropy") or 0.0),
+            divergence=float(logs.get("kl") or 0.0),
+            clip_share=float(logs.get("clip_ratio/region_mean") or 0.0),
         )
         self.source.finished(report)
 
