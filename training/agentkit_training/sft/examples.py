@@ -12,9 +12,10 @@ from agentkit.library import Library
 from agentkit.messages import ToolCall
 from agentkit_training.gold import GoldAnswer
 from agentkit_training.policy.policy import Policy
+from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.rendering import Renderer
 from agentkit_training.rollout.samples import Rollout
-from agentkit_training.sft.prompting import Prompting, closing_token, read_prompts
+from agentkit_training.sft.prompting import Prompting, PromptReader, closing_token
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,10 +88,11 @@ async def make_examples(
     if not taught:
         return Examples()
     asked = replace(benchmark, tasks=taught)
-    rollouts = await read_prompts(
-        policy, asked, prompting=prompting, library=library, settings=settings
+    reader = PromptReader(policy, prompting)
+    rollouts = await collect(
+        reader, asked, library=library, attempts=1, temperature=0, settings=settings
     )
-    writer = _Writer(policy, prompting, max_tokens or policy.context_tokens)
+    writer = _Writer(policy, prompting, reader, max_tokens or policy.context_tokens)
     rows: list[Example] = []
     left_out: list[LeftOut] = []
     for one in rollouts:
@@ -105,9 +107,12 @@ async def make_examples(
 class _Writer:
     """Writes gold answers as the policy would."""
 
-    def __init__(self, policy: Policy, prompting: Prompting, max_tokens: int) -> None:
+    def __init__(
+        self, policy: Policy, prompting: Prompting, reader: PromptReader, max_tokens: int
+    ) -> None:
         self._renderer = Renderer(policy)
         self._prompting = prompting
+        self._reader = reader
         self._end = closing_token(policy)
         self._max_tokens = max_tokens
 
@@ -122,11 +127,13 @@ class _Writer:
             )
             for number, call in enumerate(gold.calls, start=1)
         ]
-        answer = self._renderer.tokens(self._prompting.answer(calls, gold.text))
+        prompt = rollout.sequences[0].prompt
+        tools = self._reader.offered(prompt)
+        answer = self._prompting.answer(self._renderer, calls, gold.text, tools)
         made = Example(
             task_id=rollout.task_id,
-            prompt=rollout.sequences[0].prompt,
-            completion=(*answer, self._end),
+            prompt=prompt,
+            completion=(*self._renderer.tokens(answer), self._end),
         )
         if len(made) > self._max_tokens:
             return f"too long: {len(made)} tokens, and there is room for {self._max_tokens}"

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
-from agentkit.evaluation import Benchmark, EvaluationSettings
-from agentkit.library import Library
 from agentkit.messages import AssistantMessage, TokenIds, ToolCall, UserMessage
-from agentkit.models.base import ModelRequest, ModelResponse
+from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
 from agentkit.models.prompt_format import PromptFormat, render_answer, render_calls
 from agentkit.models.prompted import PromptedModel
+from agentkit.tools.definition import ToolDefinition
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.policy import Policy
-from agentkit_training.rollout.collecting import collect
-from agentkit_training.rollout.policy_model import PolicyModel
+from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn
 from agentkit_training.rollout.rendering import Renderer
-from agentkit_training.rollout.samples import Rollout
+from agentkit_training.rollout.templated import TemplatedModel
 
 _PROBE = "agentkit"
 
@@ -34,26 +31,50 @@ class Prompting:
     Attributes:
         format: Of tools and calls, see ``PromptedModel``.
         constrained: Whether the prompt is that of constrained decoding.
+        tools_in: Who writes the tools, see ``PolicyModel``; with ``template`` the others do not
+            count.
     """
 
     format: PromptFormat = "json"
     constrained: bool = True
+    tools_in: ToolsIn = "prompt"
 
     def model(self, policy: Policy, *, max_tokens: int = 128, batch_size: int = 64) -> PolicyModel:
         """The policy as a chat model that is prompted this way."""
         return PolicyModel(
             policy,
+            tools_in=self.tools_in,
             format=self.format,
             constrained=self.constrained,
             max_tokens=max_tokens,
             batch_size=batch_size,
         )
 
-    def answer(self, calls: Sequence[ToolCall], text: str = "") -> str:
-        """An answer as the policy would have to write it: calls, or words where there are none."""
+    @property
+    def is_constrained(self) -> bool:
+        """Whether answers without calls are JSON, too."""
+        return self.constrained and self.format == "json" and self.tools_in == "prompt"
+
+    def answer(
+        self,
+        renderer: Renderer,
+        calls: Sequence[ToolCall],
+        text: str = "",
+        tools: Sequence[ToolDefinition] = (),
+    ) -> str:
+        """An answer as the policy would have to write it, up to its end token.
+
+        Args:
+            renderer: Writes conversations with the chat template.
+            calls: The calls.
+            text: What is said where there are none.
+            tools: What was offered, under the names that the calls use.
+        """
+        if self.tools_in == "template":
+            return _templated(renderer, AssistantMessage(text=text, tool_calls=tuple(calls)), tools)
         if calls:
             return render_calls(calls, self.format)
-        return render_answer(text) if self.constrained and self.format == "json" else text
+        return render_answer(text) if self.is_constrained else text
 
 
 class PromptReader:
@@ -65,11 +86,15 @@ class PromptReader:
     """
 
     def __init__(self, policy: Policy, prompting: Prompting = Prompting()) -> None:
-        constrained = prompting.constrained and prompting.format == "json"
         self._inner = _Rendering(policy)
-        self._prompted = PromptedModel(
-            self._inner, format=prompting.format, constrained=constrained
-        )
+        self._outer: ChatModel
+        if prompting.tools_in == "template":
+            self._outer = TemplatedModel(self._inner)
+        else:
+            self._outer = PromptedModel(
+                self._inner, format=prompting.format, constrained=prompting.is_constrained
+            )
+        self._offered: dict[tuple[int, ...], tuple[ToolDefinition, ...]] = {}
 
     @property
     def name(self) -> str:
@@ -78,7 +103,14 @@ class PromptReader:
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
         """An empty answer, with the tokens of the prompt."""
-        return await self._prompted.complete(request)
+        response = await self._outer.complete(request)
+        if response.tokens is not None:
+            self._offered[response.tokens.prompt] = request.tools
+        return response
+
+    def offered(self, prompt: tuple[int, ...]) -> tuple[ToolDefinition, ...]:
+        """The tools that a prompt offers, under the names that it gives them."""
+        return self._offered[prompt]
 
     def expect(self, runs: int) -> None:
         """Nothing waits here, so that it does not matter how many runs are under way."""
@@ -95,35 +127,12 @@ class _Rendering:
         self._renderer = Renderer(policy)
 
     async def complete(self, request: ModelRequest) -> ModelResponse:
-        prompt = self._renderer.prompt(request.messages, {})
+        prompt = self._renderer.prompt(request.messages, {}, tools=request.tools)
         return ModelResponse(
             message=AssistantMessage(text=""),
             model=self.name,
             tokens=TokenIds(prompt=prompt.ids),
         )
-
-
-async def read_prompts(
-    policy: Policy,
-    benchmark: Benchmark,
-    *,
-    prompting: Prompting = Prompting(),
-    library: Library | None = None,
-    settings: EvaluationSettings | None = None,
-) -> tuple[Rollout, ...]:
-    """One rollout for each task, without an answer: its sequence holds the prompt alone.
-
-    Args:
-        policy: Whose tokenizer and chat template to use.
-        benchmark: The tasks.
-        prompting: How tools are written.
-        library: What the tools are called and described as, see ``collect``.
-        settings: How the tasks are asked; those of the rollouts.
-    """
-    reader = cast("PolicyModel", PromptReader(policy, prompting))  # it has all that collect asks
-    return await collect(
-        reader, benchmark, library=library, attempts=1, temperature=0, settings=settings
-    )
 
 
 def closing_token(policy: Policy) -> int:
@@ -142,3 +151,20 @@ def closing_token(policy: Policy) -> int:
         f"after an answer the chat template of {policy.name} writes {after!r}, which holds none of "
         f"the end tokens {sorted(policy.end_ids)}; name the right one in the policy's end_ids"
     )
+
+
+def _templated(
+    renderer: Renderer, answer: AssistantMessage, tools: Sequence[ToolDefinition]
+) -> str:
+    """What the chat template writes for an answer, without the end of the turn."""
+    asked = (UserMessage(text=_PROBE),)
+    before = renderer.text(asked, asks=True, tools=tools)
+    whole = renderer.text((*asked, answer), asks=False, tools=tools)
+    ends = [renderer.said([token]) for token in renderer.policy.end_ids]
+    place = max(whole.rfind(end) for end in ends)
+    if not whole.startswith(before) or place < len(before):
+        raise PolicyError(
+            f"the chat template of {renderer.policy.name} writes an answer otherwise than behind "
+            "its own request for one, so that no answer can be taught; use tools_in='prompt'"
+        )
+    return whole[len(before) : place]

@@ -54,7 +54,7 @@ def runtime_prompt(task, tools, style, first):
 
     def answer(request):
         asked.append(request.messages)
-        return style.answer(first)
+        return style.answer(Renderer(POLICY), first)
 
     inner = FunctionModel(answer)
     constrained = style.constrained and style.format == "json"
@@ -87,7 +87,7 @@ def test_no_token_of_the_first_answer_bears_loss(shop_of_one, first, style):
     gold = POLICY.tokenizer.decode(learned)
     shown = POLICY.tokenizer.decode(row.prompt)
     assert learned == list(row.completion)
-    assert gold == style.answer([call("apple")]) + "<|im_end|>"
+    assert gold == style.answer(Renderer(POLICY), [call("apple")]) + "<|im_end|>"
     assert "Please refine your answer" in shown
     assert "get_" in shown.rpartition("<|im_start|>user")[0].rpartition("<|im_start|>assistant")[2]
 

@@ -18,6 +18,7 @@ from agentkit_training.sft.examples import Example, make_examples
 from agentkit_training.sft.prompting import Prompting, closing_token
 
 STYLES = [Prompting(), Prompting(constrained=False), Prompting(format="python")]
+TEMPLATE = Prompting(tools_in="template")
 
 
 def made(policy, benchmark, **more):
@@ -42,6 +43,19 @@ def test_the_answer_is_read_back_as_the_gold_calls(policy, shop, style):
         (call,) = parse_calls(text, shop.definitions).calls
         (gold,) = task.expects[0].calls
         assert (call.name, call.arguments) == (gold.name, gold.arguments)
+
+
+def test_a_template_with_a_place_for_tools_writes_prompt_and_answer(shop):
+    """Where the template writes tools, examples are its own text, and are read back as calls."""
+    policy = tiny_policy(chat_template="chatml-tools")
+    rollouts = asyncio.run(collect(TEMPLATE.model(policy, max_tokens=2), shop, attempts=1))
+    rows = made(policy, shop, prompting=TEMPLATE).rows
+    assert [one.prompt for one in rows] == [one.sequences[0].prompt for one in rollouts]
+    for row, task in zip(rows, shop.tasks, strict=True):
+        assert row.completion[-1] in policy.end_ids
+        text = policy.tokenizer.decode(row.completion[:-1])
+        (call,) = parse_calls(text, shop.definitions).calls
+        assert call.arguments == task.expects[0].calls[0].arguments
 
 
 def test_the_prompt_is_rendered_from_the_library_that_is_given(policy, shop):

@@ -1,0 +1,176 @@
+"""ToolACE-R's iterations on a tiny policy that was taught by halves."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+
+import pytest
+import torch
+
+from agentkit.evaluation import EvaluationSettings
+from agentkit_training import tiny_policy
+from agentkit_training.engines.base import OptimizerSettings
+from agentkit_training.errors import CheckpointError
+from agentkit_training.gold import gold_answers
+from agentkit_training.selection import SelectionSettings
+from agentkit_training.sft.examples import make_examples
+from agentkit_training.sft.settings import SftSettings
+from agentkit_training.sft.training import sft
+from agentkit_training.toolace.iterations import iterate
+from agentkit_training.toolace.records import RoundRecord
+from agentkit_training.toolace.settings import ToolAceSettings
+
+RATE = OptimizerSettings(learning_rate=5e-3, schedule="cosine", warmup_ratio=0.1)
+SHORT = ToolAceSettings(
+    rounds=2,
+    attempts=4,
+    temperature=0.3,
+    least_gain=-1.0,
+    answer_tokens=40,
+    selection=SelectionSettings(low=-1, high=2),
+    evaluation=EvaluationSettings(max_steps=1),
+    sft=SftSettings(optimizer=RATE, batch_size=3, epochs=10),
+)
+LITTLE = SftSettings(optimizer=RATE, batch_size=3, epochs=2)
+
+
+@pytest.fixture(scope="module")
+def half_taught():
+    """Weights of a policy that begins to know the gold answers; made once."""
+    taught: dict[str, torch.Tensor] = {}
+
+    def policy_for(shop):
+        policy = tiny_policy()
+        if not taught:
+            answers = gold_answers(shop).answers
+            rows = asyncio.run(make_examples(policy, shop, answers)).rows
+            sft(policy, rows, SftSettings(optimizer=RATE, batch_size=3, epochs=48))
+            taught.update({n: w.clone() for n, w in policy.model.state_dict().items()})
+        policy.model.load_state_dict(taught)
+        return policy
+
+    return policy_for
+
+
+def run(policy, shop, settings=SHORT, **more):
+    return asyncio.run(iterate(policy, shop, shop, settings, **more))
+
+
+def weights(policy):
+    return torch.cat([one.detach().flatten() for one in policy.model.parameters()])
+
+
+def test_a_round_tells_all(half_taught, shop):
+    """What a round selected, estimated and learned is in its record, with the accuracies."""
+    seen = []
+    short = dataclasses.replace(SHORT, sft=LITTLE)
+    report = run(half_taught(shop), shop, short, listen=seen.append)
+    first = report.rounds[0]
+    assert first.accuracy_before == report.base_accuracy
+    assert report.accuracy >= report.base_accuracy
+    plain = [one for one in first.samples if "#" not in one.sample_id]
+    assert [one.sample_id for one in plain] == [task.task_id for task in shop.tasks]
+    assert len(first.samples) > len(plain)
+    assert sum(first.histogram) == len(first.samples)
+    assert all(len(one.attempts) == 4 for one in first.samples)
+    assert all(0 <= one.difficulty <= 1 for one in first.samples)
+    assert first.examples == len(first.taken) == len(first.samples)
+    assert len(first.losses) == 2 * -(-first.examples // 3)
+    assert set(first.seconds) == {"difficulty", "refine", "sft", "evaluate"}
+    phases = [one.phase for one in seen if one.step is None and one.round == 1]
+    assert phases == ["difficulty", "refine", "sft", "evaluate"]
+    assert report.rounds[1].accuracy_before == first.accuracy_after
+
+
+def test_what_becomes_easy_is_no_longer_selected(half_taught, shop):
+    """Each round estimates anew: what the policy has learned has D = 0 and is left out."""
+    longer = dataclasses.replace(SHORT.sft, epochs=30)
+    chosen = dataclasses.replace(
+        SHORT, selection=SelectionSettings(high=2), refines=False, sft=longer
+    )
+    report = run(half_taught(shop), shop, chosen)
+    assert report.accuracy > report.base_accuracy
+    assert len(report.rounds[-1].taken) < len(report.rounds[0].taken)
+    for record in report.rounds:
+        easy = {one.sample_id for one in record.samples if one.difficulty == 0}
+        assert easy == {one.sample_id for one in record.samples if one.excluded == "too_easy"}
+
+
+def test_a_run_that_goes_on_equals_one_that_was_not_broken_off(half_taught, shop, tmp_path):
+    """Interrupted in the second round, a run repeats that round and ends in the same weights."""
+    short = dataclasses.replace(SHORT, sft=LITTLE)
+    whole = half_taught(shop)
+    wanted = run(whole, shop, short)
+
+    def interrupt(progress):
+        if progress.round == 2 and progress.phase == "sft":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(half_taught(shop), shop, short, folder=tmp_path, listen=interrupt)
+    fresh = half_taught(shop)
+    told = []
+    found = run(fresh, shop, short, folder=tmp_path, listen=told.append)
+    assert {one.round for one in told} == {2}
+    assert [one.samples for one in found.rounds] == [one.samples for one in wanted.rounds]
+    assert [one.losses for one in found.rounds] == [one.losses for one in wanted.rounds]
+    assert torch.equal(weights(whole), weights(fresh))
+    assert run(half_taught(shop), shop, short, folder=tmp_path) == found
+
+
+def test_a_marginal_gain_ends_the_run(half_taught, shop):
+    """A round that brings less than asked is the last one, and its record stays."""
+    settings = dataclasses.replace(SHORT, rounds=3, least_gain=2.0, sft=LITTLE)
+    report = run(half_taught(shop), shop, settings)
+    assert len(report.rounds) == 1
+    assert report.stopped == "marginal_gain"
+
+
+def test_a_policy_that_knows_nothing_selects_nothing(shop):
+    """Where every D is 1 there is nothing to learn from, and the weights stay as they are."""
+    policy = tiny_policy()
+    before = weights(policy)
+    report = run(policy, shop, dataclasses.replace(SHORT, selection=SelectionSettings()))
+    assert report.stopped == "nothing_selected"
+    assert report.best == 0
+    assert {one.excluded for one in report.rounds[0].samples} == {"too_difficult"}
+    assert report.rounds[0].left_out == {"the first answer has no calls to refine": 3}
+    assert torch.equal(weights(policy), before)
+
+
+def test_a_round_that_makes_it_worse_is_not_kept(half_taught, shop, tmp_path):
+    """The policy ends with the weights of the best round, be it none."""
+    policy = half_taught(shop)
+    before = weights(policy)
+    broken = OptimizerSettings(learning_rate=1.0)
+    settings = dataclasses.replace(SHORT, rounds=1, sft=SftSettings(optimizer=broken))
+    report = run(policy, shop, settings, folder=tmp_path)
+    assert report.best == 0
+    assert report.accuracy == report.base_accuracy
+    assert torch.equal(weights(policy), before)
+
+
+def test_the_first_answer_may_be_the_greedy_one(half_taught, shop):
+    """Refining what the runtime will refine costs one more answer a task."""
+    settings = dataclasses.replace(SHORT, rounds=1, first_answer="greedy", sft=LITTLE)
+    report = run(half_taught(shop), shop, settings)
+    assert any("#refine" in one.sample_id for one in report.rounds[0].samples)
+
+
+def test_a_folder_of_another_run_is_refused_with_the_difference(shop, tmp_path):
+    """Other settings are another run; more rounds are the same one gone on with."""
+    run(tiny_policy(), shop, dataclasses.replace(SHORT, rounds=1), folder=tmp_path)
+    with pytest.raises(CheckpointError, match="settings was"):
+        run(tiny_policy(), shop, dataclasses.replace(SHORT, attempts=2), folder=tmp_path)
+    fewer = dataclasses.replace(shop, tasks=shop.tasks[:1])
+    with pytest.raises(CheckpointError, match="tasks was"):
+        run(tiny_policy(), fewer, folder=tmp_path)
+
+
+def test_a_damaged_record_is_told():
+    """A record is read back as it was; one that is none says which part is wrong."""
+    record = RoundRecord(number=1, accuracy_before=0.25, losses=(1.5,), left_out={"too long": 2})
+    assert RoundRecord.from_json(record.to_json()) == record
+    with pytest.raises(CheckpointError, match="number"):
+        RoundRecord.from_json('{"samples": []}')
