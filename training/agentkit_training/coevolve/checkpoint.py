@@ -138,6 +138,10 @@ class Checkpointed:
         """Those of the source."""
         return self.source.rollouts(step, share)
 
+    def resampled(self, step: int, share: Share, again: int) -> Sequence[Rollout]:
+        """Those of the source."""
+        return self.source.resampled(step, share, again)
+
     def finished(self, report: StepReport) -> None:
         """Tell the source, then write a checkpoint when one is due.
 

@@ -15,6 +15,8 @@ from agentkit.evolution import EvidenceRules, ToolManager
 from agentkit.evolution.round import Compare
 from agentkit.export import Artifact, artifact_of, restore_artifact
 from agentkit.library import Library
+from agentkit.library.abilities import Retention
+from agentkit.library.memory import MemoryStore
 from agentkit.library.store import Store
 from agentkit.models.base import ChatModel
 from agentkit.tools.tool import Tool
@@ -25,6 +27,9 @@ from agentkit_training.coevolve.proposing import proposers_of
 from agentkit_training.coevolve.records import ProposalOutcome
 from agentkit_training.coevolve.settings import CoevolutionSettings
 from agentkit_training.errors import CheckpointError
+
+MOST_IN_MEMORY = 5_000
+"""Episodes that a store in memory keeps; more than any round of the library looks at."""
 
 
 @dataclass(kw_only=True)
@@ -71,12 +76,15 @@ class LibraryKeeper:
         return self.manager.library
 
     def keep(self, episodes: Iterable[Episode]) -> None:
-        """Keep episodes for as long as the store lives; a known one is kept once.
+        """Keep episodes in the store; a known one is kept once.
 
-        The checks compare suggested texts with what was said in the episodes behind them.
+        The checks compare suggested texts with what was said in the episodes behind them. In
+        memory only the newest stay, ``MOST_IN_MEMORY`` of them.
         """
         for episode in episodes:
             self.store.append(episode)
+        if isinstance(self.store, MemoryStore):
+            self.store.prune(Retention(max_count=MOST_IN_MEMORY))
 
     def decide(
         self, episodes: Sequence[Episode], profile: FailureProfile, *, step: int

@@ -132,7 +132,7 @@ class Coevolution:
         own = tasks[share.rank :: share.world]
         found: tuple[Rollout, ...] = ()
         if own:
-            found = rewarded(self._collected(own, library, step), self._reward(library))
+            found = rewarded(self._collected(own, library, step, 0), self._reward(library))
         weighting = self.weighting if self.settings.weighting else None
         if weighting is not None:  # told of a round before it weighs it, as SEAL's release has it
             weighting = weighting.observed(found)
@@ -147,6 +147,27 @@ class Coevolution:
         self.keeper.keep(self._tried.episodes)
         return found
 
+    def resampled(self, step: int, share: Share, again: int) -> Sequence[Rollout]:
+        """Further attempts at the step's tasks; see ``ResamplingSource``.
+
+        The library learns from these too. They are weighed as the first ones were.
+
+        Raises:
+            UsageError: The step has no rollouts yet.
+        """
+        tried = self._tried_in(step)
+        tasks = step_tasks(self.benchmark.tasks, self.settings, step=step)
+        own = tasks[share.rank :: share.world]
+        more: tuple[Rollout, ...] = ()
+        if own:
+            reward = self._reward(tried.library)
+            more = rewarded(self._collected(own, tried.library, step, again), reward)
+        if tried.weighting is not None:
+            more = weighted_rollouts(more, tried.weighting)
+        self._tried = replace(tried, rollouts=(*tried.rollouts, *more))
+        self.keeper.keep(self._tried.episodes)
+        return more
+
     def finished(self, report: StepReport) -> None:
         """Let the library learn from the step; see ``Source.finished``.
 
@@ -155,13 +176,10 @@ class Coevolution:
 
         Raises:
             UsageError: The step has no rollouts.
-            TrainingError: The process that decides failed, or its library could not be taken up by
-            all; see ``synchronise``.
+            TrainingError: Rank 0 failed, or a process could not take up its library.
             StoreError: The store failed.
         """
-        tried = self._tried
-        if tried is None or tried.step != report.step:
-            raise UsageError(f"step {report.step} has no rollouts; ask for them first")
+        tried = self._tried_in(report.step)
         record, memory, library = self._decided(report, tried)
         if self.ranks.rank:
             self._followed = library
@@ -187,8 +205,14 @@ class Coevolution:
 
     # Trying
 
+    def _tried_in(self, step: int) -> Tried:
+        tried = self._tried
+        if tried is None or tried.step != step:
+            raise UsageError(f"step {step} has no rollouts; ask for them first")
+        return tried
+
     def _collected(
-        self, tasks: tuple[Task, ...], library: Library, step: int
+        self, tasks: tuple[Task, ...], library: Library, step: int, again: int
     ) -> tuple[Rollout, ...]:
         found = wait_for(
             collect_through(
@@ -198,11 +222,12 @@ class Coevolution:
                 library=library,
                 attempts=self.settings.group_size,
                 temperature=self.settings.temperature,
-                seed=step_seed(self.settings, step=step),
+                seed=step_seed(self.settings, step=step, again=again),
                 settings=self._asking(),
             )
         )
-        return with_stable_ids(found, run=self.settings.name, step=step)
+        run = f"{self.settings.name}+{again}" if again else self.settings.name
+        return with_stable_ids(found, run=run, step=step)
 
     def _asking(self) -> EvaluationSettings:
         asking = replace(self.asking, tools=self.settings.tools)

@@ -10,6 +10,8 @@ from agentkit.errors import UsageError
 from agentkit.evaluation import Task
 from agentkit_training.coevolve.settings import CoevolutionSettings
 
+_AGAIN = 1 << 40  # far from the seeds of any step
+
 
 def step_count(tasks: Sequence[Task], settings: CoevolutionSettings) -> int:
     """How many steps a run has: those asked for, or as many as its epochs come to."""
@@ -43,13 +45,18 @@ def step_tasks(
     return tuple(order[place * size : (place + 1) * size])
 
 
-def step_seed(settings: CoevolutionSettings, *, step: int) -> int:
+def step_seed(settings: CoevolutionSettings, *, step: int, again: int = 0) -> int:
     """The seed of a step's first attempt; each further attempt has the next one.
 
     No two steps of a run share one, and neither do runs whose seeds differ, up to a million
     attempts at a task.
+
+    Args:
+        settings: Seed and attempts.
+        step: From 0.
+        again: How often the step was asked for again.
     """
-    return settings.seed * 1_000_000 + step * settings.group_size
+    return settings.seed * 1_000_000 + step * settings.group_size + again * _AGAIN
 
 
 def _steps_per_epoch(tasks: Sequence[Task], settings: CoevolutionSettings) -> int:
