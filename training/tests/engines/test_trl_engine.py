@@ -187,6 +187,44 @@ def test_a_folder_without_a_state_is_refused(tmp_path):
         TrlEngine().restore(tmp_path)
 
 
+@pytest.mark.parametrize("spoil", ["cut", "other model"])
+def test_a_state_that_can_not_be_gone_on_from_is_refused(recorded, policy, tmp_path, spoil):
+    """A damaged file, or one of another model, is named before a step is taken."""
+    engine = TrlEngine(optimizer=FAST)
+    engine.train(policy, recorded(), steps=1)
+    engine.save(tmp_path)
+    if spoil == "cut":
+        (file,) = tmp_path.iterdir()
+        file.write_bytes(file.read_bytes()[:100])
+    else:
+        policy = tiny_policy(layers=1)
+    before, source = weights(policy), recorded()
+    again = TrlEngine(optimizer=FAST)
+    again.restore(tmp_path)
+    with pytest.raises(CheckpointError, match="damaged, or was written for another"):
+        again.train(policy, source, steps=2)
+    assert torch.equal(before, weights(policy))
+    assert source.reports == []
+
+
+def test_training_called_again_goes_on(recorded):
+    """Two calls of two steps take the steps of one call of four."""
+    whole, parted = tiny_policy(), tiny_policy()
+    steady = dataclasses.replace(FAST, schedule="constant", warmup_ratio=0.0)
+    TrlEngine(optimizer=steady).train(whole, recorded(), steps=4)
+    engine = TrlEngine(optimizer=steady)
+    engine.train(parted, recorded(), steps=2)
+    engine.train(parted, recorded(), steps=4)
+    assert torch.equal(weights(whole), weights(parted))
+
+
+def test_a_weight_that_is_no_number_stops_the_run(recorded, policy):
+    """A step too large for the precision is told at once, not trained on."""
+    endless = dataclasses.replace(FAST, learning_rate=3e38, warmup_ratio=0.0)
+    with pytest.raises(DivergedError, match="after step 0"):
+        TrlEngine(optimizer=endless).train(policy, recorded(), steps=2)
+
+
 def test_a_batch_in_no_parts_is_refused():
     """Zero parts are misuse, told when the engine is made."""
     with pytest.raises(UsageError, match="parts is 0"):

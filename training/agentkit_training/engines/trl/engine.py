@@ -17,6 +17,7 @@ from agentkit_training.engines.schedule import rate_factor
 from agentkit_training.engines.trl.config import trainer_config
 from agentkit_training.engines.trl.feed import Feed
 from agentkit_training.engines.trl.random_state import RandomState
+from agentkit_training.engines.trl.state import take_up_state, write_state
 from agentkit_training.engines.trl.trainer import rollout_trainer
 from agentkit_training.engines.trl.untouched import untouched
 from agentkit_training.errors import CheckpointError
@@ -69,7 +70,13 @@ class TrlEngine:
             raise UsageError(f"parts is {self.parts}; a batch is read in at least 1")
 
     def train(self, policy: Policy, source: Source, *, steps: int) -> None:
-        """Take steps until ``steps`` have been taken; see ``Engine.train``."""
+        """Take steps until ``steps`` have been taken; see ``Engine.train``.
+
+        Raises:
+            CheckpointError: A restored state is damaged, or of another model.
+            DivergedError: The gradient is no number, and the weights are as before; or a weight is
+                none after the step.
+        """
         adam = self._prepared(policy)
         if self._step >= steps:
             return
@@ -103,11 +110,12 @@ class TrlEngine:
                 feed.put_back()
 
     def save(self, folder: Path) -> None:
-        """Write step and optimiser state into ``folder``."""
-        import torch
+        """Write step and optimiser state into ``folder``.
 
-        state = None if self._adam is None else self._adam.state_dict()
-        torch.save({"step": self._step, "adam": state}, folder / _STATE)
+        Raises:
+            CheckpointError: It can not be written, as on a full disk.
+        """
+        write_state(folder / _STATE, self._adam, step=self._step)
 
     def restore(self, folder: Path) -> None:
         """Go on from what ``save`` wrote; the optimiser takes it up when training begins.
@@ -145,11 +153,10 @@ class TrlEngine:
             weight_decay=self.optimizer.weight_decay,
         )
         if self._restored is not None:
-            state = torch.load(self._restored, weights_only=True)
-            self._step = state["step"]
-            if state["adam"] is not None:
-                adam.load_state_dict(state["adam"])
+            self._step = take_up_state(self._restored, adam)
             self._restored = None
+        elif self._adam is not None:  # train is called again: go on
+            adam.load_state_dict(self._adam.state_dict())
         self._adam = adam
         return adam
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -137,7 +137,7 @@ class Feed:
         Raises:
             DivergedError: It is not a number; the weights are as before.
         """
-        self._norm = _gradient_norm(model)
+        self._norm = _norm(one.grad for one in model.parameters() if one.grad is not None)
         if not math.isfinite(self._norm):
             number = self.first + step
             raise DivergedError(
@@ -149,10 +149,21 @@ class Feed:
             model.zero_grad(set_to_none=True)
 
     def after_update(self, taken: int) -> None:
-        """The weights have changed; ``taken`` steps of this call are done."""
+        """The weights have changed; ``taken`` steps of this call are done.
+
+        Raises:
+            DivergedError: A weight is no number, which no later step would mend.
+        """
         self._update_seconds = time.perf_counter() - self._rolled
         self.put_back()
         self.policy.model.eval()
+        if not math.isfinite(_norm(self.policy.trainable)):
+            number = self.first + taken - 1
+            raise DivergedError(
+                f"after step {number} a weight is no finite number, though the gradient was; go on "
+                "from the last checkpoint with a lower learning rate",
+                step=number,
+            )
         self.advance(self.first + taken)
 
     def logged(self, taken: int, logs: Mapping[str, float]) -> None:
@@ -190,12 +201,9 @@ def _gathered(trainer: Any, count: int) -> list[int]:
     return [int(one) for one in trainer.accelerator.gather(own)]
 
 
-def _gradient_norm(model: Any) -> float:
+def _norm(tensors: Iterable[torch.Tensor]) -> float:
+    """Of all numbers together; 0 without any."""
     import torch
 
-    gradients = [one.grad.detach() for one in model.parameters() if one.grad is not None]
-    if not gradients:
-        return 0.0
-    return float(
-        torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in gradients]))
-    )
+    norms = [torch.linalg.vector_norm(one.detach().float()) for one in tensors]
+    return float(torch.linalg.vector_norm(torch.stack(norms))) if norms else 0.0
