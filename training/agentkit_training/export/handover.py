@@ -99,7 +99,9 @@ def hand_over(
 
     Args:
         folder: Where to. An earlier hand-over there is replaced, anything else refused.
-        base: The GGUF weights that training began with: ``local:smollm2-135m``, or a file.
+        base: The GGUF weights that training began with: ``local:smollm2-135m``, or a file. Where
+            the whole of them was tuned before an adapter was put on, hand over ``merged(policy)``:
+            the adapter alone would be added to weights that it was not trained over.
         policy: What was trained; None where only the library evolved.
         store: What the Tool Manager wrote to; None where only weights were trained.
         signer: Signs the artifact.

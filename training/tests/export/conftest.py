@@ -46,29 +46,42 @@ def with_adapter() -> Callable[..., Policy]:
 
 
 @pytest.fixture
-def tiny_gguf(policy: Policy, tmp_path: Path) -> Path:
+def tiny_gguf(policy: Policy, tmp_path: Path, write_base: Callable[..., Path]) -> Path:
     """The weights of the tiny policy in float32, as llama.cpp reads them."""
-    path, base = tmp_path / "tiny.gguf", Architecture.of_model(policy.model)
-    config = policy.model.config
-    writer = GGUFWriter(path, "llama")
-    writer.add_type("model")
-    writer.add_block_count(config.num_hidden_layers)
-    writer.add_context_length(config.max_position_embeddings)
-    writer.add_embedding_length(config.hidden_size)
-    writer.add_feed_forward_length(config.intermediate_size)
-    writer.add_head_count(config.num_attention_heads)
-    writer.add_head_count_kv(config.num_key_value_heads)
-    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
-    _add_words(writer, policy)
-    for name, parameter in policy.model.named_parameters():
-        weight = base.laid_out(name, parameter.detach().numpy())
-        writer.add_tensor(base.tensor_name(name), weight)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+    return write_base(policy, tmp_path / "tiny.gguf")
+
+
+@pytest.fixture
+def write_base() -> Callable[..., Path]:
+    """Writes the weights of a small policy as a GGUF file of base weights."""
+
+    def write(policy: Policy, path: Path, *, rope_base: float = 10_000.0) -> Path:
+        base, config = Architecture.of_model(policy.model), policy.model.config
+        writer = GGUFWriter(path, base.name)
+        writer.add_type("model")
+        writer.add_block_count(base.layers)
+        writer.add_context_length(config.max_position_embeddings)
+        writer.add_embedding_length(config.hidden_size)
+        writer.add_feed_forward_length(config.intermediate_size)
+        writer.add_head_count(base.heads)
+        writer.add_head_count_kv(base.key_heads)
+        writer.add_key_length(config.head_dim)
+        writer.add_value_length(config.head_dim)
+        writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+        writer.add_rope_freq_base(rope_base)
+        if base.name == "gemma3":
+            writer.add_sliding_window(config.sliding_window)
+        _add_words(writer, policy)
+        for name, parameter in policy.model.named_parameters():
+            weight = base.laid_out(name, parameter.detach().numpy())
+            writer.add_tensor(base.tensor_name(name), weight)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        return path
+
+    return write
 
 
 def _add_words(writer: GGUFWriter, policy: Policy) -> None:

@@ -63,23 +63,21 @@ def library(tmp_path):
 def test_the_adapter_means_the_same_in_llama_cpp(
     base, next_tokens_of_file, next_tokens_of_policy, farthest, tmp_path
 ):
-    """In f16 to a hundredth; over the 4-bit weights the effect is there, with their noise."""
+    """Over weights in f16, adapter and merged weights both give the policy's numbers."""
     policy = load_policy(BASE, precision="fp32")
-    asked = policy.tokenizer("What is the capital of France? The capital")["input_ids"]
-    untrained = next_tokens_of_policy(policy, [asked])
+    asked = [policy.tokenizer("What is the capital of France? The capital")["input_ids"]]
+    untrained = next_tokens_of_policy(policy, asked)
+    plain = weights_to_gguf(policy, tmp_path / "plain.gguf", like=base)
     trained = with_lora(policy, LoraSettings(rank=8, alpha=16))
     _disturb(trained, strength=0.02)
-    wanted = next_tokens_of_policy(trained, [asked])
-    whole = weights_to_gguf(trained, tmp_path / "whole.gguf", like=base)
-    assert farthest(next_tokens_of_file(whole, [asked]), wanted) < 0.03
+    wanted = next_tokens_of_policy(trained, asked)
+    assert farthest(wanted, untrained) > 0.1
     save_adapter(trained, tmp_path / "peft")
-    file = adapter_to_gguf(
-        tmp_path / "peft", tmp_path / "adapter.gguf", base=Architecture.of_gguf(base)
-    )
-    over_plain = weights_to_gguf(load_policy(BASE), tmp_path / "plain.gguf", like=base)
-    got = next_tokens_of_file(over_plain, [asked], adapter=file)
-    assert farthest(got, wanted) < 0.03
-    assert farthest(got, untrained) > 0.3
+    file = tmp_path / "adapter.gguf"
+    adapter_to_gguf(tmp_path / "peft", file, base=Architecture.of_gguf(base))
+    assert farthest(next_tokens_of_file(plain, asked, adapter=file), wanted) < 0.03
+    whole = weights_to_gguf(trained, tmp_path / "whole.gguf", like=base)
+    assert farthest(next_tokens_of_file(whole, asked), wanted) < 0.03
 
 
 def test_the_runtime_does_what_was_learned(base, library, tmp_path):
