@@ -22,12 +22,12 @@ class Limits:
 
     Attributes:
         tokens: Most tokens, padding included.
-        logits: Most numbers of logits. The default is 256 MiB in float32: 1,300 tokens of a
-            vocabulary of 49,152. About three times as much memory is needed for a moment.
+        logits: Most numbers of logits. The default is 128 MiB in float32: 680 tokens of a
+            vocabulary of 49,152. Four to five times as much memory is needed for a moment.
     """
 
     tokens: int = 4096
-    logits: int = 1 << 26
+    logits: int = 1 << 25
 
 
 @dataclass(frozen=True, kw_only=True)
