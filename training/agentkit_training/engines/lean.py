@@ -59,7 +59,7 @@ class LeanEngine:
     scaled: bool = True
     reference: Policy | None = None
     max_tokens: int = 4096
-    max_logits: int = 1 << 25
+    max_logits: int = 1 << 24
     iterations: int = 1
     mini_batches: int = 1
     resample: int = 0

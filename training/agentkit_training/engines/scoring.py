@@ -22,12 +22,12 @@ class Limits:
 
     Attributes:
         tokens: Most tokens, padding included.
-        logits: Most numbers of logits. The default is 128 MiB in float32: 680 tokens of a
+        logits: Most numbers of logits. The default is 64 MiB in float32: 340 tokens of a
             vocabulary of 49,152. Four to five times as much memory is needed for a moment.
     """
 
     tokens: int = 4096
-    logits: int = 1 << 25
+    logits: int = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
