@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from agentkit.evaluation import Benchmark
+from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.library import Library
 from agentkit.models import render_calls
 from agentkit_training.difficulty import Difficulties, estimate_difficulty
@@ -145,6 +145,7 @@ class Rounds:
             attempts=self.settings.attempts,
             temperature=self.settings.temperature,
             seed=self.settings.seed + number * _SEEDS_A_ROUND,
+            settings=self._asking,
         )
 
     async def _refined(self, number: int, direct: Difficulties) -> RefineSamples:
@@ -158,6 +159,7 @@ class Rounds:
                 attempts=1,
                 temperature=0,
                 seed=number,
+                settings=self._asking,
             )
         return refine_samples(self.train, self.gold.answers, first.tasks)
 
@@ -174,6 +176,7 @@ class Rounds:
                 {name: one for name, one in answers.items() if name in taken},
                 prompting=self.settings.prompting,
                 library=self.library,
+                settings=self._asking,
                 max_tokens=min(self.settings.sft.max_tokens, self.policy.context_tokens),
             )
         return found
@@ -191,6 +194,11 @@ class Rounds:
         if folder is not None:
             shutil.rmtree(folder)  # the round keeps the weights; the optimiser begins anew
         return report
+
+    @property
+    def _asking(self) -> EvaluationSettings:
+        """As in evaluation, with the same instructions, but one answer at a time."""
+        return replace(self.settings.evaluation, refine="none")
 
     def _model(self) -> PolicyModel:
         return self.settings.prompting.model(

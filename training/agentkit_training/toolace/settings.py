@@ -31,7 +31,8 @@ class ToolAceSettings:
         prompting: How tools and calls are written.
         answer_tokens: Longest answer in rollouts and evaluation.
         batch_size: Most answers written at the same time.
-        evaluation: How the validation tasks are asked; ``refine="adaptive"`` is Algorithm 1.
+        evaluation: How tasks are asked, in training with the same words; ``refine="adaptive"`` is
+            Algorithm 1 and holds for validation alone.
         sft: How to fine-tune on what was selected: one epoch in the paper.
         seed: Of the samples; each round draws others.
     """

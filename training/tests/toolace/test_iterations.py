@@ -15,6 +15,7 @@ from agentkit_training.errors import CheckpointError
 from agentkit_training.gold import gold_answers
 from agentkit_training.selection import SelectionSettings
 from agentkit_training.sft.examples import make_examples
+from agentkit_training.sft.prompting import Prompting
 from agentkit_training.sft.settings import SftSettings
 from agentkit_training.sft.training import sft
 from agentkit_training.toolace.iterations import iterate
@@ -174,3 +175,28 @@ def test_a_damaged_record_is_told():
     assert RoundRecord.from_json(record.to_json()) == record
     with pytest.raises(CheckpointError, match="number"):
         RoundRecord.from_json('{"samples": []}')
+
+
+def test_training_asks_with_the_words_of_evaluation(shop):
+    """Instructions of the evaluation stand in every prompt that a round samples from."""
+    asked = []
+
+    class Listening(Prompting):
+        def model(self, policy, **more):
+            model = Prompting.model(self, policy, **more)
+            complete = model.complete
+
+            async def told(request):
+                asked.append(request.messages[0].text)
+                return await complete(request)
+
+            model.complete = told
+            return model
+
+    worded = EvaluationSettings(max_steps=1, instructions="Be brief.", refine="adaptive")
+    settings = dataclasses.replace(
+        SHORT, rounds=1, answer_tokens=4, sft=LITTLE, evaluation=worded, prompting=Listening()
+    )
+    run(tiny_policy(), shop, settings)
+    assert len(asked) > 12
+    assert set(asked) == {"Be brief."}
