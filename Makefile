@@ -22,7 +22,8 @@ PLUGIN_FILES := $(PLUGINS:%=plugins/agentkit-%/pyproject.toml)
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test lint format types unit meaning coverage bench docs install openmp weights clean \
-	test-extras test-faults test-interop test-training training bench-interop servers
+	test-extras test-faults test-interop test-training test-trl train-demo bench-training training \
+	bench-interop servers
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' \
@@ -93,6 +94,24 @@ test-training: $(TRAINING)/.ready  ## check types and run the tests of agentkit-
 	cd training && ../$(TRAINING)/bin/mypy
 	$(SAY) "Running the tests of agentkit-training"
 	cd training && OMP_NUM_THREADS=1 ../$(TRAINING)/bin/pytest -n $(JOBS) --dist worksteal $(ARGS)
+
+# TRL is promised from its lowest release to its newest; the tests above run with the newest.
+LOWEST := $(VENV)/lowest-trl
+needs-lowest-trl := "trl==1.0.0" "transformers==4.56.2" "tokenizers==0.22.*" "huggingface-hub==0.36.*" \
+	"datasets==4.7.0" "accelerate==1.4.0" "peft==0.15.2"
+
+test-trl: $(LOWEST)/.ready  ## the tests of the engines on the lowest TRL, in an environment of its own
+	$(SAY) "Running the tests of the engines with the lowest TRL"
+	cd training && OMP_NUM_THREADS=1 ../$(LOWEST)/bin/python -m pytest -n $(JOBS) --dist worksteal \
+		-o cache_dir=../$(LOWEST)/.pytest_cache tests/engines tests/distributed $(ARGS)
+
+train-demo: $(TRAINING)/.ready openmp  ## train a small real model on a CPU, then ask the runtime: ten minutes
+	$(TRAINING)/bin/agentkit models install $(MODEL)
+	OMP_NUM_THREADS=$(JOBS) $(TRAINING)/bin/agentkit-train demo $(ARGS)
+
+bench-training: $(TRAINING)/.ready  ## measure the lean engine beside plain TRL, and library synchronisation
+	cd training && ../$(TRAINING)/bin/python tests/benchmarks/engines.py $(ARGS)
+	cd training && ../$(TRAINING)/bin/python tests/benchmarks/library_sync.py
 
 # Tests of stores start servers of their own; without the programs they skip and say so.
 servers:
@@ -200,6 +219,15 @@ $(TRAINING)/.ready: $(CORE_FILES) training/pyproject.toml
 	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet $(TORCH)
 	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet \
 		-e . -e plugins/agentkit-local -e 'training[dev]'
+	@touch $@
+
+# Shares torch with the environment of training, and has the rest for itself.
+$(LOWEST)/.ready: $(TRAINING)/.ready
+	$(SAY) "Installing the lowest TRL beside agentkit-training"
+	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
+	@$(TRAINING)/bin/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+		> "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/training.pth"
+	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet --no-deps $(needs-lowest-trl)
 	@touch $@
 
 $(VENV)/interop/%/.ready: $(CORE_FILES) Makefile

@@ -4,8 +4,8 @@
   anything). ``python {weights}`` runs only where the small local model is installed, and
   ``python {interop=package}`` where that package is, in ``tests/interop``: the frameworks that our
   tools are handed to want other versions of what they share, so each has an environment of its own.
-* In ``console`` and ``bash`` blocks each command that starts with ``agentkit`` is run by a shell and
-  has to succeed; what a console block shows below it is compared with what it prints. Commands that
+* In ``console`` and ``bash`` blocks each command that starts with ``agentkit``, or with
+  ``agentkit-train`` where that is installed, is run by a shell and has to succeed; what a console block shows below it is compared with what it prints. Commands that
   install, build or measure are shown only; any other word at the start of a line is a mistake.
 * ``{no-run}`` leaves a block out; the HTML comment above it says why.
 """
@@ -35,7 +35,8 @@ FENCE = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 KNOWN_FLAGS = {"weights", "no-run"}
-SHOWN_ONLY = ("pip install ", "make ", "python ")
+OURS = ("agentkit ", "agentkit-train ")
+SHOWN_ONLY = ("pip install ", "make ", "python ", "torchrun ")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +100,13 @@ def run_python(path: Path, block: Block, module: ModuleType) -> None:
 
 
 def commands_of(block: Block) -> Iterator[tuple[str, str]]:
-    """Each ``agentkit`` command of a shell block with the output shown below it."""
+    """Each command of ours of a shell block with the output shown below it."""
     command, shown = "", ""
     for line in f"{block.text}$ end\n".splitlines(keepends=True):
         if command.endswith("\\\n"):
             command += line
-        elif line.startswith("$ ") or (block.kind == "bash" and line.startswith("agentkit ")):
-            if command.startswith("agentkit "):
+        elif line.startswith("$ ") or (block.kind == "bash" and line.startswith(OURS)):
+            if command.startswith(OURS):
                 yield command, shown
             command, shown = line.removeprefix("$ "), ""
         else:
@@ -117,7 +118,7 @@ def unknown_commands(block: Block) -> list[str]:
     lines = block.text.replace("\\\n", " ").splitlines()
     if block.kind == "console":
         lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-    known = ("agentkit ", "#", *SHOWN_ONLY)
+    known = (*OURS, "#", *SHOWN_ONLY)
     return [line for line in lines if line.strip() and not line.startswith(known)]
 
 

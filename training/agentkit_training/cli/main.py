@@ -9,6 +9,7 @@ import click
 from agentkit.cli.boundary import LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
+    "demo": ("agentkit_training.cli.demo:demo", "Train a small model on a CPU, then ask it."),
     "sft": ("agentkit_training.cli.sft:sft", "Fine-tune on gold answers."),
     "grpo": ("agentkit_training.cli.coevolve:grpo", "Train with rewards; the library stays."),
     "coevolve": (

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -115,11 +116,20 @@ def _config(
         "save_strategy": "no",
         "report_to": "none",
         "bf16": False,  # the weights have the precision that they were loaded with
-        "gradient_checkpointing": False,
+        _checkpointing_name(): False,
         "use_cpu": not torch.cuda.is_available(),
         "disable_tqdm": True,
     }
     return SFTConfig(**{**asked, **options})
+
+
+def _checkpointing_name() -> str:
+    """What this release of transformers calls the trade of time for memory."""
+    from transformers import TrainingArguments
+
+    newer = "activation_checkpointing"
+    names = {one.name for one in fields(TrainingArguments)}
+    return newer if newer in names else "gradient_checkpointing"
 
 
 def _trainer(policy: Policy, kept: Sequence[Example], config: SFTConfig) -> SFTTrainer:
