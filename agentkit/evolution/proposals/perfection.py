@@ -21,13 +21,14 @@ def is_perfect(episode: Episode) -> bool:
     Its verdict passed with a score of 1 and no evidence, each of ToolDNA's metrics that the verdict
     holds is 1, and the run finished without a failed call: a call that was refused and mended is an
     execution defect, which the paper's gate keeps out too. Where tools are not run, as in
-    benchmarks of single calls, the run is finished when its calls wait for somebody outside.
-    Without a verdict nothing is perfect.
+    benchmarks of single calls, the run is finished when its calls wait for somebody outside. Where
+    it had one step, the limit of steps is where it was to end. Without a verdict nothing is
+    perfect.
     """
     verdict = episode.verdict
     if verdict is None or verdict.fault is not None or not verdict.passed:
         return False
-    if verdict.score != 1 or verdict.evidence or episode.stop_reason not in _DONE:
+    if verdict.score != 1 or verdict.evidence or not _has_ended(episode):
         return False
     metrics = [verdict.metrics[name] for name in _METRICS if name in verdict.metrics]
     fine = {"ok", "deferred"} if episode.stop_reason == "deferred" else {"ok"}
@@ -41,6 +42,17 @@ def is_imperfect(episode: Episode) -> bool:
     imperfect.
     """
     return _says_something(episode.verdict) and not is_perfect(episode)
+
+
+def _has_ended(episode: Episode) -> bool:
+    """Whether nothing more was to come.
+
+    A run that reached its limit of steps with its first turn had one step: its calls are the answer
+    that was asked for. After more turns the limit has cut the run off.
+    """
+    if episode.stop_reason == "step_limit":
+        return len(episode.turns) == 1 and bool(episode.results)
+    return episode.stop_reason in _DONE
 
 
 def _says_something(verdict: Verdict | None) -> bool:

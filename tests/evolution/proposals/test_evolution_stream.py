@@ -66,6 +66,13 @@ async def test_calls_that_nobody_runs_can_be_perfect():
     assert not is_perfect(replace(judged, stop_reason="step_limit"))
 
 
+@pytest.mark.parametrize(("calls", "is_answer"), [(1, True), (2, False), (0, False)])
+def test_the_limit_of_steps_ends_runs_of_one_step(make_episode, calls, is_answer):
+    """Where one answer was asked for, its calls are the answer; a longer run was cut off."""
+    episode = make_episode("e", *[CALL] * calls, verdict=PERFECT)
+    assert is_perfect(replace(episode, stop_reason="step_limit")) is is_answer
+
+
 async def test_blocks_of_the_policy_are_taken(library, make_episode):
     """In training the policy's own answers hold the blocks; it is their author."""
     episode = make_episode("e", CALL, verdict=PERFECT, text=said(summary="Monthly rate."))

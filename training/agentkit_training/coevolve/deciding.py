@@ -30,24 +30,18 @@ class Tried:
         library: What the prompts were rendered from.
         rollouts: With rewards and weights.
         weighting: As it is after them; None where nothing is weighted.
-        one_step: Whether one answer was all that was asked for.
     """
 
     step: int
     library: Library
     rollouts: tuple[Rollout, ...]
     weighting: Weighting | None = None
-    one_step: bool = False
 
     @property
     def episodes(self) -> list[Episode]:
         """What the library may learn from: episodes of rollouts without a fault."""
         sound = (one for one in self.rollouts if not one.fault)
-        return [
-            as_learned_from(episode, one_step=self.one_step)
-            for one in sound
-            for episode in one.episodes
-        ]
+        return [as_learned_from(episode) for one in sound for episode in one.episodes]
 
     def told(self) -> dict[str, Any]:
         """What the process that decides must know, as JSON data."""

@@ -52,16 +52,6 @@ def _diagnosis(diagnosis: Diagnosis, names: Mapping[str, str]) -> Diagnosis:
     return replace(diagnosis, recoveries=recoveries)
 
 
-def as_learned_from(episode: Episode, *, one_step: bool = False) -> Episode:
-    """The episode as those need it who look at calls and words: without tokens.
-
-    Args:
-        episode: What happened.
-        one_step: Whether one answer was all that was asked for. Then the limit of steps is where
-            the run was to end, and it counts as finished; otherwise no such episode could be
-            perfect, and the evolution path would never learn from any.
-    """
-    turns = tuple(replace(turn, tokens=None) for turn in episode.turns)
-    is_done = one_step and episode.stop_reason == "step_limit"
-    reason = "finished" if is_done else episode.stop_reason
-    return replace(episode, turns=turns, stop_reason=reason)
+def as_learned_from(episode: Episode) -> Episode:
+    """The episode as those need it who look at calls and words: without tokens."""
+    return replace(episode, turns=tuple(replace(turn, tokens=None) for turn in episode.turns))

@@ -137,13 +137,7 @@ class Coevolution:
         if weighting is not None:  # told of a round before it weighs it, as SEAL's release has it
             weighting = weighting.observed(found)
             found = weighted_rollouts(found, weighting)
-        self._tried = Tried(
-            step=step,
-            library=library,
-            rollouts=found,
-            weighting=weighting,
-            one_step=self.asking.max_steps == 1,
-        )
+        self._tried = Tried(step=step, library=library, rollouts=found, weighting=weighting)
         self.keeper.keep(self._tried.episodes)
         return found
 

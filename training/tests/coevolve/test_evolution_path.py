@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from agentkit.episodes import Episode, Turn, Verdict
-from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit.messages import AssistantMessage, ToolResult
 from agentkit.models.call_parser import parse_calls
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.coevolve.naming import as_learned_from
@@ -43,7 +41,7 @@ def written(text, tools, *, score=1.0):
 
 def decided(run, episode):
     """What became of what an episode suggests."""
-    learned = as_learned_from(episode, one_step=True)
+    learned = as_learned_from(episode)
     keeper = run.source.keeper
     return keeper.decide([learned], run.source.memory.profile, step=0).proposals
 
@@ -89,17 +87,3 @@ def test_the_form_that_is_asked_for_can_be_read():
     """The prompt's own example is no call, whatever tools there are: the labelled form is not JSON."""
     tools = (ToolDefinition(name="function"), ToolDefinition(name="parameter"))
     assert parse_calls(BLOCK_PROMPT, tools).calls == ()
-
-
-def test_only_one_step_makes_the_limit_an_end(bank):
-    """Where more steps were allowed, an episode that ran into the limit stays unfinished."""
-    episode = written(CALL, bank.definitions)
-    call = ToolCall(call_id="1", name="loan_rate", arguments={})
-    assert as_learned_from(episode).stop_reason == "step_limit"
-    assert as_learned_from(episode, one_step=True).stop_reason == "finished"
-    waits = replace(
-        episode,
-        stop_reason="deferred",
-        turns=(Turn(message=AssistantMessage(text="", tool_calls=(call,))),),
-    )
-    assert as_learned_from(waits, one_step=True).stop_reason == "deferred"
