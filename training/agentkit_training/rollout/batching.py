@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from agentkit.errors import ModelStatusError, UsageError
 from agentkit.messages import AssistantMessage, JsonObject, ProviderItem, TokenIds, Usage
 from agentkit.models.base import ModelRequest, ModelResponse, ModelSettings
-from agentkit_training.generation.decoding import Completion, Prompt, complete
+from agentkit_training.generation.decoding import Completion, Prompt
 from agentkit_training.rollout.rendering import PROTOCOL, Rendered, Renderer, WrittenAnswer
+from agentkit_training.rollout.writing import Writer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,7 +23,7 @@ class GenerationCounts:
         answers: Answers written.
         prompt_tokens: Tokens of their prompts.
         completion_tokens: Tokens written.
-        batches: How often the policy generated.
+        batches: How often the writer was asked.
         retokenised: Later turns whose earlier answers had to be tokenised again, because the
             template rewrites them; they are trained as samples of their own.
         too_long: Requests refused because their prompt leaves no room for an answer.
@@ -59,16 +60,20 @@ class BatchingModel:
     It writes text and reads no calls in it; see ``PolicyModel``.
 
     Args:
-        renderer: Writes conversations as tokens; its policy writes the answers.
+        renderer: Writes conversations as tokens.
+        writer: Writes the answers.
         max_tokens: Longest answer, unless a request's settings say otherwise.
         batch_size: Most answers written at the same time.
     """
 
-    def __init__(self, renderer: Renderer, *, max_tokens: int, batch_size: int) -> None:
+    def __init__(
+        self, renderer: Renderer, writer: Writer, *, max_tokens: int, batch_size: int
+    ) -> None:
         if batch_size < 1:
             raise UsageError(f"batch_size is {batch_size}; give at least 1")
-        self._policy = renderer.policy
+        self._speaker = renderer.speaker
         self._renderer = renderer
+        self._writer = writer
         self._max_tokens = max_tokens
         self._batch_size = batch_size
         self._expected = 0
@@ -80,8 +85,8 @@ class BatchingModel:
 
     @property
     def name(self) -> str:
-        """The policy's name."""
-        return self._policy.name
+        """The model's name."""
+        return self._speaker.name
 
     @property
     def counts(self) -> GenerationCounts:
@@ -117,12 +122,12 @@ class BatchingModel:
 
     def _prompt(self, rendered: Rendered, settings: ModelSettings) -> Prompt:
         wanted = settings.max_tokens or self._max_tokens
-        room = self._policy.context_tokens - len(rendered.ids)
+        room = self._speaker.context_tokens - len(rendered.ids)
         if room < 1:
             self._tally.too_long += 1
             raise ModelStatusError(
                 f"the prompt has {len(rendered.ids)} tokens, and {self.name} has room for "
-                f"{self._policy.context_tokens}; offer fewer tools, or leave the task out",
+                f"{self._speaker.context_tokens}; offer fewer tools, or leave the task out",
                 status=400,
                 body="",
                 retry_after=None,
@@ -162,7 +167,7 @@ class BatchingModel:
     async def _answer(self, batch: Sequence[_Waiting]) -> None:
         prompts = [one.prompt for one in batch]
         try:
-            completions = await asyncio.to_thread(complete, self._policy, prompts)
+            completions = await self._writer.write(prompts)
         except Exception as error:  # noqa: BLE001 - each run that waits is told
             for one in batch:
                 if not one.future.done():

@@ -16,6 +16,7 @@ from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.batching import BatchingModel, GenerationCounts
 from agentkit_training.rollout.rendering import Renderer
 from agentkit_training.rollout.templated import TemplatedModel
+from agentkit_training.rollout.writing import PolicyWriter, Speaker, Writer
 
 __all__ = ["GenerationCounts", "PolicyModel", "ToolsIn"]
 
@@ -30,7 +31,8 @@ class PolicyModel:
     writes them, as servers do for models that were trained for tools.
 
     Args:
-        policy: Writes the answers.
+        policy: Writes the answers; with a ``writer``, what speaks as its weights do.
+        writer: Writes in the place of weights in this process, such as a server; None for those.
         tools_in: Who writes tools, calls and results: ``prompt`` or the tokenizer's ``template``.
         format: How tools and calls are written in a prompt, see ``PromptedModel``.
         constrained: For tools in a prompt, whether it is that of constrained decoding, as
@@ -40,6 +42,7 @@ class PolicyModel:
 
     Raises:
         PolicyError: The tokenizer's template has no place for tools, and is to write them.
+        UsageError: There is no writer, and no weights are in this process.
 
     Example:
         >>> from agentkit import Agent
@@ -52,8 +55,9 @@ class PolicyModel:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Policy | Speaker,
         *,
+        writer: Writer | None = None,
         tools_in: ToolsIn = "prompt",
         format: PromptFormat = "json",  # noqa: A002 - the word of the field
         constrained: bool = True,
@@ -63,7 +67,9 @@ class PolicyModel:
         if tools_in not in get_args(ToolsIn):
             raise UsageError(f"tools_in is {tools_in!r}; use 'prompt' or 'template'")
         renderer = Renderer(policy)
-        self._engine = BatchingModel(renderer, max_tokens=max_tokens, batch_size=batch_size)
+        self._engine = BatchingModel(
+            renderer, writer or _own_writer(policy), max_tokens=max_tokens, batch_size=batch_size
+        )
         self._outer: ChatModel
         if tools_in == "template":
             renderer.require_tools()
@@ -103,3 +109,9 @@ class PolicyModel:
     def forget(self) -> None:
         """Drop the tokens of earlier answers; conversations that go on are tokenised again."""
         self._engine.forget()
+
+
+def _own_writer(policy: Policy | Speaker) -> Writer:
+    if not isinstance(policy, Policy):
+        raise UsageError(f"the weights of {policy.name} are not in this process; give a writer")
+    return PolicyWriter(policy=policy)

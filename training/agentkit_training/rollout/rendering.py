@@ -16,7 +16,6 @@ from agentkit.messages import AssistantMessage, Message
 from agentkit.models.wire.names import WireNames
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.errors import PolicyError
-from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.template_form import (
     PROBE,
     PROBED_CALL,
@@ -25,6 +24,7 @@ from agentkit_training.rollout.template_form import (
     template_message,
     template_tools,
 )
+from agentkit_training.rollout.writing import Speaker
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -68,13 +68,13 @@ class Renderer:
     """Writes conversations with the tokenizer's own chat template.
 
     Args:
-        policy: Whose tokenizer and end tokens to use.
+        speaker: Whose tokenizer and end tokens to use; a policy, for one.
     """
 
-    def __init__(self, policy: Policy) -> None:
-        self.policy = policy
-        self._tokenizer: PreTrainedTokenizerBase = policy.tokenizer
-        self._ends = {token: self.said([token]) for token in policy.end_ids}
+    def __init__(self, speaker: Speaker) -> None:
+        self.speaker = speaker
+        self._tokenizer: PreTrainedTokenizerBase = speaker.tokenizer
+        self._ends = {token: self.said([token]) for token in speaker.end_ids}
 
     def text(
         self, messages: Sequence[Message], *, asks: bool, tools: Sequence[ToolDefinition] = ()
@@ -151,7 +151,7 @@ class Renderer:
             "Use tools_in='prompt', or load the policy with chat_template='chatml-tools' or with a "
             "Jinja template that writes tools, tool_calls and the role tool"
         )
-        name = self.policy.name
+        name = self.speaker.name
         try:
             written = self.text(PROBING, asks=True, tools=(PROBE,))
         except PolicyError as error:

@@ -160,11 +160,11 @@ def _templated(
     asked = (UserMessage(text=_PROBE),)
     before = renderer.text(asked, asks=True, tools=tools)
     whole = renderer.text((*asked, answer), asks=False, tools=tools)
-    ends = [renderer.said([token]) for token in renderer.policy.end_ids]
+    ends = [renderer.said([token]) for token in renderer.speaker.end_ids]
     place = max(whole.rfind(end) for end in ends)
     if not whole.startswith(before) or place < len(before):
         raise PolicyError(
-            f"the chat template of {renderer.policy.name} writes an answer otherwise than behind "
+            f"the chat template of {renderer.speaker.name} writes an answer otherwise than behind "
             "its own request for one, so that no answer can be taught; use tools_in='prompt'"
         )
     return whole[len(before) : place]
