@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import click
 
 from agentkit.cli.boundary import LazyGroup
+from agentkit_training.cli.quiet import quiet_libraries
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("agentkit_training.cli.demo:demo", "Train a small model on a CPU, then ask it."),
@@ -36,5 +37,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 def main(debug: bool) -> None:  # noqa: FBT001 - click passes flags
     """Train a policy, its tools' texts and their library together.
 
-    'agentkit-train plan' says what a run needs before anything is loaded.
+    'agentkit-train demo' shows all of it in ten minutes on a CPU; 'agentkit-train plan' says what a
+    run needs before anything is loaded.
     """
+    quiet_libraries()

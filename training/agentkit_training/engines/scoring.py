@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.samples import TokenSequence
@@ -92,11 +92,17 @@ def read_sequences(
     from agentkit_training.engines.packing import read_packed
 
     model = policy.model  # a reference's need not tell of either
-    is_packed = getattr(model, "training", False) and getattr(
-        model, "is_gradient_checkpointing", False
-    )
+    is_packed = getattr(model, "training", False) and _computes_again(model)
     read = read_packed if is_packed else read_behind_prompts
     return read(policy, sequences, visit, temperature=temperature, limits=limits)
+
+
+def _computes_again(model: Any) -> bool:
+    """Whether activations are computed again, under the name that this transformers has for it."""
+    for name in ("is_activation_checkpointing", "is_gradient_checkpointing"):
+        if hasattr(type(model), name):
+            return bool(getattr(model, name))
+    return False
 
 
 def token_logprobs(
