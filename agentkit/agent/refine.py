@@ -12,6 +12,8 @@ Where we differ from the paper, on purpose:
 * A round that answers without any call ("it is already perfect") counts as agreement.
 * Self-consistency votes over all proposals, the direct answer included; ties go to the earliest.
 * Only proposals that contain calls are refined; an answer in text is left alone.
+* Where answers have a seed, each round has one of its own: a round that sees what the round before
+  saw is asked anew, and does not repeat its answer because of the seed.
 """
 
 from __future__ import annotations
@@ -35,6 +37,9 @@ REFINE_PROMPT = (
     "think it is already perfect."
 )
 """The prompt of ToolACE-R, Figure 6."""
+
+
+_SEEDS_APART = 10_007  # from round to round; attempts at a task take the seeds beside each other
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,15 +77,18 @@ async def refine(
 
     Returns:
         The answer to go on with, and the trace. The usage of the answer is that of ``first``; the
-        trace holds what the rounds cost on top. Token ids and finish reason are those of the round
-        that wrote the chosen calls.
+        trace holds what the rounds cost on top, and the tokens of every answer. Tokens, finish
+        reason and what has to go back to the provider are those of the round that wrote the chosen
+        calls.
     """
     proposals: list[tuple[ToolCall, ...]] = [first.message.tool_calls]
-    writers = [first]
+    writers, tokens = [first], [first.tokens]
     usage, converged = Usage(), False
-    for _ in range(settings.max_refinements):
-        response = await model.complete(_refinement(request, proposals[-1], settings.prompt))
+    for number in range(1, settings.max_refinements + 1):
+        asked = _refinement(request, proposals[-1], settings.prompt, number)
+        response = await model.complete(asked)
         usage += response.usage
+        tokens.append(response.tokens)
         refined = taken_in(response.message, ()).tool_calls
         proposals.append(refined or proposals[-1])
         writers.append(response if refined else writers[-1])
@@ -88,25 +96,36 @@ async def refine(
         if converged and settings.mode == "adaptive":
             break
     chosen = _chosen(proposals, request.tools, settings.mode)
-    message = replace(first.message, tool_calls=proposals[chosen])
     trace = RefineTrace(
         mode=settings.mode,
         proposals=tuple(proposals),
         chosen=chosen,
         converged=converged,
         usage=usage,
+        tokens=tuple(one for one in tokens if one is not None),
     )
     writer = writers[chosen]
+    message = replace(
+        first.message,
+        tool_calls=proposals[chosen],
+        provider_items=writer.message.provider_items,
+    )
     answer = replace(
         first, message=message, tokens=writer.tokens, finish_reason=writer.finish_reason
     )
     return answer, trace
 
 
-def _refinement(request: ModelRequest, proposal: tuple[ToolCall, ...], prompt: str) -> ModelRequest:
-    """The request for one round. The proposal travels as text, since its calls have no results."""
+def _refinement(
+    request: ModelRequest, proposal: tuple[ToolCall, ...], prompt: str, number: int
+) -> ModelRequest:
+    """The request for a round. The proposal travels as text, since its calls have no results."""
     shown = AssistantMessage(text=models.render_calls(proposal))
-    return replace(request, messages=(*request.messages, shown, UserMessage(text=prompt)))
+    settings = request.settings
+    if settings.seed is not None:
+        settings = replace(settings, seed=settings.seed + number * _SEEDS_APART)
+    messages = (*request.messages, shown, UserMessage(text=prompt))
+    return replace(request, messages=messages, settings=settings)
 
 
 def _equal(

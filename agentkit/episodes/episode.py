@@ -114,6 +114,8 @@ class RefineTrace:
         chosen: Index into ``proposals`` of the calls that were run.
         converged: Whether two consecutive proposals were equal.
         usage: What the iterations after the first cost.
+        tokens: Of each answer in order, the direct one first and those without calls included,
+            from servers that report them.
     """
 
     mode: RefineMode
@@ -121,6 +123,7 @@ class RefineTrace:
     chosen: int
     converged: bool
     usage: Usage = field(default_factory=Usage)
+    tokens: tuple[TokenIds, ...] = ()
 
     @property
     def iterations(self) -> int:
@@ -299,8 +302,8 @@ class Episode:
 
 def _needs_third(turn: Turn) -> bool:
     """Whether format 3 is the oldest that holds all of the turn."""
-    has_reason = turn.finish_reason is not None
-    return has_reason or turn.tokens is not None or bool(turn.message.provider_items)
+    has_tokens = turn.tokens is not None or (turn.refine is not None and bool(turn.refine.tokens))
+    return has_tokens or turn.finish_reason is not None or bool(turn.message.provider_items)
 
 
 def _turn_to_json(turn: Turn) -> dict[str, Any]:
@@ -329,6 +332,8 @@ def _turn_to_json(turn: Turn) -> dict[str, Any]:
             "converged": turn.refine.converged,
             "usage": turn.refine.usage.to_json(),
         }
+        if turn.refine.tokens:
+            record["refine"]["tokens"] = [one.to_json() for one in turn.refine.tokens]
     return record
 
 
@@ -412,4 +417,5 @@ def _refine_from_json(record: JsonObject) -> RefineTrace:
         chosen=record["chosen"],
         converged=record["converged"],
         usage=Usage.from_json(record["usage"]),
+        tokens=tuple(map(TokenIds.from_json, record.get("tokens", ()))),
     )

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit import Agent, ToolDefinition, tool
 from agentkit.agent.refine import REFINE_PROMPT, RefineSettings, refine
-from agentkit.messages import AssistantMessage, ToolCall, Usage, UserMessage
-from agentkit.models.base import ModelRequest, ModelResponse
+from agentkit.messages import (
+    AssistantMessage,
+    ProviderItem,
+    TokenIds,
+    ToolCall,
+    Usage,
+    UserMessage,
+)
+from agentkit.models.base import ModelRequest, ModelResponse, ModelSettings
 from agentkit.testing import FunctionModel, ScriptedModel
 
 ADD = ToolDefinition.from_schema(
@@ -114,6 +122,42 @@ async def test_refinement_happens_before_execution_and_is_counted(call):
     turn = result.episode.turns[0]
     assert ran == [(5, 2)]
     assert (turn.usage.requests, turn.refine.usage.requests, turn.refine.iterations) == (3, 2, 2)
+
+
+def test_what_goes_back_to_the_provider_is_of_the_round_that_wrote_the_calls():
+    """Tokens and provider items belong to the calls that are run; the trace keeps all tokens."""
+
+    def answer(number, said):
+        item = ProviderItem(protocol="test", data={"answer": number})
+        return ModelResponse(
+            message=replace(said, provider_items=(item,)),
+            tokens=TokenIds(prompt=(1,), completion=(number,)),
+        )
+
+    later = iter([answer(1, proposal(5)), answer(2, AssistantMessage(text="It is perfect."))])
+    model = FunctionModel(lambda _: next(later))
+    response, trace = asyncio.run(
+        refine(model, REQUEST, answer(0, proposal(1)), RefineSettings(mode="adaptive"))
+    )
+    assert [item.data for item in response.message.provider_items] == [{"answer": 1}]
+    assert response.tokens.completion == (1,)
+    assert [one.completion for one in trace.tokens] == [(0,), (1,), (2,)]
+
+
+def test_each_round_has_a_seed_of_its_own():
+    """Rounds that see the same would repeat one answer with one seed; without a seed there is none."""
+    for seed in (None, 3):
+        asked = []
+
+        def answer(request, asked=asked):
+            asked.append(request.settings.seed)
+            return ModelResponse(message=proposal(1))
+
+        request = replace(REQUEST, settings=ModelSettings(seed=seed))
+        first = ModelResponse(message=proposal(1))
+        asyncio.run(refine(FunctionModel(answer), request, first, RefineSettings(mode="vanilla")))
+        assert len(asked) == 5
+        assert asked == [None] * 5 if seed is None else len({seed, *asked}) == 6
 
 
 async def test_text_answers_are_not_refined():

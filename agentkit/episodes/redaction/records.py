@@ -126,7 +126,9 @@ class EpisodeTexts:
 
     def _refine(self, one: RefineTrace) -> RefineTrace:
         return replace(
-            one, proposals=tuple(tuple(map(self._call, calls)) for calls in one.proposals)
+            one,
+            proposals=tuple(tuple(map(self._call, calls)) for calls in one.proposals),
+            tokens=one.tokens if self.keeps_tokens else (),
         )
 
     def _verdict(self, one: Verdict) -> Verdict:

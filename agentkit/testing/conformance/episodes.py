@@ -19,7 +19,14 @@ from agentkit.episodes import (
 )
 from agentkit.errors import StoreError, UsageError
 from agentkit.library.store import EpisodeFilter, Store
-from agentkit.messages import AssistantMessage, ToolCall, ToolFailure, ToolResult, Usage
+from agentkit.messages import (
+    AssistantMessage,
+    TokenIds,
+    ToolCall,
+    ToolFailure,
+    ToolResult,
+    Usage,
+)
 from agentkit.testing.store_fixtures import OpenAgain, StoreFixtures, start_writer, together
 
 
@@ -60,7 +67,12 @@ def _full_episode() -> Episode:
             stages=(StageReport(stage="lexical", survivors=2, tokens=9, seconds=0.1),),
         ),
         refine=RefineTrace(
-            mode="adaptive", proposals=((call,), (call,)), chosen=1, converged=True, usage=usage
+            mode="adaptive",
+            proposals=((call,), (call,)),
+            chosen=1,
+            converged=True,
+            usage=usage,
+            tokens=(TokenIds(prompt=(1,), completion=(2,), logprobs=(-0.5,)),),
         ),
         seconds=0.5,
         model_seconds=0.4,

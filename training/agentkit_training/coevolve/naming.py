@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agentkit.episodes import Diagnosis, Episode
+from agentkit.episodes import Diagnosis, Episode, Turn
 from agentkit_training.rollout.samples import Rollout
 
 
@@ -54,4 +54,9 @@ def _diagnosis(diagnosis: Diagnosis, names: Mapping[str, str]) -> Diagnosis:
 
 def as_learned_from(episode: Episode) -> Episode:
     """The episode as those need it who look at calls and words: without tokens."""
-    return replace(episode, turns=tuple(replace(turn, tokens=None) for turn in episode.turns))
+    return replace(episode, turns=tuple(map(_without_tokens, episode.turns)))
+
+
+def _without_tokens(turn: Turn) -> Turn:
+    refine = None if turn.refine is None else replace(turn.refine, tokens=())
+    return replace(turn, tokens=None, refine=refine)

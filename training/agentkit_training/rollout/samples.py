@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentkit.episodes import Episode, FailureLabel
+from agentkit.episodes import Episode, FailureLabel, Turn
 from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.messages import TokenIds
 
@@ -83,6 +83,9 @@ class Rollout:
 def token_sequences(episodes: Iterable[Episode]) -> tuple[TokenSequence, ...]:
     """The training sequences of one conversation, from the tokens that its turns recorded.
 
+    Where calls were refined before they ran, each proposal is a sequence too: all of them were
+    written by the policy, and the last would not be what it is without the others.
+
     Example:
         >>> from agentkit.episodes import Episode, Turn
         >>> from agentkit.messages import AssistantMessage, TokenIds
@@ -98,16 +101,22 @@ logprobs=(-1.0, 0.0, -1.0)),)
     done: list[TokenSequence] = []
     for episode in episodes:
         for turn in episode.turns:
-            if turn.tokens is None:
-                continue
-            if open_one is None or not open_one.takes(turn.tokens):
-                if open_one is not None:
-                    done.append(open_one.finished())
-                open_one = _Growing(turn.tokens.prompt)
-            open_one.add(turn.tokens)
+            for tokens in _written(turn):
+                if open_one is None or not open_one.takes(tokens):
+                    if open_one is not None:
+                        done.append(open_one.finished())
+                    open_one = _Growing(tokens.prompt)
+                open_one.add(tokens)
     if open_one is not None:
         done.append(open_one.finished())
     return tuple(done)
+
+
+def _written(turn: Turn) -> tuple[TokenIds, ...]:
+    """What the policy wrote in a turn, answer by answer."""
+    if turn.refine is not None and turn.refine.tokens:
+        return turn.refine.tokens
+    return () if turn.tokens is None else (turn.tokens,)
 
 
 class _Growing:
