@@ -117,10 +117,12 @@ def test_links_lead_somewhere(path: Path) -> None:
 def test_named_targets_and_files_exist(path: Path) -> None:
     """``make`` targets, scripts and modules that a page names are there, or shown on the page."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in re.findall(r"(?:^|`)make ([a-z]+)", TEXT[path], re.MULTILINE):
+    for target in re.findall(r"(?:^|`)make ([a-z-]+)", TEXT[path], re.MULTILINE):
         assert f"\n{target}:" in makefile, f"make {target}"
     shown = set(re.findall(r"^# (\S+\.py)$", TEXT[path], re.MULTILINE))
-    for name in re.findall(r"(?:agentkit|examples|tests|plugins)/[\w/.-]+\.py", TEXT[path]):
+    for name in re.findall(
+        r"(?:training/)?(?:agentkit|examples|tests|plugins)/[\w/.-]+\.py", TEXT[path]
+    ):
         assert name in shown or (ROOT / name).exists(), name
 
 

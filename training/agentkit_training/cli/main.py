@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option("--debug", is_flag=True, help="Show the Python trace of an error.")
-def main(debug: bool) -> None:  # noqa: FBT001 - click passes flags
+def main(debug: bool) -> None:  # noqa: ARG001, FBT001 - a flag, which the group reads
     """Train a policy, its tools' texts and their library together.
 
     'agentkit-train demo' shows all of it in ten minutes on a CPU; 'agentkit-train plan' says what a
