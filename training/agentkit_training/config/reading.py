@@ -90,7 +90,19 @@ def parse_config(
 
 def written_config(record: Any) -> str:
     """A record as YAML, every default written out; ``parse_config`` reads it back."""
-    return yaml.safe_dump(_plain(record), sort_keys=False, allow_unicode=True, width=100)
+    return yaml.dump(_plain(record), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts texts with line ends of Unicode in double quotes: only there they stay as they are."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = '"' if set(text) & set("\x85\u2028\u2029") else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
 
 
 @cache

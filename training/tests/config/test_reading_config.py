@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentkit.errors import UsageError
@@ -76,6 +76,7 @@ plans = st.builds(
 
 
 @given(plan=plans)
+@example(plan=Plan(weights="a\x85b", sources=(Source(name="\u2028\u2029 "),)))
 def test_a_written_record_is_read_back(plan):
     """What is written out in full is the same configuration."""
     assert parse_config(written_config(plan), Plan) == plan
