@@ -7,17 +7,11 @@ never solved would be asked for ever.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 
 from agentkit_training.engines.base import ResamplingSource, Share
+from agentkit_training.engines.rows import groups
 from agentkit_training.rollout.samples import Rollout
-
-
-def groups(rollouts: Sequence[Rollout]) -> Iterator[list[Rollout]]:
-    """The attempts at each task, which stand together."""
-    for _, group in groupby(rollouts, key=lambda one: one.task_id):
-        yield list(group)
 
 
 def has_spread(group: Sequence[Rollout]) -> bool:
@@ -46,7 +40,7 @@ def filled_up(
         No more groups than there were, all with a spread; the rollouts as they came where no group
         has any. And how often was asked.
     """
-    wanted = sum(1 for _ in groups(rollouts))
+    wanted = len(groups(rollouts))
     found = [group for group in groups(rollouts) if has_spread(group)]
     asked = 0
     while len(found) < wanted and asked < bound:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from agentkit_training.advantages import group_advantages, weighted
 from agentkit_training.rollout.samples import Rollout, TokenSequence
@@ -24,15 +23,26 @@ class TrainingRow:
     advantage: float
 
 
+def groups(rollouts: Iterable[Rollout]) -> list[list[Rollout]]:
+    """The attempts at each task, tasks in the order in which they first come."""
+    found: dict[str, list[Rollout]] = {}
+    for one in rollouts:
+        found.setdefault(one.task_id, []).append(one)
+    return list(found.values())
+
+
 def training_rows(rollouts: Sequence[Rollout], *, scaled: bool = True) -> list[TrainingRow]:
-    """The rows of a batch. Rollouts with a fault are left out, of the group's mean as well.
+    """The rows of a batch, group by group.
+
+    All attempts at a task in one step are one group, also those that were asked for again.
+    Rollouts with a fault are left out, of the group's mean as well.
 
     Args:
-        rollouts: The attempts at a task together, as ``Source.rollouts`` gives them.
+        rollouts: Those of a step.
         scaled: Whether advantages are divided by the group's deviation.
     """
     rows: list[TrainingRow] = []
-    for _, group in groupby(rollouts, key=lambda one: one.task_id):
+    for group in groups(rollouts):
         sound = [one for one in group if not one.fault]
         plain = group_advantages([one.reward for one in sound], scaled=scaled)
         advantages = weighted(plain, [one.weight for one in sound])

@@ -107,6 +107,21 @@ def test_the_ratio_is_clipped_alike(recorded, loss_type):
     )
 
 
+def test_the_temperature_of_sampling_counts_alike(recorded):
+    """Probabilities are those at the temperature that the rollouts were sampled at, in both."""
+    settings = {
+        "optimizer": FAST,
+        "objective": Objective(temperature=0.6, kl_coefficient=0.05, old_logprobs="sampled"),
+        "reference": tiny_policy(seed=1),
+    }
+    check_equal(
+        LeanEngine(**settings),
+        TrlEngine(**settings),
+        policies=(tiny_policy(), tiny_policy()),
+        sources=(recorded(), recorded()),
+    )
+
+
 @pytest.mark.parametrize("loss_type", ["grpo", "dapo"])
 def test_a_batch_read_in_parts_gives_the_same_steps(recorded, loss_type):
     """Accumulated gradients equal those of the batch read at once, empty rows or not."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentkit_training.engines.rows import TrainingRow, training_rows
+from agentkit_training.engines.rows import TrainingRow, groups, training_rows
 from agentkit_training.rollout.samples import Rollout, TokenSequence
 
 GROUP = 2
@@ -56,12 +56,13 @@ def batch_rows(
     Rollouts with a fault are left out, of their group's mean as well.
 
     Args:
-        rollouts: The attempts at a task together, as ``Source.rollouts`` gives them.
+        rollouts: Those of a step.
         scaled: Whether advantages are divided by the group's deviation.
         longest: Most tokens of a sequence that the model reads; None for any number.
     """
     rows = training_rows(rollouts, scaled=scaled)
-    rewards = [one.reward for one in rollouts if not one.fault for _ in one.sequences]
+    sound = [one for group in groups(rollouts) for one in group if not one.fault]
+    rewards = [one.reward for one in sound for _ in one.sequences]
     fitting = [
         (row, reward)
         for row, reward in zip(rows, rewards, strict=True)

@@ -59,7 +59,7 @@ def trainer_config(
         max_completion_length=objective.max_completion_tokens,
         beta=0.0,
         use_bias_correction_kl=False,
-        temperature=1.0,
+        temperature=objective.temperature,
         **{_checkpointing_name(): gradient_checkpointing},
         shuffle_dataset=False,
         remove_unused_columns=False,

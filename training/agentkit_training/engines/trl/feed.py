@@ -112,6 +112,7 @@ class Feed:
             self.reference,
             self.batch.sequences,
             shape=(shape[0], shape[1]),
+            temperature=self.objective.temperature,
             max_tokens=self.max_tokens,
         )
         return self.objective.kl_coefficient * share

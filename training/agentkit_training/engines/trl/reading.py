@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 
 def padded_logprobs(
-    policy: Policy, sequences: Sequence[TokenSequence], *, shape: tuple[int, int], max_tokens: int
+    policy: Policy,
+    sequences: Sequence[TokenSequence],
+    *,
+    shape: tuple[int, int],
+    temperature: float,
+    max_tokens: int,
 ) -> torch.Tensor:
     """The log-probability of every completion token, one row for each sequence.
 
@@ -22,6 +27,7 @@ def padded_logprobs(
         policy: What reads; no gradient is kept.
         sequences: What to read.
         shape: Rows and columns of the answer; what no token fills is 0.
+        temperature: That the tokens were sampled at.
         max_tokens: Longest input that is read at once.
 
     Returns:
@@ -32,7 +38,7 @@ def padded_logprobs(
     found = torch.zeros(shape, device=policy.device)
     with torch.no_grad():
         for places, pack in packs(sequences, max_tokens=max_tokens):
-            read = packed_logprobs(policy, pack)
+            read = packed_logprobs(policy, pack, temperature=temperature)
             lengths = [len(one) for one in pack.completions]
             for place, part in zip(places, torch.split(read, lengths), strict=True):
                 found[place, : len(part)] = part
