@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
-from agentkit.errors import UsageError
 from agentkit_training.coevolve.settings import CoevolutionSettings
 from agentkit_training.config.sections import (
     AskingSection,
@@ -28,15 +28,19 @@ class ToolAceSection:
         rounds: Most iterations.
         least_gain: A round that raises the accuracy by less ends the run.
         attempts: Samples of each task for its difficulty (k).
+        temperature: Of these samples.
         selection: Which samples are trained on.
         refines: Whether self-refine samples are added.
+        first_answer: Which answer these refine: one of the samples, or the greedy one.
     """
 
     rounds: int = 3
     least_gain: float = 0.01
     attempts: int = 8
+    temperature: float = 1.0
     selection: SelectionSettings = field(default_factory=SelectionSettings)
     refines: bool = True
+    first_answer: Literal["sampled", "greedy"] = "sampled"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +54,7 @@ class SftConfig:
         sft: How to fine-tune.
         toolace: Iterations that select what the policy can learn from; None takes every task.
         watch: What is measured and kept.
+        no_call: What to answer where no call is right; such tasks are left out without it.
         library: An artifact whose texts the tools have; empty for the tasks' own.
         seed: Of weights and samples.
     """
@@ -60,15 +65,9 @@ class SftConfig:
     sft: SftSettings = field(default_factory=SftSettings)
     toolace: ToolAceSection | None = None
     watch: WatchSection = field(default_factory=WatchSection)
+    no_call: str = ""
     library: str = ""
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.policy.tools_in == "template":
-            raise UsageError(
-                "policy.tools_in is template, and examples are written with tools in the prompt; "
-                "use prompt, or train with coevolve"
-            )
 
 
 @dataclass(frozen=True, kw_only=True)

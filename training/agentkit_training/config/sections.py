@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from agentkit.errors import UsageError
@@ -20,6 +20,7 @@ from agentkit_training.policy.tiny import tiny_policy
 from agentkit_training.rewards import Reward, tooldna_reward, verdict_reward
 from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn
 from agentkit_training.runs.trackers import TrackerName
+from agentkit_training.sft.prompting import Prompting
 from agentkit_training.weighting import (
     DynamicWeighting,
     FixedWeighting,
@@ -94,6 +95,10 @@ class PolicySection:
             batch_size=self.batch_size,
         )
 
+    def prompting(self) -> Prompting:
+        """How examples are written: as rollouts are."""
+        return Prompting(format=self.format, constrained=self.constrained, tools_in=self.tools_in)
+
     def _base(self, seed: int) -> Policy:
         if self.weights == "tiny":
             return tiny_policy(seed=seed)
@@ -113,9 +118,10 @@ class EngineSection:
         name: ``lean`` for one process, ``trl`` for what TRL and torchrun bring.
         optimizer: How the weights follow the gradient.
         objective: What an update makes larger. A KL coefficient takes the policy as it begins for
-            the reference.
+            the reference; the temperature is that of the rollouts.
         scaled: Whether advantages are divided by the group's deviation.
         max_tokens: Most tokens of an update that are read at once.
+        max_logits: For ``lean``: most numbers of logits at once; memory grows with it.
         iterations: For ``lean``: how often a step's rollouts are gone through.
         mini_batches: For ``lean``: updates in each of these.
         resample: For ``lean``: how often groups without a spread are tried again.
@@ -127,26 +133,30 @@ class EngineSection:
     objective: Objective = field(default_factory=Objective)
     scaled: bool = True
     max_tokens: int = 4096
+    max_logits: int = 1 << 24
     iterations: int = 1
     mini_batches: int = 1
     resample: int = 0
     gradient_checkpointing: bool = False
 
-    def make(self, policy: Policy, *, seed: int = 0) -> Engine:
+    def make(self, policy: Policy, *, seed: int = 0, temperature: float = 1.0) -> Engine:
         """The engine.
 
         Args:
             policy: What learns; the reference is made of it where the objective wants one.
             seed: Of what TRL draws.
+            temperature: That rollouts are sampled at; the probabilities of an update are at it.
         """
         reference = reference_policy(policy) if self.objective.kl_coefficient else None
+        objective = replace(self.objective, temperature=temperature)
         if self.name == "lean":
             return LeanEngine(
                 optimizer=self.optimizer,
-                objective=self.objective,
+                objective=objective,
                 scaled=self.scaled,
                 reference=reference,
                 max_tokens=self.max_tokens,
+                max_logits=self.max_logits,
                 iterations=self.iterations,
                 mini_batches=self.mini_batches,
                 resample=self.resample,
@@ -156,7 +166,7 @@ class EngineSection:
 
         return TrlEngine(
             optimizer=self.optimizer,
-            objective=self.objective,
+            objective=objective,
             scaled=self.scaled,
             reference=reference,
             max_tokens=self.max_tokens,

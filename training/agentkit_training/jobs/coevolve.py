@@ -27,7 +27,6 @@ from agentkit_training.policy.policy import Policy
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import StepRecord
 from agentkit_training.sft.examples import make_examples
-from agentkit_training.sft.prompting import Prompting
 from agentkit_training.sft.training import sft
 from agentkit_training.tasks.loading import load_tasks_for_training
 from agentkit_training.tasks.splits import TaskSplits
@@ -143,19 +142,22 @@ class _Coevolve:
     def _engine(self) -> Engine:
         if self._config.frozen:
             return FrozenEngine()
-        return self._config.engine.make(self._policy, seed=self._config.coevolution.seed)
+        wanted = self._config.coevolution
+        return self._config.engine.make(
+            self._policy, seed=wanted.seed, temperature=wanted.temperature
+        )
 
     def _start_warm(self) -> None:
         """Fine-tune on the gold answers (CoCoDA's stage 2)."""
         settings = self._config.cold_start
         assert settings is not None  # asked for
-        train, policy = self._parts.train, self._config.policy
+        train = self._parts.train
         examples = wait_for(
             make_examples(
                 self._policy,
                 train,
                 gold_answers(train).answers,
-                prompting=Prompting(format=policy.format, constrained=policy.constrained),
+                prompting=self._config.policy.prompting(),
                 library=self.source.library,
                 settings=self._asking,
             )

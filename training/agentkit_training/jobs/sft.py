@@ -8,7 +8,7 @@ from agentkit._waiting import wait_for
 from agentkit.evaluation import EvaluationSettings
 from agentkit.library import Library
 from agentkit_training.config.jobs import SftConfig
-from agentkit_training.gold import gold_answers
+from agentkit_training.gold import counted, gold_answers
 from agentkit_training.jobs.beginning import Listener, RunLog, begun, ignore
 from agentkit_training.jobs.ending import ended, library_of
 from agentkit_training.jobs.measuring import measured
@@ -92,18 +92,19 @@ class _Sft:
     def _tuned(self) -> int:
         """One pass after the other over all tasks; how many steps that took."""
         wanted = self._config
+        gold = gold_answers(self._parts.train, no_call=wanted.no_call)
         examples = wait_for(
             make_examples(
                 self._policy,
                 self._parts.train,
-                gold_answers(self._parts.train).answers,
+                gold.answers,
                 prompting=self._prompting,
                 library=self._library,
                 settings=self._asking,
             )
         )
-        if examples.left_out:
-            note = f"{len(examples.left_out)} tasks have no example: {examples.left_out[0]}"
+        for reason, count in counted([*gold.left_out, *examples.left_out]).items():
+            note = f"{count} tasks are left out: {reason}"
             self._log(StepRecord(step=0, phase="sft", notes=(note,)))
         report = sft(
             self._policy,
@@ -127,8 +128,11 @@ class _Sft:
                     rounds=wanted.rounds,
                     least_gain=wanted.least_gain,
                     attempts=wanted.attempts,
+                    temperature=wanted.temperature,
                     selection=wanted.selection,
                     refines=wanted.refines,
+                    first_answer=wanted.first_answer,
+                    no_call=self._config.no_call,
                     prompting=self._prompting,
                     answer_tokens=self._config.policy.answer_tokens,
                     batch_size=self._config.policy.batch_size,
@@ -166,8 +170,7 @@ class _Sft:
 
     @property
     def _prompting(self) -> Prompting:
-        policy = self._config.policy
-        return Prompting(format=policy.format, constrained=policy.constrained)
+        return self._config.policy.prompting()
 
 
 def _record(step: SftStep) -> StepRecord:
