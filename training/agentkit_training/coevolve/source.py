@@ -36,10 +36,11 @@ from agentkit_training.coevolve.memory import Memory
 from agentkit_training.coevolve.naming import with_stable_ids
 from agentkit_training.coevolve.offering import with_composites
 from agentkit_training.coevolve.prompting import BLOCK_PROMPT
-from agentkit_training.coevolve.ranks import Alone, Ranks
 from agentkit_training.coevolve.records import CoevolutionStep
 from agentkit_training.coevolve.settings import CoevolutionSettings
 from agentkit_training.coevolve.tasks import step_count, step_seed, step_tasks
+from agentkit_training.coevolve.weighing import weighed
+from agentkit_training.distributed.ranks import Alone, Ranks
 from agentkit_training.distributed.synchronising import synchronise
 from agentkit_training.engines.base import Share, StepReport
 from agentkit_training.interface import LearningInterface, collect_through
@@ -72,7 +73,7 @@ class Coevolution:
         benchmark: The tasks.
         reward: What a rollout is worth.
         asking: How to ask; attempts, temperature, seed and where tools come from are the settings'.
-        weighting: Weighs advantages, where the settings ask for it; each process by its own share.
+        weighting: Weighs advantages, where the settings ask for it.
         interface: What training prompts may be given more, where the settings ask for it.
         ranks: The processes that train together.
         listen: Told of each step, in every process.
@@ -134,9 +135,8 @@ class Coevolution:
         if own:
             found = rewarded(self._collected(own, library, step, 0), self._reward(library))
         weighting = self.weighting if self.settings.weighting else None
-        if weighting is not None:  # told of a round before it weighs it, as SEAL's release has it
-            weighting = weighting.observed(found)
-            found = weighted_rollouts(found, weighting)
+        if weighting is not None:
+            found, weighting = weighed(found, weighting, self.ranks)
         self._tried = Tried(step=step, library=library, rollouts=found, weighting=weighting)
         self.keeper.keep(self._tried.episodes)
         return found

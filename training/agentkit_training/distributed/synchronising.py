@@ -7,13 +7,13 @@ from typing import Any
 
 from agentkit.library import Library
 from agentkit.tools.tool import Tool
-from agentkit_training.coevolve.ranks import Ranks
 from agentkit_training.distributed.library_delta import (
     LibraryDelta,
     library_delta,
     library_fingerprint,
     with_delta,
 )
+from agentkit_training.distributed.ranks import Ranks
 from agentkit_training.errors import LibraryMismatchError, TrainingError
 
 

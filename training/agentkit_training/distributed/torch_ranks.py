@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from agentkit_training.coevolve.ranks import Alone, Ranks
+from agentkit_training.distributed.ranks import Alone, Ranks
 
 if TYPE_CHECKING:
     import torch

@@ -12,7 +12,7 @@ from agentkit.episodes import FailureLabel
 from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
 from agentkit_training.errors import CheckpointError
-from agentkit_training.rollout.samples import Rollout
+from agentkit_training.weighting.protocol import Judged
 from agentkit_training.weighting.utilities import (
     CLIP,
     PAPER_UTILITIES,
@@ -44,8 +44,8 @@ class DynamicWeighting:
     mean with them: ``MeanNormalised`` takes that out. A base at the upper bound, as that of
     ``spurious_tool_call``, can not rise.
 
-    With several processes, each that observes its own share comes to utilities of its own; observe
-    what all of them tried where they are to agree.
+    Several processes come to the same utilities when each observes what all of them tried, as
+    ``coevolve`` has them do.
 
     Attributes:
         base: The utilities to start from and to come back to.
@@ -76,11 +76,11 @@ class DynamicWeighting:
             )
         object.__setattr__(self, "utilities", {**self.base, **self.utilities})
 
-    def weights(self, rollouts: Sequence[Rollout]) -> tuple[float, ...]:
+    def weights(self, rollouts: Sequence[Judged]) -> tuple[float, ...]:
         """The expected utility of each rollout's labels, clipped; 1 for one with a fault."""
         return rollout_weights(rollouts, self.utilities, self.clip)
 
-    def observed(self, rollouts: Sequence[Rollout]) -> Self:
+    def observed(self, rollouts: Sequence[Judged]) -> Self:
         """The weighting after one more round; the same where no turn says anything."""
         turns: Counter[FailureLabel] = Counter()
         failed: Counter[FailureLabel] = Counter()

@@ -9,7 +9,7 @@ from typing import Self
 from agentkit.episodes import FailureLabel
 from agentkit.messages import JsonObject
 from agentkit_training.errors import CheckpointError
-from agentkit_training.rollout.samples import Rollout
+from agentkit_training.weighting.protocol import Judged
 from agentkit_training.weighting.utilities import (
     CLIP,
     PAPER_UTILITIES,
@@ -39,11 +39,11 @@ class FixedWeighting:
     def __post_init__(self) -> None:
         check_clip(self.clip)
 
-    def weights(self, rollouts: Sequence[Rollout]) -> tuple[float, ...]:
+    def weights(self, rollouts: Sequence[Judged]) -> tuple[float, ...]:
         """The expected utility of each rollout's labels, clipped; 1 for one with a fault."""
         return rollout_weights(rollouts, self.utilities, self.clip)
 
-    def observed(self, rollouts: Sequence[Rollout]) -> Self:
+    def observed(self, rollouts: Sequence[Judged]) -> Self:
         """The same."""
         return self
 

@@ -9,8 +9,7 @@ from typing import Generic, Self, TypeVar
 
 from agentkit.errors import UsageError
 from agentkit.messages import JsonObject
-from agentkit_training.rollout.samples import Rollout
-from agentkit_training.weighting.protocol import Weighting
+from agentkit_training.weighting.protocol import Judged, Weighting
 from agentkit_training.weighting.utilities import CLIP, check_clip
 
 W = TypeVar("W", bound=Weighting)
@@ -45,14 +44,14 @@ class MeanNormalised(Generic[W]):
                 "bounds with 1 between them"
             )
 
-    def weights(self, rollouts: Sequence[Rollout]) -> tuple[float, ...]:
+    def weights(self, rollouts: Sequence[Judged]) -> tuple[float, ...]:
         """The scaled weights; those with a fault are 1 and do not count in the mean."""
         plain = self.inner.weights(rollouts)
         sound = [weight for weight, one in zip(plain, rollouts, strict=True) if not one.fault]
         scaled = iter(scaled_to_mean(sound, self.clip))
         return tuple(1.0 if one.fault else next(scaled) for one in rollouts)
 
-    def observed(self, rollouts: Sequence[Rollout]) -> Self:
+    def observed(self, rollouts: Sequence[Judged]) -> Self:
         """The weighting after a round."""
         return replace(self, inner=self.inner.observed(rollouts))
 

@@ -7,18 +7,38 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Protocol, Self
 
+from agentkit.episodes import FailureLabel
 from agentkit.messages import JsonObject
 from agentkit_training.rollout.samples import Rollout
+
+
+class Judged(Protocol):
+    """What a weight depends on: a ``Rollout``, or what another process tells of one."""
+
+    @property
+    def labels(self) -> Sequence[FailureLabel]:
+        """The failure labels of its turns, in order."""
+        ...
+
+    @property
+    def passed(self) -> bool:
+        """Whether all that was judged passed."""
+        ...
+
+    @property
+    def fault(self) -> str:
+        """Why it must not be trained on; empty for any other."""
+        ...
 
 
 class Weighting(Protocol):
     """Weighs rollouts. Immutable: what it learns from a round is a new weighting."""
 
-    def weights(self, rollouts: Sequence[Rollout]) -> Sequence[float]:
+    def weights(self, rollouts: Sequence[Judged]) -> Sequence[float]:
         """A positive weight for each rollout; 1 for one with a fault."""
         ...
 
-    def observed(self, rollouts: Sequence[Rollout]) -> Self:
+    def observed(self, rollouts: Sequence[Judged]) -> Self:
         """The weighting after a round of rollouts (SEAL, Eq. 14)."""
         ...
 
@@ -42,7 +62,11 @@ def weighted_rollouts(rollouts: Sequence[Rollout], weighting: Weighting) -> tupl
     that changes is told of a round before it weighs it:
     ``weighted_rollouts(rollouts, weighting.observed(rollouts))``.
     """
-    weights = weighting.weights(rollouts)
+    return with_weights(rollouts, weighting.weights(rollouts))
+
+
+def with_weights(rollouts: Sequence[Rollout], weights: Sequence[float]) -> tuple[Rollout, ...]:
+    """The rollouts with a weight each; those with a fault as they are."""
     return tuple(
         rollout if rollout.fault else replace(rollout, weight=weight)
         for rollout, weight in zip(rollouts, weights, strict=True)

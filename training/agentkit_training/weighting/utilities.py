@@ -33,7 +33,7 @@ from types import MappingProxyType
 from agentkit.diagnosis.labels import OUTSIDE
 from agentkit.episodes import FailureLabel
 from agentkit.errors import UsageError
-from agentkit_training.rollout.samples import Rollout
+from agentkit_training.weighting.protocol import Judged
 
 PAPER_UTILITIES: Mapping[FailureLabel, float] = MappingProxyType(
     {
@@ -96,7 +96,7 @@ def diagnostic_weight(
 
 
 def rollout_weights(
-    rollouts: Iterable[Rollout],
+    rollouts: Iterable[Judged],
     utilities: Mapping[FailureLabel, float],
     clip: tuple[float, float],
 ) -> tuple[float, ...]:

@@ -14,6 +14,9 @@ from agentkit_training.coevolve.frozen import FrozenEngine
 from agentkit_training.coevolve.settings import CoevolutionSettings
 from agentkit_training.engines.base import Share
 from agentkit_training.errors import TrainingError
+from agentkit_training.weighting import PAPER_UTILITIES, DynamicWeighting, MeanNormalised
+
+LEARNS = DynamicWeighting(base=dict.fromkeys(PAPER_UTILITIES, 1.0), confident_turns=1)
 
 
 @dataclass(kw_only=True)
@@ -58,13 +61,13 @@ class Threads:
         return self.meeting.exchange(self.rank, value)[0]
 
 
-def together(begin, settings, *, keeping=None, steps=2):
+def together(begin, settings, *, keeping=None, steps=2, **more):
     """Two ranks of one run, and what each raised."""
     meeting, raised = Meeting(world=2), {}
     runs = []
     for rank in range(2):
         ranks = Threads(meeting=meeting, rank=rank)
-        run = begin(settings, ranks=ranks, keeping=keeping if rank == 0 else None)
+        run = begin(settings, ranks=ranks, keeping=keeping if rank == 0 else None, **more)
         runs.append(replace(run, engine=FrozenEngine(share=Share(rank=rank, world=2))))
 
     def work(rank):
@@ -94,6 +97,31 @@ def test_all_ranks_come_to_one_library_and_one_record(begin):
     assert alone.source.library.digest == first.source.library.digest
     assert [one.rollouts.count for one in alone.source.records] == [6, 6]
     assert alone.source.records[0].rollouts.labels == first.source.records[0].rollouts.labels
+
+
+@pytest.mark.parametrize("kind", [DynamicWeighting, MeanNormalised])
+def test_weights_are_those_of_one_process(begin, kind):
+    """Each process weighs by what all have tried; utilities agree, and so does the mean weight."""
+    weighting = LEARNS if kind is DynamicWeighting else MeanNormalised(inner=LEARNS)
+    settings = CoevolutionSettings(weighting=True)
+    runs, raised = together(begin, settings, weighting=weighting)
+    assert raised == {}
+    alone = replace(begin(settings, weighting=weighting), engine=FrozenEngine()).train(2)
+    assert [run.source.weighting for run in runs] == [alone.source.weighting] * 2
+    assert alone.source.weighting != weighting
+    for run in runs:
+        found = [one.rollouts.weight for one in run.source.records]
+        assert found == pytest.approx([one.rollouts.weight for one in alone.source.records])
+
+
+def test_a_process_without_tasks_hears_of_the_weights(begin, bank):
+    """The last step of an epoch may have fewer tasks than there are processes."""
+    settings = CoevolutionSettings(weighting=True)
+    few = replace(bank, tasks=bank.tasks[:1])
+    runs, raised = together(begin, settings, steps=1, benchmark=few, weighting=LEARNS)
+    assert raised == {}
+    first, second = (run.source for run in runs)
+    assert first.weighting == second.weighting != LEARNS
 
 
 def test_an_error_of_rank_0_reaches_the_others(begin):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agentkit import Library, tool
 from agentkit.tools.definition import ToolDefinition
-from agentkit_training.coevolve.ranks import Alone
+from agentkit_training.distributed.ranks import Alone
 from agentkit_training.distributed.library_delta import (
     LibraryDelta,
     library_delta,

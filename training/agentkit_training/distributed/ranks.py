@@ -1,4 +1,4 @@
-"""``Ranks``: the processes of a run, as far as the library needs to know of them."""
+"""``Ranks``: the processes of a run, as far as what they decide together needs to know of them."""
 
 from __future__ import annotations
 
