@@ -144,7 +144,7 @@ class EngineSection:
 
         Args:
             policy: What learns; the reference is made of it where the objective wants one.
-            seed: Of what TRL draws.
+            seed: Of what an update draws.
             temperature: That rollouts are sampled at; the probabilities of an update are at it.
         """
         reference = reference_policy(policy) if self.objective.kl_coefficient else None
@@ -161,6 +161,7 @@ class EngineSection:
                 mini_batches=self.mini_batches,
                 resample=self.resample,
                 gradient_checkpointing=self.gradient_checkpointing,
+                seed=seed,
             )
         from agentkit_training.engines.trl.engine import TrlEngine
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentkit.errors import UsageError
+from agentkit_training.engines.adam import KeptAdam
 from agentkit_training.engines.base import (
     OptimizerSettings,
     ResamplingSource,
@@ -18,12 +19,12 @@ from agentkit_training.engines.base import (
     StepReport,
 )
 from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.random_state import drawing
 from agentkit_training.engines.resampling import filled_up
 from agentkit_training.engines.rows import TrainingRow, mini_batches, training_rows
 from agentkit_training.engines.schedule import rate_factor
 from agentkit_training.engines.scoring import Limits
 from agentkit_training.engines.update import UpdateReport, update
-from agentkit_training.errors import CheckpointError
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.samples import Rollout
 
@@ -52,6 +53,7 @@ class LeanEngine:
             leaves these groups out, and the source need not know of it.
         gradient_checkpointing: Whether an update computes activations again instead of keeping
             them: less memory for long prompts, about a third more work.
+        seed: Of what an update draws, such as dropout: it depends on it and the step alone.
     """
 
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
@@ -64,9 +66,8 @@ class LeanEngine:
     mini_batches: int = 1
     resample: int = 0
     gradient_checkpointing: bool = False
-    _step: int = field(init=False, default=0)
-    _restored: Path | None = field(init=False, default=None)
-    _adam: torch.optim.Optimizer | None = field(init=False, default=None)
+    seed: int = 0
+    _kept: KeptAdam = field(init=False, default_factory=lambda: KeptAdam(file=_STATE))
 
     def __post_init__(self) -> None:
         if self.iterations < 1 or self.mini_batches < 1:
@@ -85,12 +86,13 @@ class LeanEngine:
         """Take steps until ``steps`` have been taken; see ``Engine.train``.
 
         Raises:
+            CheckpointError: A restored state is damaged, or of another model.
             UsageError: ``resample`` is set, and the source can not be asked again.
         """
-        adam = self._prepared(policy)
-        while self._step < steps:
+        adam = self._kept.of(policy, self.optimizer)
+        while self._kept.step < steps:
             rate = self.optimizer.learning_rate
-            rate *= rate_factor(self.optimizer, step=self._step, steps=steps)
+            rate *= rate_factor(self.optimizer, step=self._kept.step, steps=steps)
             for group in adam.param_groups:
                 group["lr"] = rate
             started = time.perf_counter()
@@ -98,19 +100,19 @@ class LeanEngine:
             rolled = time.perf_counter()
             done = self._updates(policy, rollouts, adam)
             report = _report(
-                self._step,
+                self._kept.step,
                 done,
                 rate=rate,
                 asked_again=asked_again,
                 seconds=(rolled - started, time.perf_counter() - rolled),
             )
-            self._step += 1
+            self._kept.step += 1
             source.finished(report)
 
     def _rollouts(self, source: Source) -> tuple[Sequence[Rollout], int]:
         """The rollouts of a step, and how often more were asked for."""
         share = Share()
-        found = source.rollouts(self._step, share)
+        found = source.rollouts(self._kept.step, share)
         if not self.resample:
             return found, 0
         if not isinstance(source, ResamplingSource):
@@ -118,14 +120,17 @@ class LeanEngine:
                 f"resample is {self.resample}, and {type(source).__name__} has no method "
                 "`resampled`; set resample to 0, or give a source that can be asked again"
             )
-        return filled_up(found, source, step=self._step, share=share, bound=self.resample)
+        return filled_up(found, source, step=self._kept.step, share=share, bound=self.resample)
 
     def _updates(
         self, policy: Policy, rollouts: Sequence[Rollout], adam: torch.optim.Optimizer
     ) -> list[UpdateReport]:
         """All updates of a step."""
         rows = training_rows(rollouts, scaled=self.scaled)
-        with _checkpointed(policy, wanted=self.gradient_checkpointing):
+        with (
+            _checkpointed(policy, wanted=self.gradient_checkpointing),
+            drawing(policy.device, self.seed, self._kept.step),
+        ):
             return [
                 self._update(policy, batch, adam)
                 for number in range(self.iterations)
@@ -135,7 +140,7 @@ class LeanEngine:
     def _batches(self, rows: list[TrainingRow], iteration: int) -> list[list[TrainingRow]]:
         if self.mini_batches == 1:
             return [rows]
-        return mini_batches(rows, count=self.mini_batches, seed=(self._step, iteration))
+        return mini_batches(rows, count=self.mini_batches, seed=(self._kept.step, iteration))
 
     def _update(
         self, policy: Policy, rows: Sequence[TrainingRow], adam: torch.optim.Optimizer
@@ -147,29 +152,17 @@ class LeanEngine:
             self.objective,
             reference=self.reference,
             max_gradient_norm=self.optimizer.max_gradient_norm,
-            step=self._step,
+            step=self._kept.step,
             limits=Limits(tokens=self.max_tokens, logits=self.max_logits),
         )
 
     def save(self, folder: Path) -> None:
-        """Write step and optimiser state into ``folder``; what stood there is kept until then.
+        """Write step and optimiser state into ``folder``; see ``Engine.save``.
 
         Raises:
             CheckpointError: It can not be written, as on a full disk.
         """
-        import torch
-
-        state = None if self._adam is None else self._adam.state_dict()
-        new = folder / f"{_STATE}.new"
-        try:
-            torch.save({"step": self._step, "adam": state}, new)
-            new.replace(folder / _STATE)
-        except (OSError, RuntimeError) as error:  # torch raises the latter on a full disk
-            new.unlink(missing_ok=True)
-            raise CheckpointError(
-                f"the state of step {self._step} can not be written to {folder}: {error}; make "
-                "room, and save again"
-            ) from error
+        self._kept.save(folder)
 
     def restore(self, folder: Path) -> None:
         """Go on from what ``save`` wrote; the optimiser takes it up when training begins.
@@ -177,45 +170,7 @@ class LeanEngine:
         Raises:
             CheckpointError: There is no such state in ``folder``.
         """
-        if not (folder / _STATE).is_file():
-            raise CheckpointError(f"{folder} holds no state of the lean engine ({_STATE})")
-        self._restored = folder / _STATE
-
-    def _prepared(self, policy: Policy) -> torch.optim.Optimizer:
-        import torch
-
-        adam = torch.optim.AdamW(
-            policy.trainable,
-            lr=self.optimizer.learning_rate,
-            betas=self.optimizer.betas,
-            weight_decay=self.optimizer.weight_decay,
-        )
-        if self._restored is not None:
-            self._step = _taken_up(self._restored, adam)
-            self._restored = None
-        elif self._adam is not None:  # train is called again: go on
-            adam.load_state_dict(self._adam.state_dict())
-        self._adam = adam
-        return adam
-
-
-def _taken_up(path: Path, adam: torch.optim.Optimizer) -> int:
-    """Put a saved state into the optimiser; the step that it was saved after."""
-    import pickle
-
-    import torch
-
-    try:
-        state = torch.load(path, weights_only=True)
-        step = int(state["step"])
-        if state["adam"] is not None:
-            adam.load_state_dict(state["adam"])
-    except (OSError, RuntimeError, KeyError, TypeError, ValueError, pickle.PickleError) as error:
-        raise CheckpointError(
-            f"{path} can not be gone on from: {error}; it is damaged, or was written for another "
-            "model or other adapters"
-        ) from error
-    return step
+        self._kept.restore(folder)
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def update(
                 "the weights were not changed. Lower the learning rate, or clip harder",
                 step=step,
             )
-        if batch.read_rows:
+        if norm:  # or momentum and decay would move weights that nothing was learned for
             optimizer.step()
             _refuse_broken(policy, step)
     finally:

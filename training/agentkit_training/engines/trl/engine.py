@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentkit.errors import UsageError
+from agentkit_training.engines.adam import KeptAdam
 from agentkit_training.engines.base import OptimizerSettings, Source
 from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.random_state import RandomState
 from agentkit_training.engines.schedule import rate_factor
 from agentkit_training.engines.trl.config import trainer_config
 from agentkit_training.engines.trl.feed import Feed
-from agentkit_training.engines.trl.random_state import RandomState
-from agentkit_training.engines.trl.state import take_up_state, write_state
 from agentkit_training.engines.trl.trainer import rollout_trainer
 from agentkit_training.engines.trl.untouched import untouched
-from agentkit_training.errors import CheckpointError
 from agentkit_training.policy.policy import Policy
 
 if TYPE_CHECKING:
@@ -61,9 +60,7 @@ class TrlEngine:
     parts: int = 1
     gradient_checkpointing: bool = False
     seed: int = 0
-    _step: int = field(init=False, default=0)
-    _restored: Path | None = field(init=False, default=None)
-    _adam: torch.optim.Optimizer | None = field(init=False, default=None)
+    _kept: KeptAdam = field(init=False, default_factory=lambda: KeptAdam(file=_STATE))
 
     def __post_init__(self) -> None:
         if self.parts < 1:
@@ -77,8 +74,8 @@ class TrlEngine:
             DivergedError: The gradient is no number, and the weights are as before; or a weight is
                 none after the step.
         """
-        adam = self._prepared(policy)
-        if self._step >= steps:
+        adam = self._kept.of(policy, self.optimizer)
+        if self._kept.step >= steps:
             return
         feed = Feed(
             policy=policy,
@@ -88,7 +85,7 @@ class TrlEngine:
             reference=self.reference,
             max_tokens=self.max_tokens,
             parts=self.parts,
-            first=self._step,
+            first=self._kept.step,
             seed=self.seed,
             random=RandomState.now(policy.device),
             advance=self._advance,
@@ -97,7 +94,7 @@ class TrlEngine:
             config = trainer_config(
                 optimizer=self.optimizer,
                 objective=self.objective,
-                steps=steps - self._step,
+                steps=steps - self._kept.step,
                 parts=self.parts,
                 gradient_checkpointing=self.gradient_checkpointing,
                 on_cpu=policy.device.type == "cpu",
@@ -115,7 +112,7 @@ class TrlEngine:
         Raises:
             CheckpointError: It can not be written, as on a full disk.
         """
-        write_state(folder / _STATE, self._adam, step=self._step)
+        self._kept.save(folder)
 
     def restore(self, folder: Path) -> None:
         """Go on from what ``save`` wrote; the optimiser takes it up when training begins.
@@ -123,42 +120,23 @@ class TrlEngine:
         Raises:
             CheckpointError: There is no such state in ``folder``.
         """
-        if not (folder / _STATE).is_file():
-            raise CheckpointError(f"{folder} holds no state of the TRL engine ({_STATE})")
-        self._restored = folder / _STATE
+        self._kept.restore(folder)
 
     def _advance(self, step: int) -> None:
-        self._step = step
+        self._kept.step = step
 
     def _schedule(
         self, adam: torch.optim.Optimizer, steps: int
     ) -> torch.optim.lr_scheduler.LambdaLR:
         import torch
 
-        first = self._step
+        first = self._kept.step
         for group in adam.param_groups:  # of a restored state: that of its last step
             group["lr"] = self.optimizer.learning_rate
             group.pop("initial_lr", None)
         return torch.optim.lr_scheduler.LambdaLR(
             adam, lambda taken: rate_factor(self.optimizer, step=first + taken, steps=steps)
         )
-
-    def _prepared(self, policy: Policy) -> torch.optim.Optimizer:
-        import torch
-
-        adam = torch.optim.AdamW(
-            policy.trainable,
-            lr=self.optimizer.learning_rate,
-            betas=self.optimizer.betas,
-            weight_decay=self.optimizer.weight_decay,
-        )
-        if self._restored is not None:
-            self._step = take_up_state(self._restored, adam)
-            self._restored = None
-        elif self._adam is not None:  # train is called again: go on
-            adam.load_state_dict(self._adam.state_dict())
-        self._adam = adam
-        return adam
 
 
 @contextmanager

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from agentkit_training.engines.base import Share, Source, StepReport
 from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.random_state import RandomState, seed_torch
 from agentkit_training.engines.trl.batch import Batch, batch_rows, padded_size
-from agentkit_training.engines.trl.random_state import RandomState, seed_torch
 from agentkit_training.engines.trl.reading import padded_logprobs
 from agentkit_training.errors import DivergedError
 from agentkit_training.policy.policy import Policy

@@ -1,9 +1,15 @@
-"""TRL seeds every random generator of the process anew; here they are kept apart from it."""
+"""What an update draws, such as dropout, follows from seed and step, and disturbs nobody else.
+
+So a run that goes on from a checkpoint draws what an unbroken one does. TRL seeds every random
+generator of the process anew; here they are kept apart from it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +63,22 @@ class RandomState:
         torch.set_rng_state(self.cpu)
         if self.cuda is not None:
             torch.cuda.set_rng_state(self.cuda, self.place)
+
+
+@contextmanager
+def drawing(place: device, *numbers: int) -> Iterator[None]:
+    """Let torch draw by a few numbers together, then let every generator go on as it was.
+
+    Args:
+        place: Where the policy is.
+        numbers: Such as seed and step.
+    """
+    before = RandomState.now(place)
+    seed_torch(*numbers)
+    try:
+        yield
+    finally:
+        before.restore()
 
 
 def seed_torch(*numbers: int) -> None:
