@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentkit.episodes import Episode
+from agentkit.evaluation import EvaluationSettings
 from agentkit.library import Library
 from agentkit_training.coevolve.keeper import LibraryKeeper
 from agentkit_training.coevolve.library_round import LibraryRound, library_size
@@ -82,6 +83,7 @@ def decided(
     report: StepReport,
     before: Library,
     told: Sequence[Mapping[str, Any]],
+    asking: EvaluationSettings | None = None,
 ) -> Decision:
     """Let the profile and, when it is due, the library learn from a step.
 
@@ -95,6 +97,7 @@ def decided(
         report: Of the engine.
         before: The library that the prompts were rendered from.
         told: What each process tried, in order.
+        asking: How tasks are asked, without what training prompts have more.
     """
     started = time.perf_counter()
     episodes = [Episode.from_json(one) for each in told for one in each["episodes"]]
@@ -104,7 +107,7 @@ def decided(
     if (report.step + 1) % settings.every == 0:
         if settings.changes_library:
             keeper.keep(after.pending)
-            done = keeper.decide(after.pending, after.profile, step=report.step)
+            done = keeper.decide(after.pending, after.profile, step=report.step, asking=asking)
         after = replace(after, pending=())
     library = keeper.library
     record = CoevolutionStep(

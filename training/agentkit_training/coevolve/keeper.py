@@ -18,7 +18,7 @@ from agentkit.library import Library
 from agentkit.library.abilities import Retention
 from agentkit.library.memory import MemoryStore
 from agentkit.library.store import Store
-from agentkit.models.base import ChatModel
+from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.tools.tool import Tool
 from agentkit_training.coevolve.distilling import AUTHOR, distil
 from agentkit_training.coevolve.library_round import LibraryRound, library_round
@@ -87,16 +87,27 @@ class LibraryKeeper:
             self.store.prune(Retention(max_count=MOST_IN_MEMORY))
 
     def decide(
-        self, episodes: Sequence[Episode], profile: FailureProfile, *, step: int
+        self,
+        episodes: Sequence[Episode],
+        profile: FailureProfile,
+        *,
+        step: int,
+        asking: EvaluationSettings | None = None,
     ) -> LibraryRound:
         """Hear the proposers, then mine composites; what passes is committed.
 
         Each change is committed once: proposals are known by their content, so that a second call
         with the same episodes finds them done.
+
+        Args:
+            episodes: Those since the library last had a chance to change.
+            profile: Failures so far.
+            step: Of the run.
+            asking: How held-out tasks are asked, where they decide: as all others, greedily.
         """
         settings = self.settings
         proposers = proposers_of(settings, feedback_model=self.feedback_model, knobs=self.knobs)
-        compare = self._compare(step)
+        compare = self._compare(step, asking or EvaluationSettings())
         done = wait_for(library_round(self.manager, proposers, episodes, profile, compare=compare))
         found = self.distil(episodes) if settings.composites else ()
         return replace(done, proposals=(*done.proposals, *found))
@@ -143,7 +154,7 @@ class LibraryKeeper:
         known = {definition.name for definition in self.benchmark.definitions}
         return [tool for tool in self.tools if tool.name not in known]
 
-    def _compare(self, step: int) -> Compare | None:
+    def _compare(self, step: int, asking: EvaluationSettings) -> Compare | None:
         """Held-out tasks, asked anew in each step, for the policy has changed."""
         if self.settings.acceptance == "validation" or self.held_out is None:
             return None
@@ -152,7 +163,12 @@ class LibraryKeeper:
             model=self.model,
             store=open_store("memory:"),
             learned_from=frozenset(task.task_id for task in self.benchmark.tasks),
-            settings=EvaluationSettings(tools=self.settings.tools),
+            settings=replace(
+                asking,
+                tools=self.settings.tools,
+                attempts=1,
+                settings=ModelSettings(temperature=0.0),
+            ),
             concurrency=len(self.held_out.tasks),
             name=f"held-out-{step}",
         )

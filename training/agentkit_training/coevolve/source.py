@@ -258,6 +258,7 @@ class Coevolution:
                 report=report,
                 before=tried.library,
                 told=told,
+                asking=self.asking,
             )
             made.append(done)
             return done.library

@@ -57,8 +57,8 @@ def test_an_interrupt_in_a_step_loses_that_step_only(begin, tmp_path):
     broken = begin(settings, rate=1e-3)
     decide = broken.source.keeper.decide
 
-    def stop(episodes, profile, *, step):
-        done = decide(episodes, profile, step=step)
+    def stop(episodes, profile, *, step, asking):
+        done = decide(episodes, profile, step=step, asking=asking)
         if step == 2:
             raise KeyboardInterrupt
         return done
