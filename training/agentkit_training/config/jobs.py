@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from agentkit.errors import UsageError
 from agentkit_training.coevolve.settings import CoevolutionSettings
 from agentkit_training.config.sections import (
     AskingSection,
@@ -103,3 +104,12 @@ class CoevolveConfig:
     feedback_model: str = ""
     library: str = ""
     watch: WatchSection = field(default_factory=WatchSection)
+
+    def __post_init__(self) -> None:
+        sampled, trained = self.coevolution.temperature, self.engine.objective.temperature
+        if not self.frozen and sampled != trained:
+            raise UsageError(
+                f"coevolution.temperature is {sampled:g} and engine.objective.temperature "
+                f"{trained:g}; give both the same, or probabilities are learned that nothing was "
+                "sampled by"
+            )

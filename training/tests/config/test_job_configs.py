@@ -1,0 +1,30 @@
+"""Configurations whose parts do not fit together are refused before anything is loaded."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit.errors import UsageError
+from agentkit_training.config.jobs import CoevolveConfig
+from agentkit_training.config.reading import parse_config
+
+PLAIN = """\
+policy:
+  weights: tiny
+tasks:
+  source: hidden-constraints
+"""
+
+
+def read(*changes):
+    """The configuration with some changes."""
+    return parse_config(PLAIN, CoevolveConfig, changes=list(changes))
+
+
+def test_one_temperature_is_sampled_and_trained_at():
+    """Another one in the objective would train on probabilities that nothing was sampled by."""
+    with pytest.raises(UsageError, match=r"coevolution.temperature is 0.7 and .* 1; give both"):
+        read("coevolution.temperature=0.7")
+    both = read("coevolution.temperature=0.7", "engine.objective.temperature=0.7")
+    assert both.coevolution.temperature == both.engine.objective.temperature == 0.7
+    assert read("coevolution.temperature=0.7", "frozen=true").frozen
