@@ -23,13 +23,17 @@ from agentkit_training.gold import gold_answers
 from agentkit_training.jobs.beginning import Listener, RunLog, begun, ignore
 from agentkit_training.jobs.ending import ended
 from agentkit_training.jobs.measuring import measured
+from agentkit_training.policy.atomic import new_folder
 from agentkit_training.policy.policy import Policy
+from agentkit_training.policy.saving import restore_weights, save_weights
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import StepRecord
 from agentkit_training.sft.examples import make_examples
 from agentkit_training.sft.training import sft
 from agentkit_training.tasks.loading import load_tasks_for_training
 from agentkit_training.tasks.splits import TaskSplits
+
+_WARM = "cold-start"
 
 
 def coevolve_job(
@@ -95,8 +99,8 @@ class _Coevolve:
         if is_new:
             self._measure(0, self._parts.validation, "validation")
             self._measure(0, self._parts.test, "test")
-            if self._config.cold_start is not None:
-                self._start_warm()
+        if self._config.cold_start is not None:
+            self._take_up_warm()
         coevolve(
             self._policy,
             self.source,
@@ -146,6 +150,19 @@ class _Coevolve:
         return self._config.engine.make(
             self._policy, seed=wanted.seed, temperature=wanted.temperature
         )
+
+    def _take_up_warm(self) -> None:
+        """Start warm, once: a run that goes on takes up the weights that it came to.
+
+        Training begins there, and the reference of a KL divergence is the policy as it was then.
+        """
+        folder = self._run.path / _WARM
+        if folder.is_dir():
+            restore_weights(self._policy, folder)
+            return
+        self._start_warm()
+        with new_folder(folder) as draft:
+            save_weights(self._policy, draft)
 
     def _start_warm(self) -> None:
         """Fine-tune on the gold answers (CoCoDA's stage 2)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from safetensors.torch import load_file
 
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
@@ -45,6 +46,38 @@ def test_a_cold_start_comes_before_the_steps(tmp_path):
     run = job(tmp_path / "run", "cold_start={batch_size: 4}", "coevolution.steps=1")
     phases = list(dict.fromkeys(one.phase for one in run.records()))
     assert phases == ["validation", "test", "cold start", "coevolve"]
+
+
+class StopError(Exception):
+    """Breaks a run off."""
+
+
+@pytest.mark.parametrize("lora", ["null", "{rank: 4}"])
+@pytest.mark.parametrize("phase", ["cold start", "coevolve"])
+def test_a_resumed_run_knows_where_it_started_warm(tmp_path, phase, lora):
+    """Broken off in the cold start or later, it ends as if nothing was, held to the warm policy."""
+    changes = (
+        f"policy.lora={lora}",
+        "cold_start={batch_size: 4, optimizer: {learning_rate: 0.001}}",
+        "engine.optimizer.learning_rate=0.001",
+        "engine.objective.kl_coefficient=0.5",
+        "watch.evaluate_every=0",
+    )
+
+    def stop(record):
+        if record.phase == phase:
+            raise StopError
+
+    whole = job(tmp_path / "whole", *changes)
+    with pytest.raises(StopError):
+        job(tmp_path / "parted", *changes, listen=stop)
+    parted = job(tmp_path / "parted", *changes, resumes=True)
+    (one,), (other,) = (
+        sorted((run.path / "policy").glob("*.safetensors")) for run in (whole, parted)
+    )
+    wanted, found = load_file(one), load_file(other)
+    assert wanted.keys() == found.keys()
+    assert all(found[name].equal(wanted[name]) for name in wanted)
 
 
 @pytest.mark.parametrize("engine", ["lean", "trl"])
