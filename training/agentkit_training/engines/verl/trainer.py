@@ -66,7 +66,7 @@ def weigh(batch: Any, *, is_normalised: bool) -> Mapping[str, float]:
 
     where = {"keys": batch.keys, "partition_id": batch.partition_id}
     data = transfer_queue.kv_batch_get(**where, select_fields=["advantages", "extra_fields"])
-    notes = [getattr(one, "data", one) for one in data["extra_fields"].tolist()]
+    notes = [getattr(one, "data", one) for one in data.get("extra_fields").tolist()]
     weights = batch_weights(
         [
             None if tag.get("is_padding") else note
