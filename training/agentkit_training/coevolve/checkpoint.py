@@ -110,6 +110,11 @@ def checkpoints(folder: Path) -> Sequence[Path]:
     return sorted(path for path in folder.glob("step-*") if (path / _STATE).is_file())
 
 
+def step_of(checkpoint: Path) -> int:
+    """How many steps had been taken when a checkpoint was written, by its name."""
+    return int(checkpoint.name.removeprefix("step-"))
+
+
 @dataclass(kw_only=True)
 class Checkpointed:
     """A ``Source`` that writes a checkpoint after every few steps.

@@ -63,6 +63,7 @@ def begun(
             f"{folder} was begun with another configuration; begin anew, or ask for the same:\n"
             + "\n".join(lines)
         )
+    run.rewind()
     return run
 
 

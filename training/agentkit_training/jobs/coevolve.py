@@ -11,6 +11,7 @@ from agentkit.evaluation import Benchmark
 from agentkit.export import read_artifact, restore_artifact
 from agentkit.library.store import Store
 from agentkit.models.resolve import resolve_model
+from agentkit_training.coevolve.checkpoint import newest_checkpoint, step_of
 from agentkit_training.coevolve.frozen import FrozenEngine
 from agentkit_training.coevolve.keeper import LibraryKeeper
 from agentkit_training.coevolve.records import CoevolutionStep
@@ -63,7 +64,7 @@ def coevolve_job(
     policy = config.policy.load(seed=config.coevolution.seed)
     with RunLog(run=run, trackers=config.watch.trackers, listen=listen) as log:
         job = _Coevolve(config=config, run=run, parts=parts, policy=policy, log=log)
-        job.all(is_new=not resumes)
+        job.all()
     ended(
         run,
         policy=None if config.frozen and config.cold_start is None else policy,
@@ -94,10 +95,13 @@ class _Coevolve:
         self._asking = config.asking.settings()
         self.source = self._source()
 
-    def all(self, *, is_new: bool) -> None:
-        """Measure, start warm where that is wanted, train, measure."""
-        if is_new:
+    def all(self) -> None:
+        """Measure, start warm where that is wanted, train, measure; what is done stays done."""
+        self._run.rewind(self._stays)
+        known = {one.phase for one in self._run.records() if one.step == 0}
+        if "validation" not in known:
             self._measure(0, self._parts.validation, "validation")
+        if "test" not in known:
             self._measure(0, self._parts.test, "test")
         if self._config.cold_start is not None:
             self._take_up_warm()
@@ -193,6 +197,23 @@ class _Coevolve:
         self._log(record.to_record())
         if self._is_looked_at(record.step):
             self._measure(record.step + 1, self._parts.validation, "validation")
+
+    def _stays(self, record: StepRecord) -> bool:
+        """Whether a record is of what need not be done again."""
+        newest = newest_checkpoint(self._run.checkpoints)
+        taken = 0 if newest is None else step_of(newest)
+        match record.phase:
+            case "coevolve":
+                return record.step < taken
+            case "validation":
+                is_last = record.step == self.source.steps
+                return record.step <= taken and (not is_last or self._is_looked_at(record.step - 1))
+            case "test":
+                return record.step == 0
+            case "cold start":
+                return (self._run.path / _WARM).is_dir()
+            case _:
+                return True
 
     def _is_looked_at(self, step: int) -> bool:
         every = self._config.watch.evaluate_every

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agentkit.errors import UsageError
@@ -110,9 +110,13 @@ class RunDirectory:
                     return
                 raise CheckpointError(f"{log}, line {number} is no record: {error}") from error
 
-    def rewind(self, step: int) -> None:
-        """Drop the records from ``step`` on, which a resumed run makes again; atomic."""
-        kept = [one.to_line() + "\n" for one in self.records() if one.step < step]
+    def rewind(self, keeps: Callable[[StepRecord], bool] = lambda _: True) -> None:
+        """Drop the records that a resumed run makes again, and a last line that was cut; atomic.
+
+        Args:
+            keeps: Whether a record stays.
+        """
+        kept = [one.to_line() + "\n" for one in self.records() if keeps(one)]
         scratch = self.path / (LOG + ".new")
         scratch.write_text("".join(kept), encoding="utf-8")
         scratch.replace(self.path / LOG)

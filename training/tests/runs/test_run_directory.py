@@ -88,11 +88,14 @@ def test_a_broken_line_in_the_middle_is_named(run):
 
 
 def test_a_resumed_run_drops_the_steps_that_it_makes_again(run):
-    """Rewound to a step, the log ends before it."""
+    """Rewound, the log holds what stays, and goes on behind it though a line had been cut short."""
     for record in RECORDS:
         run.append(record)
-    run.rewind(1)
-    assert list(run.records()) == RECORDS[:1]
+    log = run.path / LOG
+    log.write_text(log.read_text()[:-10])
+    run.rewind(lambda record: record.step < 1)
+    run.append(RECORDS[1])
+    assert list(run.records()) == RECORDS[:2]
 
 
 def test_a_folder_in_use_is_not_written_into(run):
