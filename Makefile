@@ -22,7 +22,7 @@ PLUGIN_FILES := $(PLUGINS:%=plugins/agentkit-%/pyproject.toml)
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test lint format types unit meaning coverage bench docs install openmp weights clean \
-	test-extras test-faults test-interop test-training test-trl train-demo bench-training training \
+	test-extras test-faults test-interop test-training test-trl test-verl train-demo bench-training training \
 	bench-interop servers
 
 help:  ## show this list
@@ -104,6 +104,17 @@ test-trl: $(LOWEST)/.ready  ## the tests of the engines on the lowest TRL, in an
 	$(SAY) "Running the tests of the engines with the lowest TRL"
 	cd training && OMP_NUM_THREADS=1 ../$(LOWEST)/bin/python -m pytest -n $(JOBS) --dist worksteal \
 		-o cache_dir=../$(LOWEST)/.pytest_cache tests/engines tests/distributed $(ARGS)
+
+# verl can not share an environment with current transformers.
+VERL := $(VENV)/verl
+needs-verl := "verl==0.9.1" "transformers==5.10.4" "tokenizers==0.22.*" "huggingface-hub==1.*" "TransferQueue==0.1.*"
+needs-verl-whole := "ray>=2.41" "tensordict>=0.8,!=0.9.0,<=0.10.0" omegaconf hydra-core codetiming torchdata \
+	cachetools msgspec pyzmq uvicorn fastapi aiohttp
+
+test-verl: $(VERL)/.ready  ## verl's own workers and trainer with our agent loop, in an environment of its own
+	$(SAY) "Running the contract with verl"
+	cd training && OMP_NUM_THREADS=1 ../$(VERL)/bin/python -m pytest -n 0 \
+		-o cache_dir=../$(VERL)/.pytest_cache tests/engines/verl $(ARGS)
 
 train-demo: $(TRAINING)/.ready openmp  ## train a small real model on a CPU, then ask the runtime: ten minutes
 	$(TRAINING)/bin/agentkit models install $(MODEL)
@@ -221,13 +232,25 @@ $(TRAINING)/.ready: $(CORE_FILES) training/pyproject.toml
 		-e . -e plugins/agentkit-local -e 'training[dev]'
 	@touch $@
 
-# Shares torch with the environment of training, and has the rest for itself.
+# Environments that share torch with that of training, and have the rest for themselves.
+PURELIB := import sysconfig; print(sysconfig.get_path("purelib"))
+define beside-training
+@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
+@printf 'import site; site.addsitedir("%s")\n' "$$($(TRAINING)/bin/python -c '$(PURELIB)')" \
+	> "$$($(@D)/bin/python -c '$(PURELIB)')/training.pth"
+endef
+
 $(LOWEST)/.ready: $(TRAINING)/.ready
 	$(SAY) "Installing the lowest TRL beside agentkit-training"
-	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
-	@$(TRAINING)/bin/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
-		> "$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/training.pth"
+	$(beside-training)
 	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet --no-deps $(needs-lowest-trl)
+	@touch $@
+
+$(VERL)/.ready: $(TRAINING)/.ready
+	$(SAY) "Installing verl beside agentkit-training"
+	$(beside-training)
+	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet --no-deps $(needs-verl)
+	$(@D)/bin/python -m pip --disable-pip-version-check --no-input install --quiet $(needs-verl-whole)
 	@touch $@
 
 $(VENV)/interop/%/.ready: $(CORE_FILES) Makefile
