@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agentkit.episodes import Episode, Turn
+from agentkit.episodes import Episode
+from agentkit.episodes.naming import in_library_names
 from agentkit.evolution import Observations, Proposer
 from agentkit.evolution.proposals.proposer import Suggestion
 
 
 class Shuffled:
-    """Shows a proposer the calls of each tool under the name of the next one.
+    """Shows a proposer what each tool did under the name of the next one.
 
     What is then learned is as much, and as well-formed, and about the wrong tools: if it helps as
     much, the content does not matter. With one tool alone there is nothing to exchange, and nothing
@@ -49,19 +50,5 @@ def _next_names(observations: Observations) -> Mapping[str, str]:
 
 
 def _exchanged(episode: Episode, names: Mapping[str, str]) -> Episode:
-    verdict = episode.verdict
-    if verdict is not None:
-        evidence = tuple(
-            replace(one, tool=names.get(one.tool, one.tool)) for one in verdict.evidence
-        )
-        verdict = replace(verdict, evidence=evidence)
-    return replace(episode, turns=tuple(_turns(episode.turns, names)), verdict=verdict)
-
-
-def _turns(turns: Iterable[Turn], names: Mapping[str, str]) -> Iterable[Turn]:
-    for turn in turns:
-        calls = tuple(
-            replace(call, name=names.get(call.name, call.name)) for call in turn.message.tool_calls
-        )
-        results = tuple(replace(one, name=names.get(one.name, one.name)) for one in turn.results)
-        yield replace(turn, message=replace(turn.message, tool_calls=calls), results=results)
+    """The episode as if each tool had been another: calls, results, verdict and diagnosis."""
+    return in_library_names(replace(in_library_names(episode), library_names=names))

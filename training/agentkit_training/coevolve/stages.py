@@ -34,6 +34,7 @@ from agentkit_training.coevolve.naming import as_learned_from, with_stable_ids
 from agentkit_training.coevolve.records import ProposalOutcome
 from agentkit_training.coevolve.running import coevolve
 from agentkit_training.coevolve.source import Coevolution
+from agentkit_training.coevolve.tasks import warm_up_seed
 from agentkit_training.engines.base import Engine
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.collecting import collect
@@ -87,7 +88,7 @@ def warm_up(
             library=before,
             attempts=attempts,
             temperature=settings.temperature,
-            seed=settings.seed,
+            seed=warm_up_seed(settings),
             settings=replace(asking or EvaluationSettings(), tools=settings.tools),
         )
     )

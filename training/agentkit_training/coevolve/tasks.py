@@ -11,6 +11,7 @@ from agentkit.evaluation import Task
 from agentkit_training.coevolve.settings import CoevolutionSettings
 
 _AGAIN = 1 << 40  # far from the seeds of any step
+_WARM_UP = 1 << 61  # and of any further attempt
 
 
 def step_count(tasks: Sequence[Task], settings: CoevolutionSettings) -> int:
@@ -57,6 +58,15 @@ def step_seed(settings: CoevolutionSettings, *, step: int, again: int = 0) -> in
         again: How often the step was asked for again.
     """
     return settings.seed * 1_000_000 + step * settings.group_size + again * _AGAIN
+
+
+def warm_up_seed(settings: CoevolutionSettings) -> int:
+    """The seed of the first attempt at the seed tasks, which a step may try again: none of theirs.
+
+    Args:
+        settings: The seed.
+    """
+    return settings.seed * 1_000_000 + _WARM_UP
 
 
 def _steps_per_epoch(tasks: Sequence[Task], settings: CoevolutionSettings) -> int:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import re
 from dataclasses import replace
 
 import pytest
 
 from agentkit.errors import UsageError
+from agentkit.evolution import Observations
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import FunctionModel
 from agentkit_training.coevolve.prompting import BLOCK_PROMPT
 from agentkit_training.coevolve.settings import CoevolutionSettings
+from agentkit_training.coevolve.shuffled import Shuffled
 from agentkit_training.engines.base import Share
 
 GOOD = """<description>
@@ -62,6 +67,41 @@ def test_the_shuffled_control_teaches_another_tool(begin):
     assert [one.tool for one in run.source.records[0].taken] == ["saving_rate"]
     assert library["saving_rate"].definition.specification.rules
     assert not library["loan_rate"].definition.specification.rules
+
+
+def test_the_shuffled_control_knows_nothing_of_the_right_tool(begin):
+    """Calls, results, verdict and diagnosis name the wrong tools; none of them gives them away."""
+    run = begin()
+    rollouts = run.source.rollouts(0, Share())
+    episodes = tuple(episode for one in rollouts for episode in one.episodes)
+    wanted = json.dumps([_about(one) for one in episodes])
+    assert "loan_rate" in wanted
+    seen = []
+
+    class Looking:
+        name = "looking"
+
+        async def propose(self, observations):
+            seen.extend(observations.episodes)
+            return ()
+
+    library = run.source.library
+    observations = Observations(library=library, episodes=episodes)
+    asyncio.run(Shuffled(Looking()).propose(observations))
+    found = json.dumps([_about(one) for one in seen])
+    other = {"loan_rate": "saving_rate", "saving_rate": "loan_rate"}
+    assert found == re.sub("loan_rate|saving_rate", lambda one: other[one[0]], wanted)
+
+
+def _about(episode):
+    """Every name of a tool in an episode."""
+    return [
+        [call.name for call in episode.calls],
+        [result.name for result in episode.results],
+        [one.tool for one in episode.verdict.evidence],
+        [one.tool for turn in episode.diagnosis.turns for one in turn.attributions],
+        [turn.tool for turn in episode.diagnosis.turns],
+    ]
 
 
 def test_the_library_changes_only_when_it_is_due(begin):

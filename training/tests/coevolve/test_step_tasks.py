@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentkit.errors import UsageError
 from agentkit.evaluation import Task
 from agentkit_training.coevolve.settings import CoevolutionSettings
-from agentkit_training.coevolve.tasks import step_count, step_seed, step_tasks
+from agentkit_training.coevolve.tasks import step_count, step_seed, step_tasks, warm_up_seed
 
 
 def made(count):
@@ -48,6 +48,7 @@ def test_no_two_steps_share_a_seed(step, later, group):
     settings = CoevolutionSettings(group_size=group)
     last = step_seed(settings, step=step) + group - 1
     assert last < step_seed(settings, step=step + later)
+    assert last < step_seed(settings, step=0, again=1) < warm_up_seed(settings)
 
 
 def test_no_tasks_are_refused():
