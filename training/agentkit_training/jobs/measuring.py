@@ -40,8 +40,13 @@ def measured(
 
 
 def _figures(rollouts: Sequence[Rollout]) -> dict[str, float]:
-    sound = [one for one in rollouts if not one.fault]
-    solved = [one for one in sound if one.passed]
+    """Figures of an evaluation.
+
+    Tasks that are broken do not count. One that the policy could not answer does, as not solved: a
+    policy that fills its window would else be measured on what it leaves over.
+    """
+    judged = [one for one in rollouts if not _is_broken(one)]
+    solved = [one for one in rollouts if one.passed and not one.fault]
     calls = sum(
         len(turn.message.tool_calls)
         for one in solved
@@ -49,11 +54,17 @@ def _figures(rollouts: Sequence[Rollout]) -> dict[str, float]:
         for turn in episode.turns
     )
     figures = {
-        "accuracy": len(solved) / max(1, len(sound)),
+        "accuracy": len(solved) / max(1, len(judged)),
         "tasks": float(len(rollouts)),
-        "faults": float(len(rollouts) - len(sound)),
+        "faults": float(sum(bool(one.fault) for one in rollouts)),
     }
     return figures | ({"calls_per_solved": calls / len(solved)} if solved else {})
+
+
+def _is_broken(rollout: Rollout) -> bool:
+    """Whether the reference or the verifier is at fault."""
+    verdicts = [one.verdict for one in rollout.episodes if one.verdict is not None]
+    return any(verdict.fault is not None for verdict in verdicts)
 
 
 def _labels(rollouts: Sequence[Rollout]) -> dict[str, int]:
