@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -122,11 +122,16 @@ def _rollout(key: tuple[str, int], turns: Iterable[tuple[int, Episode]], version
     )
 
 
-def _fault(episodes: Iterable[Episode]) -> str:
-    """Why the rollout says nothing about the policy; empty when it does."""
+def _fault(episodes: Sequence[Episode]) -> str:
+    """Why the rollout says nothing about the policy; empty when it does.
+
+    A prompt that does not fit is a fault where nothing was answered yet. Later it is the policy
+    that has filled its window, and what it did is judged: a fault would take the failure out.
+    """
+    is_answered = any(episode.turns for episode in episodes)
     for episode in episodes:
         if episode.verdict is not None and episode.verdict.fault is not None:
             return episode.verdict.fault
-        if episode.stop_reason == "error":
+        if episode.stop_reason == "error" and not is_answered:
             return episode.error or "error"
     return ""
