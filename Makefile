@@ -103,7 +103,7 @@ needs-lowest-trl := "trl==1.0.0" "transformers==4.56.2" "tokenizers==0.22.*" "hu
 test-trl: $(LOWEST)/.ready  ## the tests of the engines on the lowest TRL, in an environment of its own
 	$(SAY) "Running the tests of the engines with the lowest TRL"
 	cd training && OMP_NUM_THREADS=1 ../$(LOWEST)/bin/python -m pytest -n $(JOBS) --dist worksteal \
-		-o cache_dir=../$(LOWEST)/.pytest_cache tests/engines tests/distributed $(ARGS)
+		-o cache_dir=$(abspath $(LOWEST))/.pytest_cache tests/engines tests/distributed $(ARGS)
 
 # verl can not share an environment with current transformers.
 VERL := $(VENV)/verl
@@ -114,7 +114,7 @@ needs-verl-whole := "ray>=2.41" "tensordict>=0.8,!=0.9.0,<=0.10.0" omegaconf hyd
 test-verl: $(VERL)/.ready  ## verl's own workers and trainer with our agent loop, in an environment of its own
 	$(SAY) "Running the contract with verl"
 	cd training && OMP_NUM_THREADS=1 ../$(VERL)/bin/python -m pytest -n 0 \
-		-o cache_dir=../$(VERL)/.pytest_cache tests/engines/verl $(ARGS)
+		-o cache_dir=$(abspath $(VERL))/.pytest_cache tests/engines/verl $(ARGS)
 
 train-demo: $(TRAINING)/.ready openmp  ## train a small real model on a CPU, then ask the runtime: ten minutes
 	$(TRAINING)/bin/agentkit models install $(MODEL)
