@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agentkit_training.engines.scoring import Limits, TokenScores, Visit, scored
+from agentkit_training.engines.token_scores import Limits, TokenScores, Visit, scored
 from agentkit_training.generation.reading import PromptReading, read_prompts
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.samples import TokenSequence

@@ -23,7 +23,7 @@ from agentkit_training.engines.random_state import drawing
 from agentkit_training.engines.resampling import filled_up
 from agentkit_training.engines.rows import TrainingRow, mini_batches, training_rows
 from agentkit_training.engines.schedule import rate_factor
-from agentkit_training.engines.scoring import Limits
+from agentkit_training.engines.token_scores import Limits
 from agentkit_training.engines.update import UpdateReport, update
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.samples import Rollout

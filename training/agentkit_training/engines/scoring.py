@@ -1,65 +1,18 @@
-"""What an engine wants to know of each token: its log-probability, and the entropy where it stood.
-
-``read_sequences`` is the one way in: it reads many sequences in pieces that fit into memory.
-"""
+"""``read_sequences``: the one way to the scores of sequences, in pieces that fit into memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from agentkit_training.engines.behind import read_behind_prompts
+from agentkit_training.engines.packing import read_packed
+from agentkit_training.engines.token_scores import Limits, TokenScores, Visit
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.samples import TokenSequence
 
 if TYPE_CHECKING:
     import torch
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
-    """How much is read at once. Only a sequence that is longer by itself exceeds them.
-
-    Attributes:
-        tokens: Most tokens, padding included.
-        logits: Most numbers of logits. The default is 64 MiB in float32: 340 tokens of a
-            vocabulary of 49,152. Four to five times as much memory is needed for a moment.
-    """
-
-    tokens: int = 4096
-    logits: int = 1 << 24
-
-
-@dataclass(frozen=True, kw_only=True)
-class TokenScores:
-    """Figures of tokens, one sequence's completion after another, in float32.
-
-    Attributes:
-        logprobs: Log-probability of each; with a gradient where the caller's mode keeps one.
-        entropies: Of the distribution that each was drawn from, in nats; without a gradient.
-    """
-
-    logprobs: torch.Tensor
-    entropies: torch.Tensor
-
-
-Visit: TypeAlias = "Callable[[Sequence[int], TokenScores], torch.Tensor | None]"
-"""Told the places of some sequences and their scores; gives their loss, or None."""
-
-
-def scored(logits: torch.Tensor, targets: torch.Tensor, *, temperature: float) -> TokenScores:
-    """The scores of ``targets`` under ``logits``, of any precision, of shape (…, vocabulary)."""
-    import torch
-
-    scores = logits.float()
-    if temperature != 1:
-        scores = scores / temperature
-    total = torch.logsumexp(scores, -1)
-    with torch.no_grad():
-        probabilities = torch.exp(scores - total[..., None])
-        entropies = total - torch.linalg.vecdot(probabilities, scores.detach())
-    chosen = scores.gather(-1, targets[..., None])[..., 0]
-    return TokenScores(logprobs=chosen - total, entropies=entropies)
 
 
 def read_sequences(
@@ -68,7 +21,7 @@ def read_sequences(
     visit: Visit,
     *,
     temperature: float = 1.0,
-    limits: Limits = Limits(),
+    limits: Limits = Limits(),  # noqa: B008 - immutable
 ) -> int:
     """Read sequences piece by piece, each distinct prompt once, and go back through every loss.
 
@@ -88,9 +41,6 @@ def read_sequences(
     Returns:
         Tokens that went through the model, padding included.
     """
-    from agentkit_training.engines.behind import read_behind_prompts
-    from agentkit_training.engines.packing import read_packed
-
     model = policy.model  # a reference's need not tell of either
     is_packed = getattr(model, "training", False) and _computes_again(model)
     read = read_packed if is_packed else read_behind_prompts
@@ -110,7 +60,7 @@ def token_logprobs(
     sequences: Sequence[TokenSequence],
     *,
     temperature: float = 1.0,
-    limits: Limits = Limits(),
+    limits: Limits = Limits(),  # noqa: B008 - immutable
 ) -> list[torch.Tensor]:
     """The log-probabilities of each sequence's completion, without a gradient.
 

@@ -15,12 +15,8 @@ from typing import TYPE_CHECKING
 from agentkit_training.engines.figures import Gathered, Health, Tokens
 from agentkit_training.engines.objective import Objective, token_losses, token_shares
 from agentkit_training.engines.rows import TrainingRow
-from agentkit_training.engines.scoring import (
-    Limits,
-    TokenScores,
-    read_sequences,
-    token_logprobs,
-)
+from agentkit_training.engines.scoring import read_sequences, token_logprobs
+from agentkit_training.engines.token_scores import Limits, TokenScores
 from agentkit_training.errors import DivergedError
 from agentkit_training.policy.policy import Policy
 
