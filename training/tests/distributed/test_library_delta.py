@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from agentkit import Library, tool
 from agentkit.tools.definition import ToolDefinition
-from agentkit_training.distributed.ranks import Alone
 from agentkit_training.distributed.library_delta import (
     LibraryDelta,
     library_delta,
     library_fingerprint,
     with_delta,
 )
+from agentkit_training.distributed.ranks import Alone
 from agentkit_training.distributed.synchronising import synchronise
 
 NAMES = st.sampled_from(["add", "sub", "price", "unit", "rate", "tax"])
