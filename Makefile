@@ -122,7 +122,7 @@ train-demo: $(TRAINING)/.ready openmp  ## train a small real model on a CPU, the
 
 bench-training: $(TRAINING)/.ready  ## measure the lean engine beside plain TRL, and library synchronisation
 	cd training && ../$(TRAINING)/bin/python tests/benchmarks/engines.py $(ARGS)
-	cd training && ../$(TRAINING)/bin/python tests/benchmarks/library_sync.py
+	cd training && OMP_NUM_THREADS=1 ../$(TRAINING)/bin/torchrun --nproc-per-node 2 tests/benchmarks/library_sync.py
 
 # Tests of stores start servers of their own; without the programs they skip and say so.
 servers:
