@@ -9,7 +9,7 @@ from agentkit.cli.output import Column, print_table, say
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import StepRecord
 
-_SHOWN = ("loss", "reward", "accuracy", "weight", "library/version", "library/tools")
+_SHOWN = ("loss", "reward", "passed", "accuracy", "weight", "library/version", "library/tools")
 _MOST_LABELS = 3
 
 

@@ -154,7 +154,7 @@ class CoevolutionStep:
         sums, size = self.rollouts, self.library
         figures = {
             "reward": sums.reward,
-            "accuracy": sums.passed / max(1, sums.count - sums.faults),
+            "passed": sums.passed / max(1, sums.count - sums.faults),
             "loss": self.loss,
             "gradient_norm": self.gradient_norm,
             "weight": sums.weight,
@@ -169,9 +169,9 @@ class CoevolutionStep:
             "library/edit_size": self.edit,
             "library/proposed": len(self.proposals),
             "library/accepted": len(self.taken),
-            "seconds/rollouts": self.seconds.rollouts,
-            "seconds/update": self.seconds.update,
-            "seconds/library": self.seconds.library,
+            "rollout_seconds": self.seconds.rollouts,
+            "update_seconds": self.seconds.update,
+            "library_seconds": self.seconds.library,
         }
         parts = {f"reward/{name}": value for name, value in sums.reward_parts.items()}
         return StepRecord(

@@ -20,6 +20,9 @@ from agentkit_training.runs.records import StepRecord
 
 Told = tuple[str, str, Callable[[float], str]]
 
+_FEWEST = 2  # points that make a curve
+_MEASURED = frozenset({"validation", "test", "evaluate"})
+
 
 def _share(value: float) -> str:
     return f"{value:.0%}"
@@ -63,6 +66,7 @@ LIBRARY: tuple[Told, ...] = (
 COST: tuple[Told, ...] = (
     ("rollout_seconds", "Seconds of making rollouts", _number),
     ("update_seconds", "Seconds of the update", _number),
+    ("library_seconds", "Seconds of the library: proposals, checks, commits", _number),
     ("completion_tokens", "Tokens written", _whole),
     ("read_tokens", "Tokens read by the update", _whole),
 )
@@ -116,6 +120,8 @@ def _plots(
                 for record in records
                 if record.phase == phase and name in record.figures
             ]
+            if len(points) < _FEWEST:
+                continue
             told_of = f"{told} ({phase})."
             drawn.append(curve_plot(told_of, points, text=text, is_noisy=is_noisy))
     found = [one for one in drawn if one]
@@ -140,12 +146,15 @@ def _notes(records: Sequence[StepRecord]) -> tuple[Markup, ...]:
 
 def _headline(records: Sequence[StepRecord]) -> list[tuple[str, str, str]]:
     """First and last of the figures that people look for."""
-    tiles = [("steps", str(max((one.step + 1 for one in records), default=0)), "")]
+    taken = [one for one in records if one.phase not in _MEASURED]
+    tiles = [("steps", str(taken[-1].step + 1 if taken else 0), taken[-1].phase if taken else "")]
     for name, text in (("accuracy", _share), ("reward", _number), ("library/version", _whole)):
-        values = [one.figures[name] for one in records if name in one.figures]
+        having = [one for one in records if name in one.figures]
+        values = [one.figures[name] for one in having if one.phase == having[-1].phase]
         if values:
             more = f"{text(values[0])} at first" if len(values) > 1 else ""
-            tiles.append((name.replace("/", " "), text(values[-1]), more))
+            told = f"{name.replace('/', ' ')}, {having[-1].phase}"
+            tiles.append((told, text(values[-1]), more))
     return tiles
 
 

@@ -63,3 +63,19 @@ def test_figures_that_are_no_numbers_are_left_out(run):
     for step, loss in enumerate([1.0, math.nan, 0.5]):
         run.append(grpo(step, loss=loss))
     assert "nan" not in run_html(run).lower().replace("nanosecond", "")
+
+
+def test_a_figure_is_compared_with_the_first_of_its_kind(run):
+    """The tile of the accuracy shows one held-out part: its last value, and its first."""
+    for phase, values in (("validation", (0.1, 0.5)), ("test", (0.0, 0.25))):
+        for step, value in enumerate(values):
+            run.append(StepRecord(step=step, phase=phase, figures={"accuracy": value}))
+    page = run_html(run)
+    assert "accuracy, test" in page
+    assert "0% at first" in page
+
+
+def test_a_single_point_is_no_curve(run):
+    """A figure that was measured once is left to the log."""
+    run.append(grpo(0, loss=1.0))
+    assert "Loss (grpo)." not in run_html(run)
