@@ -11,18 +11,17 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from agentkit.errors import ArtifactError, EpisodeFormatError, StoreError
 from agentkit.export import read_artifact, write_artifact
 from agentkit.messages import JsonObject
+from agentkit_training.atomic import new_folder
 from agentkit_training.coevolve.identity import differences, identity
 from agentkit_training.coevolve.memory import Memory
 from agentkit_training.coevolve.records import CoevolutionStep
 from agentkit_training.coevolve.source import Coevolution
 from agentkit_training.engines.base import Engine, Share, StepReport
 from agentkit_training.errors import CheckpointError
-from agentkit_training.policy.atomic import new_folder
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import restore_weights, save_weights
 from agentkit_training.rollout.samples import Rollout
@@ -30,7 +29,10 @@ from agentkit_training.rollout.samples import Rollout
 FORMAT_VERSION = 1
 """Version of the form of a checkpoint."""
 
-_STATE, _LIBRARY, _ENGINE = "coevolution.json", "library.json", "engine"
+LIBRARY = "library.json"
+"""The artifact in a checkpoint: the library with its history."""
+
+_STATE, _ENGINE = "coevolution.json", "engine"
 
 
 def save_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine: Engine) -> None:
@@ -61,7 +63,7 @@ def save_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine
             save_weights(policy, draft)
             (draft / _ENGINE).mkdir()
             engine.save(draft / _ENGINE)
-            write_artifact(artifact, draft / _LIBRARY)
+            write_artifact(artifact, draft / LIBRARY)
             (draft / _STATE).write_text(json.dumps(state), encoding="utf-8")
     except RuntimeError as error:  # what torch.save makes of a full disk
         raise CheckpointError(f"the checkpoint {folder} can not be written: {error}") from error
@@ -88,7 +90,7 @@ def load_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine
             "Go on with what it was begun with, or begin a run in another folder"
         )
     try:
-        artifact = read_artifact(folder / _LIBRARY)
+        artifact = read_artifact(folder / LIBRARY)
         memory = Memory.from_json(state["memory"])
         records = [CoevolutionStep.from_json(one) for one in state["records"]]
     except (OSError, ArtifactError, StoreError, EpisodeFormatError, KeyError, TypeError) as error:
@@ -183,12 +185,3 @@ def _unreadable(folder: Path, error: Exception) -> CheckpointError:
         f"{folder} is no checkpoint that can be read ({type(error).__name__}: {error}); take an "
         "earlier one, or begin anew"
     )
-
-
-def run_state(folder: Path) -> dict[str, Any]:
-    """What a checkpoint says about its run: settings, policy, tasks, reward.
-
-    Raises:
-        CheckpointError: It can not be read.
-    """
-    return dict(_state(folder)["run"])

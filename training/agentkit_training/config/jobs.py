@@ -113,3 +113,8 @@ class CoevolveConfig:
                 f"{trained:g}; give both the same, or probabilities are learned that nothing was "
                 "sampled by"
             )
+
+    @property
+    def trains_policy(self) -> bool:
+        """Whether the weights change at all."""
+        return not self.frozen or self.cold_start is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from agentkit.errors import UsageError
@@ -11,7 +11,6 @@ from agentkit.models.prompt_format import PromptFormat
 from agentkit_training.engines.base import Engine, OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective
-from agentkit_training.interface import LearningInterface
 from agentkit_training.policy.loading import Precision, load_policy
 from agentkit_training.policy.lora import LoraSettings, load_adapter, with_lora
 from agentkit_training.policy.policy import Policy
@@ -86,13 +85,8 @@ class PolicySection:
 
     def model(self, policy: Policy) -> PolicyModel:
         """The policy as a chat model of the runtime's agent."""
-        return PolicyModel(
-            policy,
-            tools_in=self.tools_in,
-            format=self.format,
-            constrained=self.constrained,
-            max_tokens=self.answer_tokens,
-            batch_size=self.batch_size,
+        return self.prompting().model(
+            policy, max_tokens=self.answer_tokens, batch_size=self.batch_size
         )
 
     def prompting(self) -> Prompting:
@@ -118,7 +112,7 @@ class EngineSection:
         name: ``lean`` for one process, ``trl`` for what TRL and torchrun bring.
         optimizer: How the weights follow the gradient.
         objective: What an update makes larger. A KL coefficient takes the policy as it begins for
-            the reference; the temperature is that of the rollouts.
+            the reference.
         scaled: Whether advantages are divided by the group's deviation.
         max_tokens: Most tokens of an update that are read at once.
         max_logits: For ``lean``: most numbers of logits at once; memory grows with it.
@@ -139,20 +133,18 @@ class EngineSection:
     resample: int = 0
     gradient_checkpointing: bool = False
 
-    def make(self, policy: Policy, *, seed: int = 0, temperature: float = 1.0) -> Engine:
+    def make(self, policy: Policy, *, seed: int = 0) -> Engine:
         """The engine.
 
         Args:
             policy: What learns; the reference is made of it where the objective wants one.
             seed: Of what an update draws.
-            temperature: That rollouts are sampled at; the probabilities of an update are at it.
         """
         reference = reference_policy(policy) if self.objective.kl_coefficient else None
-        objective = replace(self.objective, temperature=temperature)
         if self.name == "lean":
             return LeanEngine(
                 optimizer=self.optimizer,
-                objective=objective,
+                objective=self.objective,
                 scaled=self.scaled,
                 reference=reference,
                 max_tokens=self.max_tokens,
@@ -167,7 +159,7 @@ class EngineSection:
 
         return TrlEngine(
             optimizer=self.optimizer,
-            objective=objective,
+            objective=self.objective,
             scaled=self.scaled,
             reference=reference,
             max_tokens=self.max_tokens,
@@ -250,8 +242,3 @@ def reward_named(name: RewardName, benchmark: Benchmark) -> Reward:
         benchmark: Whose tasks are rewarded.
     """
     return verdict_reward if name == "verdict" else tooldna_reward(benchmark, name)
-
-
-def interface_of(section: LearningInterface | None) -> LearningInterface | None:
-    """The interface that training prompts may have more; None leaves it out."""
-    return section if section is not None and section.helps else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agentkit_training.atomic import whole_file
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.errors import CheckpointError
 from agentkit_training.policy.policy import Policy
@@ -62,12 +63,10 @@ class KeptAdam:
         import torch
 
         state = None if self._adam is None else self._adam.state_dict()
-        new = folder / f"{self.file}.new"
         try:
-            torch.save({"step": self.step, "adam": state}, new)
-            new.replace(folder / self.file)
+            with whole_file(folder / self.file) as draft:
+                torch.save({"step": self.step, "adam": state}, draft)
         except (OSError, RuntimeError) as error:  # torch raises either when a disk is full
-            new.unlink(missing_ok=True)
             raise CheckpointError(
                 f"the state of step {self.step} can not be written to {folder}: {error}; the run "
                 "itself is unharmed. Make room, or save elsewhere"

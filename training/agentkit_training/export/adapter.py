@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
+from agentkit_training.atomic import whole_file
 from agentkit_training.errors import ExportError
 from agentkit_training.export.architecture import Architecture
-from agentkit_training.export.whole import whole_file
 from agentkit_training.policy.lora import CONFIG, WEIGHTS
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def adapter_to_gguf(
 
     lora = _read(Path(folder))
     dtype = {"f32": np.float32, "f16": np.float16}[precision]
+    Path(out).parent.mkdir(parents=True, exist_ok=True)
     with whole_file(out) as draft:
         writer = gguf.GGUFWriter(draft, base.name)
         writer.add_type(gguf.GGUFType.ADAPTER)

@@ -14,6 +14,7 @@ from agentkit.cli.options import adapted_name
 from agentkit.evolution.lifecycle.journal import LibraryStore
 from agentkit.export import Artifact, read_artifact
 from agentkit.library.chain import Signer, Verifier
+from agentkit_training.atomic import new_folder
 from agentkit_training.errors import ExportError
 from agentkit_training.export.adapter import AdapterPrecision, adapter_to_gguf
 from agentkit_training.export.architecture import Architecture
@@ -24,12 +25,11 @@ from agentkit_training.export.manifest import (
     Manifest,
     base_weights,
     read_manifest,
-    sha256_of,
 )
 from agentkit_training.export.weights import WeightPrecision, weights_to_gguf
-from agentkit_training.policy.atomic import new_folder
 from agentkit_training.policy.lora import save_adapter
 from agentkit_training.policy.policy import Policy
+from agentkit_training.runs.provenance import file_digest
 
 PEFT, ADAPTER, WEIGHTS, LIBRARY = "peft", "adapter.gguf", "model.gguf", "library.json"
 _FILES: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
@@ -130,7 +130,7 @@ def hand_over(
             library_digest=digest,
             versions={name: metadata.version(name) for name in _PACKAGES},
             files={
-                path.relative_to(draft).as_posix(): sha256_of(path)
+                path.relative_to(draft).as_posix(): file_digest(path)
                 for path in sorted(draft.rglob("*"))
                 if path.is_file()
             },

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agentkit.errors import MissingExtraError
 from agentkit_training.errors import ExportError
+from agentkit_training.runs.provenance import file_digest
 
 Kind: TypeAlias = Literal["adapter", "weights", "unchanged"]
 
@@ -79,7 +79,7 @@ def base_weights(base: str | Path) -> tuple[Path, BaseWeights]:
             f"there are no base weights {base}; give a GGUF file, or local:NAME after "
             "`agentkit models install NAME`"
         )
-    return path, BaseWeights(name=path.name, sha256=sha256_of(path), licence=_licence(path))
+    return path, BaseWeights(name=path.name, sha256=file_digest(path), licence=_licence(path))
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -109,12 +109,6 @@ def read_manifest(folder: Path) -> Manifest:
     return found
 
 
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _check_files(folder: Path, manifest: Manifest) -> None:
     inside = folder.resolve()
     for name, digest in manifest.files.items():
@@ -123,7 +117,7 @@ def _check_files(folder: Path, manifest: Manifest) -> None:
             raise ExportError(f"{folder / MANIFEST} names {name!r}, which is not in its folder")
         if not path.is_file():
             raise ExportError(f"{folder} lacks {name}, which its {MANIFEST} names; copy all of it")
-        if sha256_of(path) != digest:
+        if file_digest(path) != digest:
             raise ExportError(f"{path} was changed after it was handed over; copy it again")
 
 

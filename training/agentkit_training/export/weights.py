@@ -9,9 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from agentkit_training.atomic import whole_file
 from agentkit_training.errors import ExportError
 from agentkit_training.export.architecture import Architecture, open_gguf
-from agentkit_training.export.whole import whole_file
 from agentkit_training.policy.policy import Policy
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def weights_to_gguf(
     reader = open_gguf(source)
     base = Architecture.of_reader(reader, source)
     parameters = _parameters(policy, base, source)
+    Path(out).parent.mkdir(parents=True, exist_ok=True)
     with whole_file(out) as draft:
         writer = gguf.GGUFWriter(draft, base.name)
         _copy_entries(reader, writer)

@@ -8,9 +8,8 @@ from pathlib import Path
 from agentkit import open_store
 from agentkit._waiting import wait_for
 from agentkit.evaluation import Benchmark
-from agentkit.export import read_artifact, restore_artifact
-from agentkit.library.store import Store
 from agentkit.models.resolve import resolve_model
+from agentkit_training.atomic import new_folder
 from agentkit_training.coevolve.checkpoint import newest_checkpoint, step_of
 from agentkit_training.coevolve.frozen import FrozenEngine
 from agentkit_training.coevolve.keeper import LibraryKeeper
@@ -22,9 +21,8 @@ from agentkit_training.config.sections import reward_named
 from agentkit_training.engines.base import Engine
 from agentkit_training.gold import gold_answers
 from agentkit_training.jobs.beginning import Listener, RunLog, begun, ignore
-from agentkit_training.jobs.ending import ended
+from agentkit_training.jobs.ending import ended, restored_store
 from agentkit_training.jobs.measuring import measured
-from agentkit_training.policy.atomic import new_folder
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import restore_weights, save_weights
 from agentkit_training.runs.directory import RunDirectory
@@ -67,7 +65,7 @@ def coevolve_job(
         job.all()
     ended(
         run,
-        policy=None if config.frozen and config.cold_start is None else policy,
+        policy=policy if config.trains_policy else None,
         base=config.policy.weights,
         store=job.source.keeper.store if config.coevolution.changes_library else None,
     )
@@ -123,7 +121,7 @@ class _Coevolve:
             settings=wanted.coevolution,
             benchmark=train,
             model=self._model,
-            store=self._store(),
+            store=restored_store(wanted.library) if wanted.library else open_store("memory:"),
             feedback_model=feedback,
             held_out=self._parts.validation,
         )
@@ -139,21 +137,10 @@ class _Coevolve:
             listen=self._told,
         )
 
-    def _store(self) -> Store:
-        """An empty store, or one with the library of an earlier run in it."""
-        store = open_store("memory:")
-        if self._config.library:
-            artifact = read_artifact(Path(self._config.library).expanduser())
-            restore_artifact(artifact, store, trusted=True)  # the user's own file
-        return store
-
     def _engine(self) -> Engine:
         if self._config.frozen:
             return FrozenEngine()
-        wanted = self._config.coevolution
-        return self._config.engine.make(
-            self._policy, seed=wanted.seed, temperature=wanted.temperature
-        )
+        return self._config.engine.make(self._policy, seed=self._config.coevolution.seed)
 
     def _take_up_warm(self) -> None:
         """Start warm, once: a run that goes on takes up the weights that it came to.

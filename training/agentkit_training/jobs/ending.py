@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from agentkit import open_store
 from agentkit.evolution.lifecycle.journal import LibraryStore
-from agentkit.export import open_artifact
+from agentkit.export import open_artifact, read_artifact, restore_artifact
 from agentkit.library import Library
+from agentkit.library.store import Store
 from agentkit_training.export.handover import hand_over
 from agentkit_training.export.library import export_library
 from agentkit_training.policy.lora import save_adapter
@@ -51,3 +55,18 @@ def library_of(artifact: str) -> Library | None:
         ArtifactError: The file is no artifact, or was changed.
     """
     return open_artifact(f"artifact:{artifact}").load() if artifact else None
+
+
+def restored_store(artifact: str | Path) -> Store:
+    """A store in memory with the library of an artifact and its history, to go on from.
+
+    Args:
+        artifact: A file of the user's own, which is trusted.
+
+    Raises:
+        StoreError: The file can not be read.
+        ArtifactError: The file is no artifact, or was changed.
+    """
+    store = open_store("memory:")
+    restore_artifact(read_artifact(Path(artifact).expanduser()), store, trusted=True)
+    return store

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentkit import open_store
 from agentkit.errors import UsageError
-from agentkit.export import read_artifact, restore_artifact
-from agentkit_training.coevolve.checkpoint import newest_checkpoint
+from agentkit_training.coevolve.checkpoint import LIBRARY, newest_checkpoint
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.errors import CheckpointError
 from agentkit_training.export.adapter import AdapterPrecision
 from agentkit_training.export.handover import Handover, hand_over
+from agentkit_training.jobs.ending import restored_store
 from agentkit_training.policy.saving import restore_weights
 from agentkit_training.runs.directory import CONFIG, RunDirectory
 
@@ -47,12 +46,11 @@ def export_job(
     restore_weights(policy, newest)
     store = None
     if config.coevolution.changes_library:
-        store = open_store("memory:")
-        restore_artifact(read_artifact(newest / "library.json"), store, trusted=True)
+        store = restored_store(newest / LIBRARY)
     return hand_over(
         target,
         base=config.policy.weights,
-        policy=None if config.frozen and config.cold_start is None else policy,
+        policy=policy if config.trains_policy else None,
         store=store,
         adapter_precision=adapter_precision,
     )

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import MissingExtraError, UsageError
+from agentkit_training.atomic import new_folder
 from agentkit_training.errors import CheckpointError, PolicyError
-from agentkit_training.policy.atomic import new_folder
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.record import read_record, write_record
 

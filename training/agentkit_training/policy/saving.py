@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentkit_training.atomic import new_folder
 from agentkit_training.errors import CheckpointError, PolicyError
-from agentkit_training.policy.atomic import new_folder
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.record import special_tokens, write_record
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agentkit.errors import UsageError
+from agentkit_training.atomic import whole_file
 from agentkit_training.errors import CheckpointError
 from agentkit_training.runs.provenance import Provenance
 from agentkit_training.runs.records import StepRecord
@@ -117,6 +118,5 @@ class RunDirectory:
             keeps: Whether a record stays.
         """
         kept = [one.to_line() + "\n" for one in self.records() if keeps(one)]
-        scratch = self.path / (LOG + ".new")
-        scratch.write_text("".join(kept), encoding="utf-8")
-        scratch.replace(self.path / LOG)
+        with whole_file(self.path / LOG) as draft:
+            draft.write_text("".join(kept), encoding="utf-8")

@@ -25,8 +25,6 @@ PACKAGES = (
 )
 """Distributions whose versions a run records."""
 
-_BLOCK = 1 << 20
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Provenance:
@@ -96,12 +94,9 @@ def provenance(
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file, read in pieces."""
-    digest = hashlib.sha256()
+    """SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _versions() -> Iterable[tuple[str, str]]:

@@ -6,11 +6,11 @@ import hashlib
 import json
 import pickle
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentkit_training.atomic import whole_file
 from agentkit_training.errors import CheckpointError
 from agentkit_training.sft.examples import Example
 from agentkit_training.sft.settings import SftSettings
@@ -71,14 +71,11 @@ def save(folder: Path, *, step: int, weights: MasterWeights, identity: RunIdenti
         "weights": weights.state(),
         "adam": weights.adam.state_dict(),
     }
-    part = folder / f"{FILE}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        torch.save(state, part)
-        part.replace(folder / FILE)
+        with whole_file(folder / FILE) as draft:
+            torch.save(state, draft)
     except (OSError, RuntimeError) as error:  # torch raises RuntimeError when the disk is full
-        with suppress(OSError):  # what hindered the writing may hinder this
-            part.unlink(missing_ok=True)
         raise CheckpointError(
             f"the checkpoint after step {step} can not be written to {folder}: {error}. An earlier "
             "one is kept; make room there and start again to go on from it"

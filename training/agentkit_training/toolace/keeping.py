@@ -6,13 +6,13 @@ import hashlib
 import json
 import pickle
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentkit.evaluation import Benchmark
 from agentkit.library import Library
+from agentkit_training.atomic import whole_file
 from agentkit_training.errors import CheckpointError
 from agentkit_training.policy.policy import Policy
 from agentkit_training.toolace.records import RoundRecord
@@ -123,13 +123,11 @@ class KeptRounds:
         import torch
 
         folder = self.of(record.number)
-        part = folder / f"{WEIGHTS}.part"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            torch.save(dict(weights), part)
-            part.replace(folder / WEIGHTS)
+            with whole_file(folder / WEIGHTS) as draft:
+                torch.save(dict(weights), draft)
         except (OSError, RuntimeError) as error:  # torch raises RuntimeError when the disk is full
-            _drop(part)
             raise CheckpointError(
                 f"the weights of round {record.number} can not be written to {folder}: {error}. "
                 "Earlier rounds are kept; make room there and start again"
@@ -183,16 +181,9 @@ def put_back(policy: Policy, weights: Mapping[str, torch.Tensor]) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(f"{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
-        part.replace(path)
+        with whole_file(path) as draft:
+            draft.write_bytes(content)
     except OSError as error:
-        _drop(part)
         raise CheckpointError(f"{path} can not be written: {error}; make room there") from error
-
-
-def _drop(part: Path) -> None:
-    with suppress(OSError):  # what hindered the writing may hinder this
-        part.unlink(missing_ok=True)

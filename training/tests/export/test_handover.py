@@ -19,7 +19,7 @@ from agentkit.models.base import ModelSettings
 from agentkit_training.errors import ExportError
 from agentkit_training.export.handover import hand_over, load_handover
 from agentkit_training.export.library import export_library
-from agentkit_training.export.manifest import sha256_of
+from agentkit_training.runs.provenance import file_digest
 
 
 @tool
@@ -207,7 +207,7 @@ def test_another_library_in_its_place_is_noticed(made, tiny_gguf, store):
     ToolManager(store).register([replace(get_price.definition, name="get_more")], reason="later")
     export_library(store, made / "library.json")
     told = json.loads((made / "handover.json").read_text())["files"]
-    _change(made, files=told | {"library.json": sha256_of(made / "library.json")})
+    _change(made, files=told | {"library.json": file_digest(made / "library.json")})
     with pytest.raises(ArtifactError, match=r"library\.json"):
         load_handover(made, base=tiny_gguf)
 

@@ -1,14 +1,31 @@
-"""Folders that appear whole or not at all."""
+"""Files and folders that appear whole or not at all."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentkit_training.errors import CheckpointError
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A draft beside a file, which takes the file's place when the block ends without an error.
+
+    The folder must be there.
+    """
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield draft
+        draft.replace(target)
+    finally:
+        with suppress(OSError):  # what hindered the writing may hinder this
+            draft.unlink(missing_ok=True)
 
 
 @contextmanager
