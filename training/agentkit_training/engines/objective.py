@@ -9,9 +9,10 @@ if TYPE_CHECKING:
     import torch
 
 LossType: TypeAlias = Literal["grpo", "bnpo", "dapo", "dr_grpo"]
-"""How token losses become one number, named as in TRL: ``grpo`` takes the mean of each sequence's
+"""How token losses become one number, named as in TRL: ``grpo`` takes the mean of each output's
 mean, ``bnpo`` and ``dapo`` the mean over all tokens of the batch, ``dr_grpo`` divides by a constant
-number of tokens for each sequence."""
+number of tokens for each output. An output is all that a rollout wrote, in however many
+sequences."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,22 +94,40 @@ def is_clipped(
     return falls | ((ratio > 1 + objective.clip_high) & (advantages > 0))
 
 
-def token_shares(lengths: list[int], *, objective: Objective) -> list[float]:
-    """What the losses of each sequence's tokens are multiplied with before they are summed.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BatchSize:
+    """How much a batch holds, on all processes together.
+
+    Attributes:
+        outputs: Rollouts: the parts that its sequences are of them, summed.
+        tokens: That bear loss.
+    """
+
+    outputs: float
+    tokens: int
+
+
+def token_share(length: int, part: float, *, size: BatchSize, objective: Objective) -> float:
+    """What the losses of a sequence's tokens are multiplied with before they are summed.
+
+    GRPO's ``1/G sum_i 1/|o_i| sum_t`` (ToolDNA, Eq. 1) is over outputs: where a rollout wrote
+    several sequences, ``o_i`` is all of them, so that it weighs no more than one that wrote one.
 
     Args:
-        lengths: Tokens that bear loss, for each sequence of the whole batch.
-        objective: Says how sequences are put together.
+        length: Tokens of the sequence that bear loss.
+        part: Which part they are of what its rollout wrote, see ``TrainingRow``.
+        size: Of the whole batch.
+        objective: Says how outputs are put together.
 
     Returns:
-        One share for each sequence. Times the lengths they sum to 1 for ``dapo`` and ``bnpo``, and
-        for ``grpo`` where no sequence is empty.
+        The share. Times the lengths, shares sum to 1 for ``dapo`` and ``bnpo``, and for ``grpo``
+        where no output is empty.
     """
-    rows, tokens = max(1, len(lengths)), max(1, sum(lengths))
+    outputs = size.outputs or 1.0
     match objective.loss_type:
         case "grpo":
-            return [1.0 / (rows * max(1, length)) for length in lengths]
+            return part / (outputs * max(1, length))
         case "bnpo" | "dapo":
-            return [1.0 / tokens] * len(lengths)
+            return 1.0 / max(1, size.tokens)
         case "dr_grpo":
-            return [1.0 / (rows * objective.max_completion_tokens)] * len(lengths)
+            return 1.0 / (outputs * objective.max_completion_tokens)

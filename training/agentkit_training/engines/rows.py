@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentkit_training.advantages import group_advantages, weighted
+from agentkit_training.engines.objective import BatchSize
 from agentkit_training.rollout.samples import Rollout, TokenSequence
 
 
@@ -17,10 +19,17 @@ class TrainingRow:
     Attributes:
         sequence: The tokens.
         advantage: Of the rollout it belongs to, weight included.
+        part: Which part of its rollout's written tokens it holds; those of a rollout sum to 1.
     """
 
     sequence: TokenSequence
     advantage: float
+    part: float = 1.0
+
+    @property
+    def length(self) -> int:
+        """Tokens that bear loss."""
+        return sum(self.sequence.written)
 
 
 def groups(rollouts: Iterable[Rollout]) -> list[list[Rollout]]:
@@ -47,11 +56,26 @@ def training_rows(rollouts: Sequence[Rollout], *, scaled: bool = True) -> list[T
         plain = group_advantages([one.reward for one in sound], scaled=scaled)
         advantages = weighted(plain, [one.weight for one in sound])
         rows += [
-            TrainingRow(sequence=sequence, advantage=advantage)
+            TrainingRow(sequence=sequence, advantage=advantage, part=part)
             for one, advantage in zip(sound, advantages, strict=True)
-            for sequence in one.sequences
+            for sequence, part in zip(one.sequences, _parts(one.sequences), strict=True)
         ]
     return rows
+
+
+def batch_size(rows: Iterable[TrainingRow]) -> BatchSize:
+    """How many outputs and tokens there are in the rows."""
+    found = list(rows)
+    return BatchSize(
+        outputs=math.fsum(row.part for row in found), tokens=sum(row.length for row in found)
+    )
+
+
+def _parts(sequences: Sequence[TokenSequence]) -> list[float]:
+    """Which part of the written tokens each sequence holds; equal parts where there are none."""
+    lengths = [sum(one.written) for one in sequences]
+    whole = sum(lengths)
+    return [one / whole if whole else 1 / len(lengths) for one in lengths]
 
 
 def mini_batches(

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from agentkit_training.engines.figures import Gathered, Health, Tokens
-from agentkit_training.engines.objective import Objective, token_losses, token_shares
-from agentkit_training.engines.rows import TrainingRow
+from agentkit_training.engines.objective import Objective, token_losses, token_share
+from agentkit_training.engines.rows import TrainingRow, batch_size
 from agentkit_training.engines.scoring import read_sequences, token_logprobs
 from agentkit_training.engines.token_scores import Limits, TokenScores
 from agentkit_training.errors import DivergedError
@@ -103,7 +103,7 @@ def update(
         rows=len(rows),
         read_rows=batch.read_rows,
         read_tokens=batch.read_tokens,
-        loss_tokens=sum(sum(row.sequence.written) for row in fitting),
+        loss_tokens=sum(row.length for row in fitting),
         too_long=len(rows) - len(fitting),
         health=batch.gathered.health(),
     )
@@ -124,12 +124,11 @@ class _Batch:
     gathered: Gathered = field(default_factory=Gathered)
 
     def __post_init__(self) -> None:
-        lengths = [sum(row.sequence.written) for row in self.rows]
-        shares = token_shares(lengths, objective=self.objective)
+        size = batch_size(self.rows)
         self._counted = [
-            (row, share)
-            for row, share, length in zip(self.rows, shares, lengths, strict=True)
-            if length and (row.advantage or self._has_divergence)
+            (row, token_share(row.length, row.part, size=size, objective=self.objective))
+            for row in self.rows
+            if row.length and (row.advantage or self._has_divergence)
         ]
         self._referred: list[torch.Tensor] = []
 

@@ -39,7 +39,7 @@ def told(run, rank):
     return json.loads((run / f"{rank}.json").read_text())
 
 
-@pytest.mark.parametrize("loss_type", ["grpo", "dapo"])
+@pytest.mark.parametrize("loss_type", ["grpo", "bnpo", "dapo"])
 def test_two_processes_train_as_one(run, loss_type, recorded_source):
     """Shares of a batch on two processes give the weights of the whole batch on one."""
 
@@ -67,7 +67,7 @@ def weights(policy):
     return torch.cat([one.detach().flatten() for one in policy.model.parameters()])
 
 
-@pytest.mark.parametrize("loss_type", ["grpo", "dapo"])
+@pytest.mark.parametrize("loss_type", ["grpo", "bnpo", "dapo"])
 def test_every_process_takes_up_what_rank_0_decided(run, loss_type):
     """Each step's prompts come from one version; the reports of all processes bear on the next."""
     first, second = (told(run, rank)[loss_type] for rank in range(2))

@@ -90,7 +90,7 @@ def main(recorded, folder):
     torch.set_num_threads(1)
     ranks = joined_ranks()
     told = {}
-    for loss_type in ("grpo", "dapo"):
+    for loss_type in ("grpo", "bnpo", "dapo"):
         policy, source = trained(ranks, made(recorded), loss_type)
         weights = torch.cat([one.detach().flatten() for one in policy.model.parameters()])
         torch.save(weights, Path(folder) / f"{loss_type}-{ranks.rank}.pt")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 import torch
@@ -95,6 +96,31 @@ def test_each_loss_gives_the_same_steps(recorded, loss_type, kl):
     )
 
 
+@pytest.mark.parametrize("made", [LeanEngine, TrlEngine])
+def test_a_rollout_of_several_sequences_is_one_output(recorded, made):
+    """With grpo a rollout whose tokens are told twice weighs as when they are told once."""
+
+    class Twice(recorded):
+        def rollouts(self, step, share):
+            found = super().rollouts(step, share)
+            return [
+                replace(one, sequences=one.sequences * (1 + place % 2))
+                for place, one in enumerate(found)
+            ]
+
+    gradients = []
+    for source in (recorded(rewritten=0.0), Twice(rewritten=0.0)):
+        engine = made(
+            optimizer=OptimizerSettings(learning_rate=0.0),
+            objective=Objective(loss_type="grpo", kl_coefficient=0.1),
+            reference=tiny_policy(seed=1),
+        )
+        found, _ = trained(engine, tiny_policy(), source)
+        gradients.append(found)
+    for once, twice in zip(*gradients, strict=True):
+        assert distance(twice, once) <= 1e-5
+
+
 @pytest.mark.parametrize("loss_type", ["grpo", "dapo"])
 def test_the_ratio_is_clipped_alike(recorded, loss_type):
     """Against the log-probabilities of sampling, both clip the same tokens."""
@@ -122,7 +148,7 @@ def test_the_temperature_of_sampling_counts_alike(recorded):
     )
 
 
-@pytest.mark.parametrize("loss_type", ["grpo", "dapo"])
+@pytest.mark.parametrize("loss_type", LOSSES)
 def test_a_batch_read_in_parts_gives_the_same_steps(recorded, loss_type):
     """Accumulated gradients equal those of the batch read at once, empty rows or not."""
     objective = Objective(loss_type=loss_type, kl_coefficient=0.05)

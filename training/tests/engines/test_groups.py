@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -101,3 +102,13 @@ def test_every_sequence_of_a_rollout_has_its_advantage(found):
         for one, advantage in zip(sound, plain, strict=True):
             own = [row.advantage for row in rows if row.sequence.completion == (one.attempt,)]
             assert own == [pytest.approx(advantage * one.weight)] * len(one.sequences)
+
+
+@given(rollouts())
+def test_the_sequences_of_a_rollout_are_parts_of_one_output(found):
+    """However many sequences a rollout wrote, and wherever a batch is cut, it weighs 1 in all."""
+    parts = Counter()
+    for row in training_rows(found):
+        parts[row.sequence.completion[0]] += row.part
+    wanted = {one.attempt: 1.0 for one in found if one.sequences and not one.fault}
+    assert dict(parts) == pytest.approx(wanted)

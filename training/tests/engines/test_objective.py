@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit_training.engines.objective import (
+    BatchSize,
     Objective,
     divergences,
     is_clipped,
     token_losses,
-    token_shares,
+    token_share,
 )
 
 LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=12)
@@ -62,25 +63,32 @@ def test_the_divergence_is_that_of_the_distributions_in_the_mean():
     assert float(mean) == pytest.approx(float((ours.exp() * (ours - theirs)).sum()), rel=1e-5)
 
 
-@given(lengths=LENGTHS)
-def test_shares_make_the_means_that_their_names_say(lengths):
-    """grpo: each sequence counts alike; dapo and bnpo: each token; dr_grpo: a constant."""
+@given(outputs=st.lists(LENGTHS, min_size=1, max_size=8))
+def test_shares_make_the_means_that_their_names_say(outputs):
+    """grpo: each output counts alike; dapo and bnpo: each token; dr_grpo: a constant."""
+    tokens = sum(map(sum, outputs))
+    size = BatchSize(outputs=len(outputs), tokens=tokens)
 
     def sums(loss_type):
-        shares = token_shares(lengths, objective=Objective(loss_type=loss_type))
-        return [share * length for share, length in zip(shares, lengths, strict=True)]
-
-    rows, tokens = len(lengths), sum(lengths)
-    assert sums("grpo") == pytest.approx([1 / rows] * rows)
-    assert sums("dapo") == sums("bnpo") == pytest.approx([one / tokens for one in lengths])
-    assert sums("dr_grpo") == pytest.approx([one / (256 * rows) for one in lengths])
-    assert sum(sums("grpo")) == pytest.approx(1)
-    assert sum(sums("dapo")) == pytest.approx(1)
-
-
-def test_empty_batches_have_no_shares():
-    """No sequences, or none with tokens, divide nothing by zero."""
-    for loss_type in ("grpo", "bnpo", "dapo", "dr_grpo"):
         objective = Objective(loss_type=loss_type)
-        assert token_shares([], objective=objective) == []
-        assert all(0 <= share <= 1 for share in token_shares([0, 0], objective=objective))
+        return [
+            sum(
+                one * token_share(one, one / sum(lengths), size=size, objective=objective)
+                for one in lengths
+            )
+            for lengths in outputs
+        ]
+
+    count = len(outputs)
+    assert sums("grpo") == pytest.approx([1 / count] * count)
+    assert sums("dapo") == sums("bnpo") == pytest.approx([sum(one) / tokens for one in outputs])
+    assert sums("dr_grpo") == pytest.approx([sum(one) / (256 * count) for one in outputs])
+
+
+@pytest.mark.parametrize("loss_type", ["grpo", "bnpo", "dapo", "dr_grpo"])
+def test_empty_batches_divide_nothing_by_zero(loss_type):
+    """No outputs, or none with tokens, have shares all the same."""
+    objective = Objective(loss_type=loss_type)
+    for outputs in (0.0, 2.0):
+        size = BatchSize(outputs=outputs, tokens=0)
+        assert 0 <= token_share(0, 0.5, size=size, objective=objective) <= 1

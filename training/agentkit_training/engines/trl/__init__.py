@@ -12,6 +12,8 @@ Where plain TRL would take other steps than the lean engine, and what is done ab
 * The KL divergence is multiplied with the probability ratio, by default since some release after
   1.0. That is switched off.
 * A step without any advantage lets momentum and decay move the weights. It changes nothing here.
-* ``bnpo`` takes the mean over the tokens of each process, and of each part of a batch. It stays.
+* ``grpo`` and ``dr_grpo`` count rows, empty ones and the several of one rollout too, and ``bnpo``
+  takes the mean over each process, and each part of a batch, by itself. TRL is told ``dapo``, and
+  tokens bear their shares as a mask. So its figures are means as the loss takes them.
 * The loss that is reported is rounded to four digits with transformers before 5.
 """

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agentkit_training.engines.objective import BatchSize
 from agentkit_training.engines.rows import TrainingRow, groups, training_rows
 from agentkit_training.rollout.samples import Rollout, TokenSequence
 
@@ -27,25 +28,18 @@ class Batch:
         rows: Those that are trained on.
         rewards: The reward of each row's rollout, for TRL's own log.
         size: Rows that TRL reads, empty ones included; equal on all processes.
-        total: Rows that are trained on, on all processes together.
-        processes: How many there are.
+        whole: What is trained on, on all processes together.
     """
 
     rows: tuple[TrainingRow, ...]
     rewards: tuple[float, ...]
     size: int
-    total: int
-    processes: int = 1
+    whole: BatchSize
 
     @property
     def sequences(self) -> list[TokenSequence]:
         """The tokens of the rows that are trained on."""
         return [row.sequence for row in self.rows]
-
-    @property
-    def row_share(self) -> float:
-        """What a mean over all rows that TRL reads is multiplied with to leave empty ones out."""
-        return self.size * self.processes / max(1, self.total)
 
 
 def batch_rows(

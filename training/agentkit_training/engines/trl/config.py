@@ -29,7 +29,8 @@ def trainer_config(
     The optimiser and its schedule are handed over as objects, so that they are those of the lean
     engine: transformers' own would spare biases and norms the weight decay. Numbers stay in the
     precision of the weights. The divergence is left out here (``beta``): TRL would load a reference
-    of its own by the model's name.
+    of its own by the model's name. It takes the mean over all tokens (``dapo``) whatever the
+    objective says: the feed gives each token the share that it has there.
 
     Args:
         optimizer: How hard the gradient is clipped; the rest is for the log.
@@ -53,7 +54,7 @@ def trainer_config(
         steps_per_generation=parts,
         learning_rate=optimizer.learning_rate,
         max_grad_norm=optimizer.max_gradient_norm,
-        loss_type=objective.loss_type,
+        loss_type="dapo",
         epsilon=objective.clip_low,
         epsilon_high=objective.clip_high,
         max_completion_length=objective.max_completion_tokens,

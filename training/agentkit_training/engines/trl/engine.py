@@ -34,8 +34,7 @@ class TrlEngine:
 
     What is trained equals the lean engine step by step: a test compares them. TRL pads where the
     lean engine packs, and reads rollouts that have no advantage, so that it is slower; it brings
-    data parallelism. Several processes agree with one but for ``bnpo``, whose mean TRL takes over
-    the tokens of each process by itself, and so it does for each of ``parts``.
+    data parallelism. Several processes agree with one.
 
     The weights must be whole on each process (DDP): rollouts are written with them.
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agentkit_training.engines.base import Share, Source, StepReport
-from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.objective import BatchSize, Objective, token_share
 from agentkit_training.engines.random_state import RandomState, seed_torch
+from agentkit_training.engines.rows import batch_size
 from agentkit_training.engines.trl.batch import Batch, batch_rows, padded_size
 from agentkit_training.engines.trl.reading import padded_logprobs
 from agentkit_training.errors import DivergedError
@@ -75,34 +76,42 @@ class Feed:
         rows, rewards, self._too_long = batch_rows(
             rollouts, scaled=self.scaled, longest=self.policy.context_tokens
         )
-        counts = _gathered(trainer, len(rows))
+        most, whole = _gathered(trainer, len(rows), batch_size(rows))
         self.batch = Batch(
             rows=rows,
             rewards=rewards,
-            size=padded_size(max(counts), parts=self.parts),
-            total=sum(counts),
-            processes=share.world,
+            size=padded_size(most, parts=self.parts),
+            whole=whole,
         )
         return self.batch
 
     def complete(self, output: dict[str, torch.Tensor]) -> float:
-        """Put into what TRL will train on what it can not know: advantages and the reference.
+        """Put into what TRL will train on what it can not know: advantages, shares, the reference.
+
+        TRL sums the losses of tokens times their mask, and divides by the number of tokens
+        (``dapo``). So a mask that is each token's share makes every mean that there is.
 
         Args:
-            output: What TRL made of the rows; advantages are replaced.
+            output: What TRL made of the rows; advantages and mask are replaced.
 
         Returns:
             The weight of the KL divergence in this step.
         """
         import torch
 
-        share = self._share_of_rows
         shape = tuple(output["completion_ids"].shape)
-        advantages = torch.zeros(shape[0], device=output["completion_ids"].device)
+        advantages, shares = torch.zeros(2, shape[0], device=output["completion_ids"].device)
         for place, row in enumerate(self.batch.rows):
-            advantages[place] = row.advantage * share
+            advantages[place] = row.advantage
+            shares[place] = token_share(
+                row.length, row.part, size=self.batch.whole, objective=self.objective
+            )
         output["advantages"] = advantages
-        output["num_items_in_batch"] = output["num_items_in_batch"].clamp(min=1)  # old TRL: 0 / 0
+        written = output["tool_mask"]
+        masses = written * shares[:, None]
+        mean = masses.sum() / written.sum() if bool(masses.any()) else torch.ones_like(shares[0])
+        output["tool_mask"] = masses / mean  # about 1, since TRL's figures are means over it
+        output["num_items_in_batch"] = 1 / mean
         if self.objective.old_logprobs == "sampled":
             output["old_per_token_logps"] = output["sampling_per_token_logps"]
         self._read_tokens = output["prompt_ids"].numel() + output["completion_ids"].numel()
@@ -115,12 +124,7 @@ class Feed:
             temperature=self.objective.temperature,
             max_tokens=self.max_tokens,
         )
-        return self.objective.kl_coefficient * share
-
-    @property
-    def _share_of_rows(self) -> float:
-        """Means over rows count empty ones; means over tokens do not."""
-        return self.batch.row_share if self.objective.loss_type in ("grpo", "dr_grpo") else 1.0
+        return self.objective.kl_coefficient
 
     def put_back(self) -> None:
         """Let the random generators go on where TRL came between."""
@@ -183,7 +187,7 @@ class Feed:
             rows=len(rows) + self._too_long,
             read_rows=self.batch.size,
             read_tokens=self._read_tokens,
-            loss_tokens=sum(sum(row.sequence.written) for row in rows),
+            loss_tokens=sum(row.length for row in rows),
             rollout_seconds=self._rollout_seconds,
             update_seconds=self._update_seconds,
             too_long=self._too_long,
@@ -194,12 +198,14 @@ class Feed:
         self.source.finished(report)
 
 
-def _gathered(trainer: Any, count: int) -> list[int]:
-    """The number of every process, in their order."""
+def _gathered(trainer: Any, rows: int, size: BatchSize) -> tuple[int, BatchSize]:
+    """Most rows of a process, and the size of the batch on all of them."""
     import torch
 
-    own = torch.tensor([count], device=trainer.accelerator.device)
-    return [int(one) for one in trainer.accelerator.gather(own)]
+    own = torch.tensor([[rows, size.outputs, size.tokens]], device=trainer.accelerator.device)
+    told = trainer.accelerator.gather(own)
+    _, outputs, tokens = told.sum(0).tolist()
+    return int(told[:, 0].max()), BatchSize(outputs=outputs, tokens=round(tokens))
 
 
 def _norm(tensors: Iterable[torch.Tensor]) -> float:
