@@ -28,7 +28,9 @@ def identity(policy: Policy, source: Coevolution) -> dict[str, Any]:
         if one.requires_grad
     }
     asking = {**source.asking.to_json(), "instructions": source.asking.instructions}
+    model = source.model.name
     return {
+        **({} if model == policy.name else {"rollout_model": model}),
         "settings": {name: one for name, one in settings.items() if name not in _MAY_DIFFER},
         "policy": {"name": policy.name, "weights": len(shapes), "shapes": digest(shapes)[:12]},
         "tasks": _tasks(source.benchmark),

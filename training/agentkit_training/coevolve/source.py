@@ -51,7 +51,7 @@ from agentkit_training.rewards import (
     saved_calls_reward,
     verdict_reward,
 )
-from agentkit_training.rollout.policy_model import PolicyModel
+from agentkit_training.rollout.collecting import RolloutModel
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.weighting.protocol import Weighting, weighted_rollouts
 
@@ -67,7 +67,7 @@ class Coevolution:
     The library of a run lives in the keeper's store; ``keeper.artifact()`` is what is exported.
 
     Attributes:
-        model: The policy.
+        model: Tries the tasks: the policy, or with a policy that stays as it is any model.
         keeper: The library, and who may change it.
         settings: What learns, and how much is tried.
         benchmark: The tasks.
@@ -84,7 +84,7 @@ class Coevolution:
         UsageError: A switch is on whose part is missing.
     """
 
-    model: PolicyModel
+    model: RolloutModel
     keeper: LibraryKeeper
     settings: CoevolutionSettings
     benchmark: Benchmark

@@ -37,8 +37,7 @@ from agentkit_training.coevolve.source import Coevolution
 from agentkit_training.coevolve.tasks import warm_up_seed
 from agentkit_training.engines.base import Engine
 from agentkit_training.policy.policy import Policy
-from agentkit_training.rollout.collecting import collect
-from agentkit_training.rollout.policy_model import PolicyModel
+from agentkit_training.rollout.collecting import RolloutModel, collect
 from agentkit_training.rollout.samples import Rollout
 
 ColdStart: TypeAlias = Callable[[Library, Sequence[Rollout]], None]
@@ -61,7 +60,7 @@ class WarmUp:
 
 
 def warm_up(
-    model: PolicyModel,
+    model: RolloutModel,
     keeper: LibraryKeeper,
     seed_tasks: Benchmark,
     *,

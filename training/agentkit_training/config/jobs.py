@@ -86,6 +86,9 @@ class CoevolveConfig:
         engine: How the policy learns.
         cold_start: Fine-tuning before it (CoCoDA's stage 2); None leaves it out.
         frozen: Whether the policy stays as it is and only the library learns.
+        rollout_model: What tries the tasks in the place of a frozen policy, such as
+            ``local:smollm2-135m``, whose calls the runtime's grammar makes readable; empty for the
+            policy.
         feedback_model: The model of the feedback path, such as ``openai:gpt-4o-mini``.
         library: An artifact to begin with; empty for the tasks' own tools.
         watch: What is measured and kept.
@@ -101,11 +104,17 @@ class CoevolveConfig:
     engine: EngineSection = field(default_factory=EngineSection)
     cold_start: SftSettings | None = None
     frozen: bool = False
+    rollout_model: str = ""
     feedback_model: str = ""
     library: str = ""
     watch: WatchSection = field(default_factory=WatchSection)
 
     def __post_init__(self) -> None:
+        if self.rollout_model and (not self.frozen or self.cold_start is not None):
+            raise UsageError(
+                f"rollout_model is {self.rollout_model!r}, whose tokens nothing can be trained on; "
+                "give frozen: true and no cold_start, or leave rollout_model out"
+            )
         sampled, trained = self.coevolution.temperature, self.engine.objective.temperature
         if not self.frozen and sampled != trained:
             raise UsageError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,8 +25,11 @@ from agentkit_training.gold import gold_answers
 from agentkit_training.jobs.beginning import Listener, RunLog, begun, ignore
 from agentkit_training.jobs.ending import ended, restored_store
 from agentkit_training.jobs.measuring import measured
+from agentkit_training.jobs.runtime import close_model
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import restore_weights, save_weights
+from agentkit_training.rollout.collecting import RolloutModel
+from agentkit_training.rollout.outside import OutsideModel
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import StepRecord
 from agentkit_training.sft.examples import make_examples
@@ -60,8 +65,11 @@ def coevolve_job(
     seeds = {"run": config.coevolution.seed, "tasks": config.tasks.seed}
     run = begun(folder, config, command=command, seeds=seeds, resumes=resumes)
     policy = config.policy.load(seed=config.coevolution.seed)
-    with RunLog(run=run, trackers=config.watch.trackers, listen=listen) as log:
-        job = _Coevolve(config=config, run=run, parts=parts, policy=policy, log=log)
+    with (
+        RunLog(run=run, trackers=config.watch.trackers, listen=listen) as log,
+        _trying(config, policy) as model,
+    ):
+        job = _Coevolve(config=config, run=run, parts=parts, policy=policy, model=model, log=log)
         job.all()
     ended(
         run,
@@ -70,6 +78,19 @@ def coevolve_job(
         store=job.source.keeper.store if config.coevolution.changes_library else None,
     )
     return run
+
+
+@contextmanager
+def _trying(config: CoevolveConfig, policy: Policy) -> Iterator[RolloutModel]:
+    """What tries the tasks: the policy, or the model in its place."""
+    if not config.rollout_model:
+        yield config.policy.model(policy)
+        return
+    model = resolve_model(config.rollout_model)
+    try:
+        yield OutsideModel(model=model, max_tokens=config.policy.answer_tokens)
+    finally:
+        close_model(model)
 
 
 class _Coevolve:
@@ -82,6 +103,7 @@ class _Coevolve:
         run: RunDirectory,
         parts: TaskSplits,
         policy: Policy,
+        model: RolloutModel,
         log: RunLog,
     ) -> None:
         self._config = config
@@ -89,7 +111,7 @@ class _Coevolve:
         self._parts = parts
         self._policy = policy
         self._log = log
-        self._model = config.policy.model(policy)
+        self._model = model
         self._asking = config.asking.settings()
         self.source = self._source()
 

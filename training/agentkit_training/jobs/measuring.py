@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from agentkit._waiting import wait_for
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.library import Library
-from agentkit_training.rollout.collecting import collect
-from agentkit_training.rollout.policy_model import PolicyModel
+from agentkit_training.rollout.collecting import RolloutModel, collect
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.runs.records import StepRecord
 
 
 def measured(
-    model: PolicyModel,
+    model: RolloutModel,
     benchmark: Benchmark,
     *,
     step: int,
@@ -26,7 +25,7 @@ def measured(
     """How many tasks the policy passes, greedily answered, through the evaluation's own door.
 
     Args:
-        model: The policy.
+        model: The policy, or what tries tasks in its place.
         benchmark: The tasks.
         step: Training steps before it.
         phase: Its name in the log.

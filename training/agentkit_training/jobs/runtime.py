@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from agentkit._waiting import wait_for
 from agentkit.evaluation import Benchmark, EvaluationReport, EvaluationSettings
 from agentkit.library import Library
 from agentkit.models.base import ChatModel
@@ -63,7 +65,7 @@ def combinations(
                 report = _asked(model, benchmark, library, settings)
                 yield Combination(is_trained=is_trained, is_evolved=is_evolved, report=report)
         finally:
-            _close(model)
+            close_model(model)
 
 
 def _asked(
@@ -78,7 +80,9 @@ def _asked(
     return evaluate_job(model, asked)
 
 
-def _close(model: ChatModel) -> None:
+def close_model(model: ChatModel) -> None:
+    """Free what a model holds, where it holds anything."""
     close = getattr(model, "close", None)
-    if close is not None:
-        close()
+    closing = None if close is None else close()
+    if inspect.iscoroutine(closing):  # a model with connections closes them asynchronously
+        wait_for(closing)
