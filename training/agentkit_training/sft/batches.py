@@ -86,7 +86,7 @@ def parts(examples: Sequence[Example], *, input_tokens: int) -> Iterator[list[Ex
 
 
 def block(examples: Sequence[Example], *, pad: int) -> Block:
-    """Examples side by side. Loss is borne by completions, never by prompts.
+    """Examples side by side. Loss is borne by what is written in completions, never by prompts.
 
     Args:
         examples: At least one.
@@ -102,5 +102,10 @@ def block(examples: Sequence[Example], *, pad: int) -> Block:
     for row, one in enumerate(examples):
         ids[row, length - len(one) :] = torch.tensor((*one.prompt, *one.completion))
         mask[row, length - len(one) :] = 1
-        labels[row, width - len(one.completion) :] = torch.tensor(one.completion)
+        labels[row, width - len(one.completion) :] = torch.tensor(
+            [
+                token if taught else IGNORED
+                for token, taught in zip(one.completion, one.taught, strict=True)
+            ]
+        )
     return Block(ids=ids, mask=mask, labels=labels)

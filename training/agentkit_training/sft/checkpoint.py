@@ -40,7 +40,7 @@ class RunIdentity:
         """The identity of a run."""
         digest = hashlib.sha256()
         for one in examples:
-            digest.update(repr((one.task_id, one.prompt, one.completion)).encode())
+            digest.update(repr((one.task_id, one.prompt, one.completion, *one.written)).encode())
         relevant = {**asdict(settings), "save_every": None, "input_tokens": None}
         return cls(
             policy=policy,

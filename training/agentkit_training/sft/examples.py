@@ -26,14 +26,23 @@ class Example:
         task_id: Where it comes from.
         prompt: Bears no loss. In a refine sample it holds the first answer as well (ToolACE-R,
             section 4.1: the loss mask on the first assistant turn).
-        completion: The gold answer with the end token; each token of it bears loss.
+        completion: The gold answer with the end token; each token of it bears loss. Of a
+            demonstration of several turns, all that follows the prompt.
+        written: For each token of ``completion`` whether the policy is to write it; only these
+            bear loss. Empty for all of them.
     """
 
     task_id: str
     prompt: tuple[int, ...]
     completion: tuple[int, ...]
+    written: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.written and len(self.written) != len(self.completion):
+            raise UsageError(
+                f"the example of task {self.task_id!r} says of {len(self.written)} tokens whether "
+                f"they are to be written, and has {len(self.completion)}; give one for each"
+            )
         if not (self.prompt and self.completion):
             raise UsageError(
                 f"the example of task {self.task_id!r} has {len(self.prompt)} tokens to read and "
@@ -42,6 +51,16 @@ class Example:
 
     def __len__(self) -> int:
         return len(self.prompt) + len(self.completion)
+
+    @property
+    def taught(self) -> tuple[bool, ...]:
+        """For each token of ``completion`` whether it bears loss."""
+        return self.written or (True,) * len(self.completion)
+
+    @property
+    def loss_tokens(self) -> int:
+        """How many tokens bear loss."""
+        return sum(self.taught)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

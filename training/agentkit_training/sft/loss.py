@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from agentkit_training.generation.reading import last_columns
 from agentkit_training.policy.policy import Policy
 from agentkit_training.sft.batches import IGNORED, Block, block, parts
 from agentkit_training.sft.examples import Example
@@ -27,7 +28,7 @@ def block_loss(policy: Policy, one: Block) -> torch.Tensor:
         input_ids=one.ids.to(device),
         attention_mask=one.mask.to(device),
         position_ids=one.positions.to(device),
-        logits_to_keep=one.width + 1,
+        logits_to_keep=last_columns(one.ids, one.width + 1).to(device),
         use_cache=False,
     )
     labels = one.labels.to(device)
@@ -45,5 +46,5 @@ def mean_loss(policy: Policy, examples: Sequence[Example], *, input_tokens: int 
     with torch.inference_mode():
         for part in parts(examples, input_tokens=input_tokens):
             total += float(block_loss(policy, block(part, pad=policy.pad_id)))
-            tokens += sum(len(one.completion) for one in part)
+            tokens += sum(one.loss_tokens for one in part)
     return total / max(1, tokens)

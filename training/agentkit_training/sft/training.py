@@ -137,7 +137,7 @@ class _Run:
             gradient_norm=norm,
             learning_rate=rate,
             examples=len(chosen),
-            loss_tokens=sum(len(one.completion) for one in chosen),
+            loss_tokens=sum(one.loss_tokens for one in chosen),
             read_tokens=tokens,
             padding_tokens=read - tokens,
             seconds=time.perf_counter() - started,
@@ -147,7 +147,7 @@ class _Run:
         """Add up the gradient, part by part; the mean loss, and the tokens read with padding."""
         import torch
 
-        tokens = sum(len(one.completion) for one in chosen)
+        tokens = sum(one.loss_tokens for one in chosen)
         loss, read = 0.0, 0
         for part in parts(chosen, input_tokens=self.settings.input_tokens):
             one = block(part, pad=self.policy.pad_id)

@@ -81,7 +81,7 @@ def rows(examples: Sequence[Example]) -> list[dict[str, list[int]]]:
     return [
         {
             "input_ids": [*one.prompt, *one.completion],
-            "completion_mask": [0] * len(one.prompt) + [1] * len(one.completion),
+            "completion_mask": [0] * len(one.prompt) + [int(taught) for taught in one.taught],
         }
         for one in examples
     ]
