@@ -39,7 +39,7 @@ REFINE_PROMPT = (
 """The prompt of ToolACE-R, Figure 6."""
 
 
-_SEEDS_APART = 10_007  # from round to round; attempts at a task take the seeds beside each other
+_SEEDS_APART = 10_007  # from round to round; runs may take the seeds beside each other
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,7 +24,7 @@ from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.evaluation.running.namesakes import by_name_metrics
 from agentkit.evaluation.running.raising import RaisingModel
 from agentkit.evaluation.running.replaying import RecordedAnswers, RecordedModel, as_recorded
-from agentkit.evaluation.running.settings import EvaluationSettings
+from agentkit.evaluation.running.settings import EvaluationSettings, attempt_seed
 from agentkit.evaluation.running.staging import Stage, Staging
 from agentkit.evaluation.running.watching import WatchedModel
 from agentkit.evaluation.running.worlds import BrokenTaskError, make_world
@@ -205,7 +205,8 @@ class _Conversation:
         settings = self._with.settings
         generation = settings.settings
         if generation.seed is not None:
-            generation = replace(generation, seed=generation.seed + self._attempt.number)
+            own = attempt_seed(generation.seed, self._task.task_id, self._attempt.number)
+            generation = replace(generation, seed=own)
         said = (settings.instructions, self._task.instructions)
         return Agent(
             model,

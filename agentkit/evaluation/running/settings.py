@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +30,8 @@ class EvaluationSettings:
             the single-turn benchmarks, and 21 in an environment, as in BFCL's multi-turn part.
         tool_choice: Whether the model may or must call a tool.
         instructions: A system message before the task's own.
-        settings: How to generate. Its seed, if there is one, grows by one with each attempt.
+        settings: How to generate. From its seed, if there is one, each attempt at each task has
+            one of its own, see ``attempt_seed``.
         seed: Of the sample that was drawn, for the record.
         sample: How many tasks were drawn, for the record; None when all are asked.
         categories: What the sample was drawn from, for the record; empty for all.
@@ -116,6 +118,25 @@ Listener: TypeAlias = Callable[[EvaluationProgress], None]
 
 def ignore(progress: EvaluationProgress) -> None:
     """Where progress goes when nobody looks."""
+
+
+def attempt_seed(seed: int, task_id: str, number: int) -> int:
+    """The seed of an attempt: equal for equal attempts at a task, whatever else is asked beside it.
+
+    Tasks that ask the same in the same words do not share it, or their answers would be drawn
+    alike, and counted as if they were not.
+
+    Args:
+        seed: Of the run.
+        task_id: The task.
+        number: Which attempt it is, from 0; that of the next is that of this one with a run's seed
+            that is one more.
+
+    Returns:
+        Below 2**31, which every provider takes.
+    """
+    digest = hashlib.sha256(f"{seed + number}:{task_id}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
 
 
 def settings_text(settings: EvaluationSettings, *, benchmark: str, model: str, library: str) -> str:

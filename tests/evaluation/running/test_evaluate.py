@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from agentkit import Library, Tool, ToolDefinition
+from agentkit import Library, Tool, ToolDefinition, open_store
 from agentkit.episodes import Diagnosis
 from agentkit.errors import UsageError
 from agentkit.evaluation import AllowedCalls, Benchmark, Rubric, Task, UserTurn
@@ -135,7 +135,7 @@ async def test_a_rubric_needs_a_judge_before_anything_is_asked(lamps, good, stor
 
 
 async def test_attempts_repeat_with_their_own_seed(lamps, store):
-    """Each attempt is kept under its number, and generates with the next seed."""
+    """Each attempt is kept under its number, and generates with a seed of its own."""
     seeds = []
 
     def answer(request):
@@ -152,7 +152,34 @@ async def test_attempts_repeat_with_their_own_seed(lamps, store):
     )
     assert outcome.planned == 3
     assert sorted(e.metadata["attempt"] for e in store.select()) == ["0", "1", "2"]
-    assert sorted(seeds) == [10, 11, 12]
+    assert len(set(seeds)) == 3
+    assert all(0 <= one < 2**31 for one in seeds)
+
+
+async def test_equal_questions_of_two_tasks_do_not_share_seeds(lamps):
+    """A task's seeds are its own, and the same ones whichever tasks are asked beside it."""
+
+    async def seeds_of(*tasks):
+        seeds = []
+
+        def answer(request):
+            seeds.append(request.settings.seed)
+            return "no"
+
+        await evaluate(
+            replace(lamps, tasks=tasks),
+            model=FunctionModel(answer),
+            store=open_store("memory:"),
+            run="r",
+            settings=EvaluationSettings(attempts=2, settings=ModelSettings(seed=10)),
+        )
+        return seeds
+
+    task = lamps.tasks[0]
+    twin = replace(task, task_id="twin")
+    both = await seeds_of(task, twin)
+    assert len(set(both)) == 4
+    assert sorted(both) == sorted(await seeds_of(twin) + await seeds_of(task))
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])

@@ -21,6 +21,23 @@ async def test_each_task_is_tried_as_often_as_asked(policy, shop):
         assert one.episodes[0].verdict is not None
 
 
+async def test_equal_questions_of_two_tasks_are_answered_apart(shop):
+    """Tasks in the same words are samples of their own, each as it would be drawn alone."""
+    task = shop.tasks[0]
+    tasks = (task, dataclasses.replace(task, task_id="twin"))
+    found = [
+        await collect(
+            PolicyModel(tiny_policy(), max_tokens=8),
+            dataclasses.replace(shop, tasks=asked),
+            attempts=2,
+        )
+        for asked in (tasks, tasks[1:])
+    ]
+    written = [[one.sequences[0].completion for one in each] for each in found]
+    assert len(set(written[0])) == 4
+    assert written[0][2:] == written[1]
+
+
 async def test_equal_seeds_give_equal_rollouts(shop):
     """A repetition writes the same tokens; another seed writes others."""
     first, again, other = [
