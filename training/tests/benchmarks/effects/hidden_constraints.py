@@ -1,13 +1,13 @@
 """What each half of co-evolution brings, on tools that demand what their definitions do not say.
 
-For each seed: the demo's run with new questions, and its control, in which every tool learns from
-what another tool did (``shuffled``). The runtime then answers held-out questions with each model
-and each library::
+For each seed some runs, which share tasks, samples and the fine-tuned adapter that they begin with,
+and then the runtime's answers to held-out questions, with each model and each library::
 
-    python tests/benchmarks/effects/hidden_constraints.py --output effects --seeds 1 2 3
+    python tests/benchmarks/effects/hidden_constraints.py --output effects --seeds 1 2 3 --summary
 
-A finished part is kept and not done again, so that a long series may be broken off. Seeds may run
-as processes of their own beside each other. ``--summary`` prints the table of what is there.
+A finished part is kept and not done again, so that a long series may be broken off. Parts of a
+seed (``--parts``, in this order) and seeds may run as processes of their own; ``--summary`` prints
+the tables of what is there.
 """
 
 from __future__ import annotations
@@ -15,110 +15,231 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import torch
 
-from agentkit.models.base import ChatModel
-from agentkit_local.model import LocalModel, resolve
+from agentkit.evaluation import EvaluationReport
+from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
+from agentkit_local.model import resolve
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
-from agentkit_training.export.handover import Handover, load_handover
+from agentkit_training.export.handover import load_handover
 from agentkit_training.jobs.coevolve import coevolve_job
 from agentkit_training.jobs.ending import HANDOVER
 from agentkit_training.jobs.evaluate import Examination, evaluate_job
+from agentkit_training.tasks.hidden_constraints.hidden_tool import World
 from agentkit_training.tasks.loading import load_tasks_for_training
 
-CONTROLS = {"evidence": (), "shuffled": ("coevolution.shuffled=true",)}
+_TUNED = ("policy.lora=null", "policy.adapter={seed}/tuned/handover/peft", "cold_start=null")
+_ALONE = ("cold_start=null", "frozen=true", "rollout_model=local:smollm2-135m")
+
+RUNS: Mapping[str, tuple[str, ...]] = {
+    "tuned": ("coevolution.evidence=false", "coevolution.steps=0"),
+    "coevolved": _TUNED,
+    "rewarded": (*_TUNED, "coevolution.evidence=false"),
+    "alone": _ALONE,
+    "shuffled": (*_TUNED, "coevolution.shuffled=true"),
+    "swapped": (*_ALONE, "tasks.world=swapped"),
+    "followed": (*_ALONE, "tasks.world=swapped", "library={seed}/alone/handover/library.json"),
+}
+"""By name what a run changes of the demo's configuration:
+
+* ``tuned``: the fine-tuning alone, which the next ones begin with;
+* ``coevolved``: the demo's form, policy and library learn;
+* ``rewarded``: the policy learns from rewards, the library stays;
+* ``alone``: no weight changes; the library learns from what the untouched model does in the
+  runtime;
+* ``shuffled``: as ``coevolved``, and each tool is taught from what another one did;
+* ``swapped``: as ``alone``, in the world whose tools demand other words and units;
+* ``followed``: the same, beginning with the library that ``alone`` learned in the first world.
+"""
 
 
-def config_of(seed: int, control: str, changes: list[str]) -> CoevolveConfig:
-    """The demo's configuration with questions and samples of a seed."""
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A set of answers: which run's model, which run's library, in which world.
+
+    Empty names are those of the untouched pair.
+    """
+
+    model: str = ""
+    library: str = ""
+    world: World = "first"
+
+    def __str__(self) -> str:
+        return f"{self.world}-{self.model or 'untouched'}-{self.library or 'original'}"
+
+
+ANSWERS = (
+    Asked(),
+    Asked(library="alone"),
+    Asked(library="coevolved"),
+    Asked(model="tuned"),
+    Asked(model="rewarded"),
+    Asked(model="coevolved"),
+    Asked(model="coevolved", library="coevolved"),
+    Asked(library="shuffled"),
+    Asked(model="tuned", library="coevolved"),
+    Asked(model="rewarded", library="coevolved"),
+    Asked(model="shuffled", library="shuffled"),
+    Asked(world="swapped"),
+    Asked(world="swapped", library="alone"),
+    Asked(world="swapped", library="swapped"),
+    Asked(world="swapped", library="followed"),
+    Asked(world="swapped", model="coevolved"),
+    Asked(world="swapped", model="coevolved", library="coevolved"),
+    Asked(world="swapped", model="coevolved", library="swapped"),
+)
+
+PAIRS = (
+    (Asked(model="rewarded"), Asked(model="tuned")),
+    (Asked(library="coevolved"), Asked(library="alone")),
+    (Asked(model="coevolved", library="coevolved"), Asked(library="coevolved")),
+    (Asked(model="coevolved", library="coevolved"), Asked(model="coevolved")),
+    (Asked(model="coevolved", library="coevolved"), Asked(model="tuned", library="coevolved")),
+    (Asked(model="coevolved", library="coevolved"), Asked(model="rewarded", library="coevolved")),
+    (Asked(world="swapped", library="swapped"), Asked(world="swapped", library="alone")),
+    (Asked(world="swapped", library="followed"), Asked(world="swapped", library="swapped")),
+)
+"""What is compared beside the untouched pair: the first minus the second."""
+
+QUESTIONS = 24
+
+
+def config_of(seed: int, run: str, output: Path, changes: Sequence[str]) -> CoevolveConfig:
+    """The demo's configuration for a run; nothing is measured in between."""
     text = resources.files("agentkit_training").joinpath("demo.yaml").read_text(encoding="utf-8")
     own = [f"tasks.seed={seed}", f"coevolution.seed={seed}", f"cold_start.seed={seed}"]
-    return parse_config(text, CoevolveConfig, changes=[*own, *CONTROLS[control], *changes])
+    unmeasured = ["tasks.validation=0", "tasks.test=0"]
+    switches = [one.format(seed=output / str(seed)) for one in RUNS[run]]
+    return parse_config(text, CoevolveConfig, changes=[*own, *unmeasured, *changes, *switches])
 
 
-def passed(model: ChatModel, library: Any, config: CoevolveConfig) -> dict[str, bool]:
-    """Which held-out tasks the runtime answers rightly."""
-    test = load_tasks_for_training(config.tasks).test
-    asked = Examination(
-        benchmark=test, library=library, settings=config.asking.settings(), concurrency=1
-    )
-    report = evaluate_job(model, asked)
-    return {one.task: one.passed == one.attempts for one in report.results}
-
-
-def examined(handed: Handover, config: CoevolveConfig, control: str) -> dict[str, dict[str, bool]]:
-    """The held-out tasks with each model and each library; the plain ones once a seed."""
-    assert handed.artifact is not None
-    found: dict[str, dict[str, bool]] = {}
-    plain = control == "evidence"
-    for trained in (False, True):
-        model = resolve((handed.model if trained else handed.base).removeprefix("local:"))
-        assert isinstance(model, LocalModel)
-        with model:
-            who = "trained" if trained else "base"
-            if plain:
-                found[f"{who}, original"] = passed(model, None, config)
-            evolved = "evolved" if plain else "shuffled"
-            found[f"{who}, {evolved}"] = passed(model, handed.artifact.library, config)
-    return found
-
-
-def run(seed: int, control: str, output: Path, changes: list[str]) -> None:
-    """One run and its examination, unless it is there."""
-    target = output / f"{control}-{seed}.json"
-    if target.exists():
+def make(seed: int, run: str, output: Path, changes: Sequence[str]) -> None:
+    """Go through a run, unless it is there."""
+    folder = output / str(seed) / run
+    if (folder / HANDOVER).exists():
         return
-    config = config_of(seed, control, changes)
-    folder = output / f"{control}-{seed}"
     shutil.rmtree(folder, ignore_errors=True)
-    done = coevolve_job(config, folder, listen=lambda record: print(seed, control, record))
-    found = examined(load_handover(done.path / HANDOVER), config, control)
-    target.write_text(json.dumps({"seed": seed, "control": control, "passed": found}, indent=1))
-    print(seed, control, {name: sum(one.values()) for name, one in found.items()}, flush=True)
+    config = config_of(seed, run, output, changes)
+    coevolve_job(config, folder, listen=lambda record: print(seed, run, record, flush=True))
 
 
-def summary(output: Path, *, draws: int = 10_000) -> None:
-    """Share of right answers and paired differences, with intervals from resampled tasks."""
-    columns: dict[str, dict[tuple[int, str], bool]] = {}
-    for path in sorted(output.glob("*.json")):
+class Remembering:
+    """A greedy model that is asked the same once: both worlds put the same questions."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+        self._known: dict[str, ModelResponse] = {}
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._model.name
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """The answer, or the one that was given before."""
+        tools = [one.digest for one in request.tools]
+        key = repr((request.messages, tools, request.tool_choice, request.settings))
+        if key not in self._known:
+            self._known[key] = await self._model.complete(request)
+        return self._known[key]
+
+
+def answers(seed: int, output: Path, changes: Sequence[str], questions: int) -> None:
+    """Which held-out tasks the runtime answers rightly, wherever the runs are there."""
+    folder = output / str(seed)
+    config = config_of(seed, "tuned", output, changes)
+    tasks = replace(config.tasks, test=questions)
+    for pair in dict.fromkeys((one.model, one.library) for one in ANSWERS):
+        wanted = [one for one in ANSWERS if (one.model, one.library) == pair]
+        missing = [one for one in wanted if not (folder / f"{one}.json").exists()]
+        places = {name: folder / name / HANDOVER for name in pair if name}
+        if not missing or not all(place.exists() for place in places.values()):
+            continue
+        handed = {name: load_handover(place) for name, place in places.items()}
+        artifact = handed[pair[1]].artifact if pair[1] else None
+        name = handed[pair[0]].model if pair[0] else config.policy.weights
+        with resolve(name.removeprefix("local:")) as model:
+            remembering = Remembering(model)
+            for one in missing:
+                asked = Examination(
+                    benchmark=load_tasks_for_training(replace(tasks, world=one.world)).test,
+                    library=None if artifact is None else artifact.library,
+                    settings=config.asking.settings(),
+                    concurrency=1,
+                )
+                _write(seed, one, evaluate_job(remembering, asked), folder)
+
+
+def _write(seed: int, asked: Asked, report: EvaluationReport, folder: Path) -> None:
+    passed = {one.task: one.passed == one.attempts for one in report.results}
+    record = {"seed": seed, **asdict(asked), "passed": passed}
+    (folder / f"{asked}.json").write_text(json.dumps(record, indent=1), encoding="utf-8")
+    print(seed, asked, f"{sum(passed.values())} of {len(passed)}", flush=True)
+
+
+Right: TypeAlias = dict[tuple[int, str], bool]
+"""Whether each question of each seed was answered rightly."""
+
+
+def summary(output: Path) -> None:
+    """Share of right answers and paired differences, with intervals from resampled questions."""
+    found: dict[Asked, Right] = {}
+    for path in sorted(output.glob("*/*.json")):
         record = json.loads(path.read_text())
-        for name, tasks in record["passed"].items():
-            keyed = {(record["seed"], task): right for task, right in tasks.items()}
-            columns.setdefault(name, {}).update(keyed)
-    base = columns["base, original"]
-    random = np.random.default_rng(0)
-    seeds = sorted({seed for seed, _ in base})
-    print(f"{len(seeds)} seeds, {len(base)} held-out tasks; 95 % bootstrap intervals over tasks")
-    for name, found in columns.items():
-        keys = [key for key in base if key in found]
-        right = np.array([found[key] for key in keys], dtype=float)
-        gain = right - np.array([base[key] for key in keys], dtype=float)
-        picks = random.integers(len(keys), size=(draws, len(keys)))
-        low, high = np.percentile(gain[picks].mean(1), [2.5, 97.5])
-        share = f"{right.mean():6.1%}  {int(right.sum()):3d}/{len(keys)}"
-        print(f"{name:22} {share}  against base: {gain.mean():+.1%} [{low:+.1%}, {high:+.1%}]")
+        asked = Asked(**{name: record[name] for name in ("model", "library", "world")})
+        passed = {(record["seed"], task): right for task, right in record["passed"].items()}
+        found.setdefault(asked, {}).update(passed)
+    print("95 % bootstrap intervals over paired questions; right answers of each seed in brackets")
+    for asked in (one for one in ANSWERS if one in found):
+        right = found[asked]
+        seeds = sorted({seed for seed, _ in right})
+        each = [sum(was for (of, _), was in right.items() if of == seed) for seed in seeds]
+        share = f"{sum(each)} of {len(right)} ({sum(each) / len(right):.1%}) {each}"
+        untouched = found.get(Asked(world=asked.world), {})
+        print(f"{asked!s:36} {share:34} {difference(right, untouched)}")
+    for one, other in PAIRS:
+        if one in found and other in found:
+            print(f"{one!s:36} against {other!s:32} {difference(found[one], found[other])}")
+
+
+def difference(one: Right, other: Right, *, draws: int = 10_000) -> str:
+    """How much more was right, in points, over the questions that both were asked."""
+    keys = [key for key in one if key in other]
+    if not keys:
+        return ""
+    gain = np.array([one[key] - other[key] for key in keys], dtype=float)
+    picks = np.random.default_rng(0).integers(len(keys), size=(draws, len(keys)))
+    low, high = np.percentile(gain[picks].mean(1), [2.5, 97.5]) * 100
+    return f"{gain.mean() * 100:+.1f} [{low:+.1f}, {high:+.1f}] over {len(keys)}"
 
 
 def main() -> None:
-    """Run what is asked for, then print what is there."""
+    """Make and ask what is asked for, then print what is there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seeds", type=int, nargs="*", default=[])
-    parser.add_argument("--controls", nargs="*", default=list(CONTROLS))
+    parser.add_argument(
+        "--parts", nargs="*", choices=[*RUNS, "answers"], default=[*RUNS, "answers"]
+    )
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="held-out, for each seed")
     parser.add_argument("--set", dest="changes", action="append", default=[])
     parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(1)
     given.output.mkdir(parents=True, exist_ok=True)
     for seed in given.seeds:
-        for control in given.controls:
-            run(seed, control, given.output, given.changes)
+        for run in (one for one in RUNS if one in given.parts):
+            make(seed, run, given.output, given.changes)
+        if "answers" in given.parts:
+            answers(seed, given.output, given.changes, given.questions)
     if given.summary:
         summary(given.output)
 
