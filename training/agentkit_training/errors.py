@@ -7,6 +7,7 @@
         * CheckpointError        a checkpoint can not be written, read or gone on with
         * ExportError            what was trained can not be handed to the runtime, or not be read
         * LibraryMismatchError   processes that train together hold different libraries
+        * PeerError              another process of the run failed; its own message says why
 """
 
 from __future__ import annotations
@@ -58,3 +59,10 @@ class LibraryMismatchError(TrainingError):
             f"the processes came to different libraries: {told}. Start all of them with the same "
             "library and the same release of agentkit, or go on from the last checkpoint"
         )
+
+
+class PeerError(TrainingError):
+    """Another process of the run failed, and this one can not go on without it.
+
+    The process that failed tells of its error itself; see ``distributed.failing``.
+    """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import click
 from agentkit.errors import UsageError
 from agentkit_training.cli.dry_run import show_plan
 from agentkit_training.cli.options import command_line, run_options
+from agentkit_training.cli.processes import joined, told_once
 from agentkit_training.cli.showing import show_result, shown_steps
 
 if TYPE_CHECKING:
@@ -42,10 +44,11 @@ def coevolve(
     """
     from agentkit_training.coevolve.settings import ablation as named
 
-    wanted = _read(config, changes)
-    if ablation is not None:
-        wanted = replace(wanted, coevolution=named(ablation, wanted.coevolution))
-    _run(wanted, folder, resumes=resume, is_dry=dry_run)
+    with told_once():
+        wanted = _read(config, changes)
+        if ablation is not None:
+            wanted = replace(wanted, coevolution=named(ablation, wanted.coevolution))
+        _run(wanted, folder, resumes=resume, is_dry=dry_run)
 
 
 @click.command(
@@ -68,13 +71,14 @@ def grpo(
     Weights by diagnosis and the training interface (SEAL) may be on; what changes the library
     belongs to 'coevolve'.
     """
-    wanted = _read(config, changes)
-    if wanted.coevolution.changes_library:
-        raise UsageError(
-            f"{config} has a switch on that changes the library; use agentkit-train coevolve, or "
-            "turn evolution, feedback, evidence and composites off"
-        )
-    _run(wanted, folder, resumes=resume, is_dry=dry_run)
+    with told_once():
+        wanted = _read(config, changes)
+        if wanted.coevolution.changes_library:
+            raise UsageError(
+                f"{config} has a switch on that changes the library; use agentkit-train coevolve, "
+                "or turn evolution, feedback, evidence and composites off"
+            )
+        _run(wanted, folder, resumes=resume, is_dry=dry_run)
 
 
 def _read(config: Path, changes: tuple[str, ...]) -> CoevolveConfig:
@@ -88,8 +92,19 @@ def _run(wanted: CoevolveConfig, folder: Path, *, resumes: bool, is_dry: bool) -
     if is_dry:
         show_plan(wanted.policy, wanted.tasks, wanted.coevolution)
         return
+    from agentkit_training.jobs.beginning import ignore
     from agentkit_training.jobs.coevolve import coevolve_job
 
-    with shown_steps(steps=wanted.coevolution.steps) as tell:
-        run = coevolve_job(wanted, folder, command=command_line(), resumes=resumes, listen=tell)
-    show_result(run)
+    with joined(device=wanted.policy.device) as ranks:
+        shown = nullcontext(ignore) if ranks.rank else shown_steps(steps=wanted.coevolution.steps)
+        with shown as tell:
+            run = coevolve_job(
+                wanted,
+                folder,
+                command=command_line(),
+                resumes=resumes,
+                listen=tell,
+                ranks=ranks,
+            )
+        if ranks.rank == 0:
+            show_result(run)

@@ -41,3 +41,7 @@ def main(debug: bool) -> None:  # noqa: ARG001, FBT001 - a flag, which the group
     run needs before anything is loaded.
     """
     quiet_libraries()
+
+
+if __name__ == "__main__":  # torchrun --nproc-per-node 8 -m agentkit_training.cli.main grpo ...
+    main()

@@ -47,8 +47,9 @@ def coevolve(
         engine.train(policy, source, steps=source.steps)
         return source
     newest = newest_checkpoint(folder)
-    if newest is not None:
-        load_checkpoint(newest, policy=policy, source=source, engine=engine)
+    name = source.ranks.broadcast(None if newest is None else newest.name)  # one for all processes
+    if name is not None:
+        load_checkpoint(folder / name, policy=policy, source=source, engine=engine)
     kept = Checkpointed(
         source=source, policy=policy, engine=engine, folder=folder, every=every, keep=keep
     )

@@ -43,3 +43,7 @@ class Alone:
     def broadcast(self, value: Any) -> Any:
         """The value."""
         return value
+
+
+ALONE = Alone()
+"""The one process of most runs."""

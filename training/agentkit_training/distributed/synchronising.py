@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from agentkit.library import Library
@@ -14,7 +15,7 @@ from agentkit_training.distributed.library_delta import (
     with_delta,
 )
 from agentkit_training.distributed.ranks import Ranks
-from agentkit_training.errors import LibraryMismatchError, TrainingError
+from agentkit_training.errors import LibraryMismatchError, PeerError, TrainingError
 
 
 def synchronise(
@@ -40,8 +41,8 @@ def synchronise(
 
     Raises:
         LibraryMismatchError: The processes came to different libraries; raised in all of them.
-        TrainingError: Rank 0 could not decide, or a process could not take up the change; raised
-            in all others, while the one that failed raises its own error.
+        PeerError: Rank 0 could not decide; raised in all others, while rank 0 raises its own error.
+        TrainingError: A process could not take up the change; raised in the same way.
     """
     reports = ranks.gather(report)
     if ranks.world == 1:
@@ -61,7 +62,8 @@ def _led(
         decided = decide(reports)
         message = {"delta": library_delta(library, decided).to_json()}
     except BaseException as error:  # the others must not wait for an answer in vain
-        ranks.broadcast({"error": f"{type(error).__name__}: {error}"})
+        with suppress(RuntimeError):  # where they are gone already, the error at hand counts
+            ranks.broadcast({"error": f"{type(error).__name__}: {error}"})
         raise
     ranks.broadcast(message)
     answers = ranks.gather({"digest": library_fingerprint(decided)})
@@ -73,7 +75,7 @@ def _led(
 def _followed(library: Library, ranks: Ranks, tools: Iterable[Tool]) -> Library:
     message = ranks.broadcast(None)
     if "error" in message:
-        raise TrainingError(
+        raise PeerError(
             f"rank 0 could not decide about the library: {message['error']}; mend that and go on "
             "from the last checkpoint"
         )

@@ -31,10 +31,22 @@ def joined_ranks(*, on_cpu: bool = True, patience: timedelta = _PATIENCE) -> Ran
         return Alone()
     import torch.distributed as dist
 
+    if not on_cpu:
+        import torch
+
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     if not dist.is_initialized():
         dist.init_process_group("gloo" if on_cpu else "cpu:gloo,cuda:nccl", timeout=patience)
     group = dist.new_group(backend="gloo", timeout=patience)
     return TorchRanks(group=group, rank=dist.get_rank(), world=dist.get_world_size())
+
+
+def left_ranks() -> None:
+    """Leave the process group, at the end of a run; nothing without one."""
+    import torch.distributed as dist
+
+    if dist.is_available() and dist.is_initialized():
+        dist.destroy_process_group()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

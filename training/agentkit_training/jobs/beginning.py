@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from agentkit.errors import UsageError
 from agentkit_training.config.reading import written_config
+from agentkit_training.distributed.ranks import Ranks
 from agentkit_training.errors import CheckpointError
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.provenance import provenance
@@ -102,3 +103,15 @@ class RunLog(AbstractContextManager["RunLog"]):
         for tracker in self._open:
             tracker.log(record)
         self.listen(record)
+
+
+@contextmanager
+def run_log(
+    run: RunDirectory, ranks: Ranks, *, trackers: tuple[TrackerName, ...], listen: Listener
+) -> Iterator[Listener]:
+    """Where records go: at rank 0 a ``RunLog``, elsewhere nowhere."""
+    if ranks.rank:
+        yield ignore
+        return
+    with RunLog(run=run, trackers=trackers, listen=listen) as log:
+        yield log

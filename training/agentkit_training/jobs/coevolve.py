@@ -20,10 +20,15 @@ from agentkit_training.coevolve.running import coevolve
 from agentkit_training.coevolve.source import Coevolution
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.sections import reward_named
-from agentkit_training.engines.base import Engine
+from agentkit_training.distributed.agreeing import check_weights
+from agentkit_training.distributed.devices import own_device
+from agentkit_training.distributed.leading import Beat, in_turn, led
+from agentkit_training.distributed.ranks import ALONE, Ranks
+from agentkit_training.engines.base import Engine, Share
 from agentkit_training.gold import gold_answers
-from agentkit_training.jobs.beginning import Listener, RunLog, begun, ignore
+from agentkit_training.jobs.beginning import Listener, begun, ignore, run_log
 from agentkit_training.jobs.ending import ended, restored_store
+from agentkit_training.jobs.joining import check_engine, shared_run
 from agentkit_training.jobs.measuring import measured
 from agentkit_training.jobs.runtime import close_model
 from agentkit_training.policy.policy import Policy
@@ -33,6 +38,7 @@ from agentkit_training.rollout.outside import OutsideModel
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import StepRecord
 from agentkit_training.sft.examples import make_examples
+from agentkit_training.sft.settings import SftStep
 from agentkit_training.sft.training import sft
 from agentkit_training.tasks.loading import load_tasks_for_training
 from agentkit_training.tasks.splits import TaskSplits
@@ -47,36 +53,53 @@ def coevolve_job(
     command: str = "",
     resumes: bool = False,
     listen: Listener = ignore,
+    ranks: Ranks = ALONE,
 ) -> RunDirectory:
     """Train with rollouts, let the library learn, measure, hand over.
+
+    In several processes each makes its share of the rollouts and of the held-out answers; rank 0
+    alone decides about the library and writes. All must see the folder.
 
     Args:
         config: What to do.
         folder: Where the run is kept.
         command: What was typed, for the record.
         resumes: Whether a run that is there is gone on with, from its newest checkpoint.
-        listen: Told of each record of the log.
+        listen: Told of each record of the log, at rank 0.
+        ranks: The processes that train together; each calls this with the same arguments.
 
     Raises:
         UsageError: The configuration can not be used.
         TrainingError: The run can not go on.
     """
-    parts = load_tasks_for_training(config.tasks)
+    check_engine(config, ranks)
+    parts = in_turn(ranks, lambda: load_tasks_for_training(config.tasks))
     seeds = {"run": config.coevolution.seed, "tasks": config.tasks.seed}
-    run = begun(folder, config, command=command, seeds=seeds, resumes=resumes)
-    policy = config.policy.load(seed=config.coevolution.seed)
+    run = shared_run(
+        folder,
+        ranks,
+        lambda: begun(folder, config, command=command, seeds=seeds, resumes=resumes),
+    )
+    held = replace(config.policy, device=own_device(config.policy.device, ranks))
+    policy = held.load(seed=config.coevolution.seed)
     with (
-        RunLog(run=run, trackers=config.watch.trackers, listen=listen) as log,
+        run_log(run, ranks, trackers=config.watch.trackers, listen=listen) as log,
         _trying(config, policy) as model,
     ):
-        job = _Coevolve(config=config, run=run, parts=parts, policy=policy, model=model, log=log)
+        job = _Coevolve(
+            config=config,
+            run=run,
+            parts=parts,
+            policy=policy,
+            model=model,
+            log=log,
+            ranks=ranks,
+        )
         job.all()
-    ended(
-        run,
-        policy=policy if config.trains_policy else None,
-        base=config.policy.weights,
-        store=job.source.keeper.store if config.coevolution.changes_library else None,
-    )
+    check_weights(policy, ranks)
+    store = job.source.keeper.store if config.coevolution.changes_library else None
+    trained = policy if config.trains_policy else None
+    led(ranks, lambda _: ended(run, policy=trained, base=config.policy.weights, store=store))
     return run
 
 
@@ -104,27 +127,28 @@ class _Coevolve:
         parts: TaskSplits,
         policy: Policy,
         model: RolloutModel,
-        log: RunLog,
+        log: Listener,
+        ranks: Ranks,
     ) -> None:
         self._config = config
         self._run = run
         self._parts = parts
         self._policy = policy
         self._log = log
+        self._ranks = ranks
         self._model = model
         self._asking = config.asking.settings()
         self.source = self._source()
 
     def all(self) -> None:
         """Measure, start warm where that is wanted, train, measure; what is done stays done."""
-        self._run.rewind(self._stays)
-        known = {one.phase for one in self._run.records() if one.step == 0}
+        known = self._known()
         if "validation" not in known:
             self._measure(0, self._parts.validation, "validation")
         if "test" not in known:
             self._measure(0, self._parts.test, "test")
         if self._config.cold_start is not None:
-            self._take_up_warm()
+            self._take_up_warm(is_measured="cold start" in known)
         coevolve(
             self._policy,
             self.source,
@@ -135,6 +159,19 @@ class _Coevolve:
         if not self._is_looked_at(self.source.steps - 1):
             self._measure(self.source.steps, self._parts.validation, "validation")
         self._measure(self.source.steps, self._parts.test, "test")
+
+    def _known(self) -> frozenset[str]:
+        """What was measured before the first step; of a run that goes on, what stays of its log."""
+
+        def look(_: Beat) -> list[str]:
+            self._run.rewind(self._stays)
+            return [
+                one.phase
+                for one in self._run.records()
+                if one.step == 0 and "accuracy" in one.figures
+            ]
+
+        return frozenset(self._ranks.broadcast(led(self._ranks, look)))
 
     def _source(self) -> Coevolution:
         wanted, train = self._config, self._parts.train
@@ -156,28 +193,31 @@ class _Coevolve:
             asking=self._asking,
             weighting=wanted.weighting.make(),
             interface=wanted.interface,
+            ranks=self._ranks,
             listen=self._told,
         )
 
     def _engine(self) -> Engine:
         if self._config.frozen:
-            return FrozenEngine()
+            return FrozenEngine(share=Share(rank=self._ranks.rank, world=self._ranks.world))
         return self._config.engine.make(self._policy, seed=self._config.coevolution.seed)
 
-    def _take_up_warm(self) -> None:
+    def _take_up_warm(self, *, is_measured: bool) -> None:
         """Start warm, once: a run that goes on takes up the weights that it came to.
 
         Training begins there, and the reference of a KL divergence is the policy as it was then.
+        Rank 0 fine-tunes, and the others take up what it came to.
         """
         folder = self._run.path / _WARM
-        if folder.is_dir():
+        is_there = self._ranks.broadcast(folder.is_dir())
+        if not is_there:
+            led(self._ranks, lambda beat: self._start_warm(folder, beat))
+        if is_there or self._ranks.rank:
             restore_weights(self._policy, folder)
-            return
-        self._start_warm()
-        with new_folder(folder) as draft:
-            save_weights(self._policy, draft)
+        if not is_measured:
+            self._measure(0, self._parts.validation, "cold start")
 
-    def _start_warm(self) -> None:
+    def _start_warm(self, folder: Path, beat: Beat) -> None:
         """Fine-tune on the gold answers (CoCoDA's stage 2)."""
         settings = self._config.cold_start
         assert settings is not None  # asked for
@@ -192,15 +232,15 @@ class _Coevolve:
                 settings=self._asking,
             )
         )
-        sft(
-            self._policy,
-            examples.rows,
-            settings,
-            listen=lambda one: self._log(
-                StepRecord(step=one.step, phase="cold start", figures={"loss": one.loss})
-            ),
-        )
-        self._measure(0, self._parts.validation, "cold start")
+
+        def told(one: SftStep) -> None:
+            figures = {"loss": one.loss}
+            self._log(StepRecord(step=one.step, phase="cold start", figures=figures))
+            beat()
+
+        sft(self._policy, examples.rows, settings, listen=told)
+        with new_folder(folder) as draft:
+            save_weights(self._policy, draft)
 
     def _told(self, record: CoevolutionStep) -> None:
         self._log(record.to_record())
@@ -239,5 +279,6 @@ class _Coevolve:
                     phase=phase,
                     library=library,
                     settings=replace(self._asking, tools=self._config.coevolution.tools),
+                    ranks=self._ranks,
                 )
             )

@@ -89,5 +89,5 @@ def test_an_error_of_rank_0_reaches_every_process(run):
     """No process waits for a decision that does not come."""
     assert told(run, 0)["refused"][1] == ["RuntimeError", "the store is gone"]
     name, message = told(run, 1)["refused"][1]
-    assert name == "TrainingError"
+    assert name == "PeerError"
     assert "RuntimeError: the store is gone" in message

@@ -1,0 +1,92 @@
+"""A command in several processes: ``torchrun`` starts them, and they show as one."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from agentkit.cli.boundary import EXIT_INTERRUPTED
+from agentkit.cli.output import say
+from agentkit.errors import UsageError
+from agentkit_training.distributed.failing import (
+    company,
+    has_the_word,
+    is_consequence,
+    was_interrupted,
+)
+from agentkit_training.distributed.ranks import Ranks
+from agentkit_training.distributed.torch_ranks import joined_ranks, left_ranks
+from agentkit_training.errors import TrainingError
+
+_SECONDS_TO_TELL = 3.0
+"""How long a process that ends without a word leaves the one that has it: ``torchrun`` ends all
+as soon as one is gone."""
+
+
+@contextmanager
+def told_once() -> Iterator[None]:
+    """Let one process tell of an error, the first that failed; the others end quietly."""
+    rank, world = company()
+    if world == 1:
+        yield
+        return
+    try:
+        yield
+    except click.exceptions.Exit:
+        raise
+    except BaseException as error:
+        if was_interrupted(error):
+            if rank:
+                raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
+            raise KeyboardInterrupt from error
+        if not has_the_word(error):
+            time.sleep(_SECONDS_TO_TELL)
+            raise click.exceptions.Exit(1) from None
+        if rank:
+            say(f"In process {rank} of {world}:")
+        if is_consequence(error):
+            raise TrainingError(
+                f"a process of this run ended without a word, perhaps for lack of memory ({error})"
+                "; look at the system's log, then go on with --resume"
+            ) from error
+        raise
+
+
+@contextmanager
+def joined(*, device: str) -> Iterator[Ranks]:
+    """The processes of this run, which rank 0 speaks for.
+
+    Args:
+        device: Where the policy is.
+    """
+    ranks = joined_ranks(on_cpu=device == "cpu")
+    if ranks.rank:
+        _quiet()
+    yield ranks
+    left_ranks()  # not after an error: NCCL would wait for those that are gone
+
+
+def refuse_company(command: str) -> None:
+    """Stop a command that is for one process.
+
+    Raises:
+        UsageError: Several were started.
+    """
+    _, world = company()
+    if world > 1:
+        raise UsageError(
+            f"agentkit-train {command} runs in one process, and {world} were started; start it "
+            "without torchrun"
+        )
+
+
+def _quiet() -> None:
+    """Keep what libraries say to rank 0, which says it as well."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    warnings.simplefilter("ignore")

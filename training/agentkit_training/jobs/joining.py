@@ -1,0 +1,49 @@
+"""What the processes of a run do at its beginning, each in its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from agentkit.errors import UsageError
+from agentkit_training.config.jobs import CoevolveConfig
+from agentkit_training.distributed.leading import led
+from agentkit_training.distributed.ranks import Ranks
+from agentkit_training.runs.directory import RunDirectory
+
+
+def check_engine(config: CoevolveConfig, ranks: Ranks) -> None:
+    """Refuse an engine that is for one process.
+
+    Raises:
+        UsageError: Several processes were started with it.
+    """
+    if ranks.world > 1 and config.engine.name == "lean" and not config.frozen:
+        raise UsageError(
+            f"engine.name is lean, which trains in one process, and {ranks.world} were started; "
+            "set engine.name: trl (--set engine.name=trl), or start it without torchrun"
+        )
+
+
+def shared_run(folder: Path, ranks: Ranks, begin: Callable[[], RunDirectory]) -> RunDirectory:
+    """The folder of a run: rank 0 makes it, the others look at it.
+
+    Args:
+        folder: Where.
+        ranks: The processes.
+        begin: Makes the folder.
+
+    Raises:
+        UsageError: A process does not see the folder.
+        PeerError: Rank 0 could not make it; raised elsewhere.
+    """
+    run = led(ranks, lambda _: begin())
+    if run is not None:
+        return run
+    try:
+        return RunDirectory(folder)
+    except UsageError as error:
+        raise UsageError(
+            f"process {ranks.rank} does not see {folder}, which process 0 made; give an --output "
+            "that all machines share"
+        ) from error
