@@ -20,7 +20,7 @@ from agentkit_training.coevolve.identity import differences, identity
 from agentkit_training.coevolve.memory import Memory
 from agentkit_training.coevolve.records import CoevolutionStep
 from agentkit_training.coevolve.source import Coevolution
-from agentkit_training.engines.base import Engine, Share, StepReport
+from agentkit_training.engines.base import Engine, Share, SharedState, StepReport
 from agentkit_training.errors import CheckpointError
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import restore_weights, save_weights
@@ -157,7 +157,11 @@ class Checkpointed:
         """
         self.source.finished(report)
         done = report.step + 1
-        if self.source.ranks.rank or done % self.every:
+        if done % self.every:
+            return
+        if self.source.ranks.rank:
+            if isinstance(self.engine, SharedState):
+                self.engine.give_state()
             return
         folder = self.folder / f"step-{done:06}"
         save_checkpoint(folder, policy=self.policy, source=self.source, engine=self.engine)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentkit_training.atomic import whole_file
 from agentkit_training.engines.base import OptimizerSettings
@@ -29,6 +30,7 @@ class KeptAdam:
     step: int = 0
     _adam: torch.optim.Optimizer | None = field(init=False, default=None)
     _restored: Path | None = field(init=False, default=None)
+    _waiting: Any = field(init=False, default=None)
 
     def of(self, policy: Policy, settings: OptimizerSettings) -> torch.optim.Optimizer:
         """The optimiser of a policy's trainable weights.
@@ -38,21 +40,57 @@ class KeptAdam:
         Raises:
             CheckpointError: A restored state is damaged, or of another model.
         """
+        adam = self.empty(policy.trainable, settings)
+        self.fill(adam)
+        return adam
+
+    def empty(
+        self, parameters: Iterable[torch.nn.Parameter], settings: OptimizerSettings
+    ) -> torch.optim.Optimizer:
+        """An optimiser without a state, which ``fill`` gives it; ``step`` is known from here on.
+
+        Raises:
+            CheckpointError: A restored state is damaged.
+        """
         import torch
 
-        adam = torch.optim.AdamW(
-            policy.trainable,
+        if self._restored is not None:
+            self.step, self._waiting = _read(self._restored)
+        return torch.optim.AdamW(
+            parameters,
             lr=settings.learning_rate,
             betas=settings.betas,
             weight_decay=settings.weight_decay,
         )
+
+    def fill(self, adam: torch.optim.Optimizer) -> None:
+        """Let an optimiser go on from a restored state, or from where the one before it was.
+
+        Raises:
+            CheckpointError: A restored state is of another model.
+        """
         if self._restored is not None:
-            self.step = _taken_up(self._restored, adam)
-            self._restored = None
+            try:
+                if self._waiting is not None:
+                    self.load(adam, self._waiting)
+            except (RuntimeError, KeyError, TypeError, ValueError) as error:
+                raise _unfit(self._restored, error) from error
+            self._restored = self._waiting = None
         elif self._adam is not None:
             adam.load_state_dict(self._adam.state_dict())
         self._adam = adam
-        return adam
+
+    def whole(self, adam: torch.optim.Optimizer) -> dict[str, Any]:
+        """The state as it is saved: that of all weights."""
+        return adam.state_dict()
+
+    def load(self, adam: torch.optim.Optimizer, whole: dict[str, Any]) -> None:
+        """Put what ``whole`` gave into an optimiser.
+
+        Raises:
+            ValueError: It is of other weights.
+        """
+        adam.load_state_dict(whole)
 
     def save(self, folder: Path) -> None:
         """Write step and state into ``folder``; what stood there is kept until then.
@@ -62,7 +100,7 @@ class KeptAdam:
         """
         import torch
 
-        state = None if self._adam is None else self._adam.state_dict()
+        state = None if self._adam is None else self.whole(self._adam)
         try:
             with whole_file(folder / self.file) as draft:
                 torch.save({"step": self.step, "adam": state}, draft)
@@ -71,6 +109,9 @@ class KeptAdam:
                 f"the state of step {self.step} can not be written to {folder}: {error}; the run "
                 "itself is unharmed. Make room, or save elsewhere"
             ) from error
+
+    def give(self) -> None:
+        """Hand another process what it saves; nothing where that one has all itself."""
 
     def restore(self, folder: Path) -> None:
         """Go on from what ``save`` wrote; it is read when the optimiser is asked for.
@@ -86,18 +127,19 @@ class KeptAdam:
         self._restored = folder / self.file
 
 
-def _taken_up(path: Path, adam: torch.optim.Optimizer) -> int:
-    """Put a saved state into an optimiser; the step that it was saved after."""
+def _read(path: Path) -> tuple[int, Any]:
+    """A saved state: after how many steps, and the optimiser's."""
     import torch
 
     try:
         state = torch.load(path, weights_only=True)
-        step = int(state["step"])
-        if state["adam"] is not None:
-            adam.load_state_dict(state["adam"])
+        return int(state["step"]), state["adam"]
     except (OSError, RuntimeError, KeyError, TypeError, ValueError, pickle.PickleError) as error:
-        raise CheckpointError(
-            f"{path} can not be gone on from: {error}; it is damaged, or was written for another "
-            "model or other adapters"
-        ) from error
-    return step
+        raise _unfit(path, error) from error
+
+
+def _unfit(path: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"{path} can not be gone on from: {error}; it is damaged, or was written for another "
+        "model or other adapters"
+    )

@@ -147,3 +147,12 @@ class Engine(Protocol):
             CheckpointError: It can not be read, or belongs to other settings.
         """
         ...
+
+
+@runtime_checkable
+class SharedState(Protocol):
+    """An engine whose state may lie in shares on several processes."""
+
+    def give_state(self) -> None:
+        """Hand rank 0 what it saves; every other process calls it while that one calls ``save``."""
+        ...

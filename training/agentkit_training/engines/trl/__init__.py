@@ -15,5 +15,8 @@ Where plain TRL would take other steps than the lean engine, and what is done ab
 * ``grpo`` and ``dr_grpo`` count rows, empty ones and the several of one rollout too, and ``bnpo``
   takes the mean over each process, and each part of a batch, by itself. TRL is told ``dapo``, and
   tokens bear their shares as a mask. So its figures are means as the loss takes them.
+* With FSDP it would write rollouts with sharded weights, and save them by transformers' own means.
+  Here a whole policy writes (``learner``), and a checkpoint is that of one process
+  (``sharded_adam``).
 * The loss that is reported is rounded to four digits with transformers before 5.
 """

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from agentkit.errors import UsageError
 from agentkit_training.engines.adam import KeptAdam
@@ -18,6 +18,9 @@ from agentkit_training.engines.random_state import RandomState
 from agentkit_training.engines.schedule import rate_factor
 from agentkit_training.engines.trl.config import trainer_config
 from agentkit_training.engines.trl.feed import Feed
+from agentkit_training.engines.trl.learner import Learner
+from agentkit_training.engines.trl.sharded_adam import ShardedAdam
+from agentkit_training.engines.trl.sharding import Sharding, learner_of, sharding_of
 from agentkit_training.engines.trl.trainer import rollout_trainer
 from agentkit_training.engines.trl.untouched import untouched
 from agentkit_training.policy.policy import Policy
@@ -36,7 +39,9 @@ class TrlEngine:
     lean engine packs, and reads rollouts that have no advantage, so that it is slower; it brings
     data parallelism. Several processes agree with one.
 
-    The weights must be whole on each process (DDP): rollouts are written with them.
+    With ``sharding`` a copy of the weights is trained that lies in shares on the processes, with
+    its gradients and the optimiser's state. The policy itself stays whole on each of them, weights
+    alone: it writes the rollouts, and takes over what was learned after each step.
 
     Attributes:
         optimizer: How the weights follow the gradient.
@@ -49,6 +54,7 @@ class TrlEngine:
             saves memory and takes a third more time.
         seed: Of what TRL draws in an update, dropout and the order of rows: they depend on it, the
             step and the process alone, so that a run that was restored draws the same.
+        sharding: What the processes share: ``none`` keeps all on each (DDP), ``fsdp`` is FSDP2.
     """
 
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
@@ -59,11 +65,17 @@ class TrlEngine:
     parts: int = 1
     gradient_checkpointing: bool = False
     seed: int = 0
-    _kept: KeptAdam = field(init=False, default_factory=lambda: KeptAdam(file=_STATE))
+    sharding: Sharding = "none"
+    _kept: KeptAdam = field(init=False)
 
     def __post_init__(self) -> None:
         if self.parts < 1:
             raise UsageError(f"parts is {self.parts}; a batch is read in at least 1")
+        if self.sharding not in get_args(Sharding):
+            known = ", ".join(get_args(Sharding))
+            raise UsageError(f"sharding is {self.sharding!r}; give one of {known}")
+        kind = KeptAdam if self.sharding == "none" else ShardedAdam
+        self._kept = kind(file=_STATE)
 
     def train(self, policy: Policy, source: Source, *, steps: int) -> None:
         """Take steps until ``steps`` have been taken; see ``Engine.train``.
@@ -73,11 +85,41 @@ class TrlEngine:
             DivergedError: The gradient is no number, and the weights are as before; or a weight is
                 none after the step.
         """
-        adam = self._kept.of(policy, self.optimizer)
+        learner = learner_of(policy, self.sharding)
+        adam = self._kept.empty(learner.trainable, self.optimizer)
+        if not learner.is_shared:
+            self._kept.fill(adam)
         if self._kept.step >= steps:
             return
-        feed = Feed(
+        on_cpu = policy.device.type == "cpu"
+        feed = self._feed(policy, source, learner, adam)
+        with tempfile.TemporaryDirectory() as folder, untouched(policy), _quiet():
+            config = trainer_config(
+                optimizer=self.optimizer,
+                objective=self.objective,
+                steps=steps - self._kept.step,
+                parts=self.parts,
+                gradient_checkpointing=self.gradient_checkpointing,
+                on_cpu=on_cpu,
+                folder=Path(folder),
+            )
+            try:
+                schedule = self._schedule(adam, steps)
+                with sharding_of(self.sharding, on_cpu=on_cpu):
+                    rollout_trainer(feed, config, optimizer=adam, schedule=schedule).train()
+            finally:
+                feed.put_back()
+
+    def _feed(
+        self, policy: Policy, source: Source, learner: Learner, adam: torch.optim.Optimizer
+    ) -> Feed:
+        def begin() -> None:
+            if learner.is_shared:  # the state is shared as the weights are, which they are now
+                self._kept.fill(adam)
+
+        return Feed(
             policy=policy,
+            learner=learner,
             source=source,
             objective=self.objective,
             scaled=self.scaled,
@@ -87,31 +129,23 @@ class TrlEngine:
             first=self._kept.step,
             seed=self.seed,
             random=RandomState.now(policy.device),
+            begin=begin,
             advance=self._advance,
         )
-        with tempfile.TemporaryDirectory() as folder, untouched(policy), _quiet():
-            config = trainer_config(
-                optimizer=self.optimizer,
-                objective=self.objective,
-                steps=steps - self._kept.step,
-                parts=self.parts,
-                gradient_checkpointing=self.gradient_checkpointing,
-                on_cpu=policy.device.type == "cpu",
-                folder=Path(folder),
-            )
-            try:
-                schedule = self._schedule(adam, steps)
-                rollout_trainer(feed, config, optimizer=adam, schedule=schedule).train()
-            finally:
-                feed.put_back()
 
     def save(self, folder: Path) -> None:
         """Write step and optimiser state into ``folder``.
+
+        With sharding rank 0 calls it, and every other process ``give_state``.
 
         Raises:
             CheckpointError: It can not be written, as on a full disk.
         """
         self._kept.save(folder)
+
+    def give_state(self) -> None:
+        """Hand rank 0 what it saves; without sharding it has all itself."""
+        self._kept.give()
 
     def restore(self, folder: Path) -> None:
         """Go on from what ``save`` wrote; the optimiser takes it up when training begins.

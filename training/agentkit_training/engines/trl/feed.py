@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from agentkit_training.engines.objective import BatchSize, Objective, token_shar
 from agentkit_training.engines.random_state import RandomState, seed_torch
 from agentkit_training.engines.rows import batch_size
 from agentkit_training.engines.trl.batch import Batch, batch_rows, padded_size
+from agentkit_training.engines.trl.learner import Learner
 from agentkit_training.engines.trl.reading import padded_logprobs
 from agentkit_training.errors import DivergedError
 from agentkit_training.policy.policy import Policy
@@ -26,7 +27,8 @@ class Feed:
     """Stands between TRL's trainer and the source, for one call of ``train``.
 
     Attributes:
-        policy: What learns.
+        policy: What learns, and writes the rollouts.
+        learner: The module that TRL trains.
         source: What it learns from.
         objective: What an update makes larger.
         scaled: Whether advantages are divided by the group's deviation.
@@ -36,11 +38,13 @@ class Feed:
         first: Steps that were taken before this call.
         seed: Of what TRL draws in an update.
         random: The random generators as they were before TRL drew; None while it does not.
+        begin: Called when the module is as TRL trains it, before the first step.
         advance: Told the number of steps that are taken, before the source is told.
         batch: The rows of the step under way.
     """
 
     policy: Policy
+    learner: Learner
     source: Source
     objective: Objective
     scaled: bool
@@ -50,6 +54,7 @@ class Feed:
     first: int
     seed: int
     random: RandomState | None
+    begin: Callable[[], None]
     advance: Callable[[int], None]
     batch: Batch = field(init=False)
     _read_tokens: int = field(init=False, default=0)
@@ -68,7 +73,7 @@ class Feed:
         started = time.perf_counter()
         self.policy.model.eval()
         rollouts = self.source.rollouts(step, share)
-        self.policy.model.train()
+        self.learner.module.train()
         self._rolled = time.perf_counter()
         self.random = RandomState.now(self.policy.device)
         seed_torch(self.seed, step, share.rank)
@@ -132,17 +137,16 @@ class Feed:
             self.random.restore()
             self.random = None
 
-    def before_update(self, model: Any, step: int) -> None:
+    def before_update(self, step: int) -> None:
         """Look at the gradient, which TRL has clipped.
 
         Args:
-            model: Whose parameters are about to change.
             step: Of this call, from 0.
 
         Raises:
             DivergedError: It is not a number; the weights are as before.
         """
-        self._norm = _norm(one.grad for one in model.parameters() if one.grad is not None)
+        self._norm = self.learner.gradient_norm()
         if not math.isfinite(self._norm):
             number = self.first + step
             raise DivergedError(
@@ -151,7 +155,7 @@ class Feed:
                 step=number,
             )
         if self._norm == 0:  # nothing was learned: momentum and decay shall not move the weights
-            model.zero_grad(set_to_none=True)
+            self.learner.module.zero_grad(set_to_none=True)
 
     def after_update(self, taken: int) -> None:
         """The weights have changed; ``taken`` steps of this call are done.
@@ -162,13 +166,14 @@ class Feed:
         self._update_seconds = time.perf_counter() - self._rolled
         self.put_back()
         self.policy.model.eval()
-        if not math.isfinite(_norm(self.policy.trainable)):
+        if not math.isfinite(self.learner.weight_norm()):
             number = self.first + taken - 1
             raise DivergedError(
                 f"after step {number} a weight is no finite number, though the gradient was; go on "
                 "from the last checkpoint with a lower learning rate",
                 step=number,
             )
+        self.learner.hand_over()
         self.advance(self.first + taken)
 
     def logged(self, taken: int, logs: Mapping[str, float]) -> None:
@@ -206,11 +211,3 @@ def _gathered(trainer: Any, rows: int, size: BatchSize) -> tuple[int, BatchSize]
     told = trainer.accelerator.gather(own)
     _, outputs, tokens = told.sum(0).tolist()
     return int(told[:, 0].max()), BatchSize(outputs=outputs, tokens=round(tokens))
-
-
-def _norm(tensors: Iterable[torch.Tensor]) -> float:
-    """Of all numbers together; 0 without any."""
-    import torch
-
-    norms = [torch.linalg.vector_norm(one.detach().float()) for one in tensors]
-    return float(torch.linalg.vector_norm(torch.stack(norms))) if norms else 0.0

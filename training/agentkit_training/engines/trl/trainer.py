@@ -54,15 +54,15 @@ def rollout_trainer(
 
     rows = config.max_steps * config.generation_batch_size // config.num_generations
     trainer = RolloutTrainer(
-        model=feed.policy.model,
+        model=feed.learner.module,
         reward_funcs=[reward_of_rollout],
         args=config,
         train_dataset=Dataset.from_dict({"prompt": [""] * rows}),  # says how many steps
         processing_class=feed.policy.tokenizer,
         rollout_func=rollout,
         callbacks=[_telling(feed)],
-        optimizers=(optimizer, schedule),
     )
+    trainer.optimizer, trainer.lr_scheduler = optimizer, schedule  # refused as arguments with FSDP
     trainer.remove_callback(PrinterCallback)  # standard output is the caller's
     return trainer
 
@@ -74,10 +74,11 @@ def _telling(feed: Feed) -> Any:
     class Telling(TrainerCallback):  # type: ignore[misc]  # no stubs
         """Hands on what TRL tells of its steps."""
 
-        def on_pre_optimizer_step(
-            self, args: Any, state: Any, control: Any, model: Any = None, **_: Any
-        ) -> None:
-            feed.before_update(model, state.global_step)
+        def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            feed.begin()
+
+        def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            feed.before_update(state.global_step)
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             feed.after_update(state.global_step)

@@ -1,0 +1,178 @@
+"""Weights in shares on two processes learn what whole ones do, and the policy holds it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from agentkit.errors import UsageError
+from agentkit_training import tiny_policy
+from agentkit_training.engines.base import OptimizerSettings, Share
+from agentkit_training.engines.lean import LeanEngine
+from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.trl.engine import TrlEngine
+from agentkit_training.policy.lora import LoraSettings, with_lora
+from agentkit_training.policy.reference import reference_policy
+
+HERE = Path(__file__).parent
+FAST = OptimizerSettings(learning_rate=3e-3, schedule="linear", weight_decay=0.01)
+STEPS = 4
+SCENARIOS = (
+    "every_weight",
+    "adapters",
+    "in_parts",
+    "unbroken",
+    "resumed",
+    "called_again",
+    "nothing_learned",
+    "diverged",
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder in which two processes left their weights and what they saw."""
+    folder = tmp_path_factory.mktemp("sharded")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node=2", str(HERE / "sharded_processes.py")]
+    command += [str(HERE / "conftest.py"), str(folder), "fsdp", *SCENARIOS]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout == ""
+    return folder
+
+
+@pytest.fixture
+def whole(recorded):
+    """A source of the rollouts of both processes, for one."""
+
+    class Whole(recorded):
+        def rollouts(self, step, share):
+            shares = [Share(rank=rank, world=2) for rank in range(2)]
+            return [one for each in shares for one in super(Whole, self).rollouts(step, each)]
+
+    return Whole
+
+
+def told(run, scenario, rank=0):
+    return json.loads((run / f"{rank}.json").read_text())[scenario]
+
+
+def left(run, scenario):
+    """The weights that both processes came to, which are the same to the bit."""
+    first, second = (torch.load(run / f"{scenario}-{rank}.pt") for rank in range(2))
+    assert torch.equal(first, second)
+    return first
+
+
+def weights(policy):
+    return torch.cat([one.detach().flatten() for one in policy.model.parameters()])
+
+
+def distance(found, policy):
+    """How far apart two ways from the same weights end, by the length of the way."""
+    start = weights(tiny_policy())
+    return float((found - weights(policy)).norm() / (weights(policy) - start).norm())
+
+
+def test_sharded_weights_learn_as_one_process_does(run, whole):
+    """Four steps on two processes give the weights and losses of the lean engine alone."""
+    policy, source = tiny_policy(), whole()
+    LeanEngine(
+        optimizer=FAST,
+        objective=Objective(loss_type="grpo", kl_coefficient=0.05),
+        reference=tiny_policy(seed=1),
+    ).train(policy, source, steps=STEPS)
+    assert distance(left(run, "every_weight"), policy) <= 1e-4
+    found = told(run, "every_weight")
+    assert found["losses"] == pytest.approx([one.loss for one in source.reports], abs=1e-4)
+    assert found["norms"] == pytest.approx([one.gradient_norm for one in source.reports], rel=1e-4)
+
+
+def test_rollouts_are_written_with_what_was_learned_before(run):
+    """The policy that writes is whole, without gradients, and another one at each step."""
+    first, second = (told(run, "every_weight", rank)["seen"] for rank in range(2))
+    assert first == second
+    assert first[0] == float(weights(tiny_policy()).double().sum())
+    assert len(set(first)) == STEPS
+
+
+def test_adapters_learn_over_sharded_weights(run, whole):
+    """With LoRA the adapters come to what they come to in one process; the rest stays."""
+    policy = with_lora(tiny_policy(), LoraSettings(rank=4, alpha=8))
+    objective = Objective(kl_coefficient=0.05)
+    LeanEngine(optimizer=FAST, objective=objective, reference=reference_policy(policy)).train(
+        policy, whole(), steps=STEPS
+    )
+    assert torch.allclose(left(run, "adapters"), weights(policy), atol=1e-5, rtol=0)
+
+
+def test_parts_and_checkpointed_activations_change_no_step(run):
+    """Both save memory, and the weights come out the same."""
+    assert torch.allclose(left(run, "in_parts"), left(run, "unbroken"), atol=1e-5, rtol=0)
+
+
+def test_each_process_keeps_half_of_the_state(run):
+    """Trained weights and the optimiser's moments lie in shares; few numbers are there twice."""
+    total = len(weights(tiny_policy()))
+    kept = [told(run, "unbroken", rank) for rank in range(2)]
+    for name in ("weights", "moments"):
+        assert sum(one[name] for one in kept) == total
+        assert max(one[name] for one in kept) <= 0.55 * total
+
+
+def test_a_restored_run_equals_one_that_was_not_broken_off(run):
+    """Saved after two steps and restored, the processes end where four steps end."""
+    assert torch.equal(left(run, "resumed"), left(run, "unbroken"))
+
+
+def test_one_process_goes_on_from_what_several_saved(run, whole):
+    """A checkpoint knows nothing of shares: whole weights go on from it, in one process."""
+    policy = tiny_policy()
+    saved, place = torch.load(run / "half" / "weights.pt"), 0
+    with torch.no_grad():
+        for one in policy.model.parameters():
+            one.copy_(saved[place : place + one.numel()].view_as(one))
+            place += one.numel()
+    engine = TrlEngine(optimizer=FAST)
+    engine.restore(run / "half")
+    engine.train(policy, whole(), steps=STEPS)
+    assert distance(left(run, "unbroken"), policy) <= 1e-4
+
+
+def test_training_called_again_goes_on(run, whole):
+    """Two calls of two steps take the steps of one process that is called twice."""
+    policy, source = tiny_policy(), whole()
+    engine = TrlEngine(optimizer=OptimizerSettings(learning_rate=3e-3, weight_decay=0.01))
+    engine.train(policy, source, steps=2)
+    engine.train(policy, source, steps=STEPS)
+    assert distance(left(run, "called_again"), policy) <= 1e-4
+
+
+def test_equal_rewards_change_nothing(run):
+    """Neither momentum nor decay moves a weight on any process when nothing is learned."""
+    assert [told(run, "nothing_learned", rank)["moved"] for rank in range(2)] == [0.0, 0.0]
+
+
+def test_all_processes_stop_when_one_diverges(run):
+    """A gradient of one process that is no number stops both, and the policy is as it was."""
+    for rank in range(2):
+        gradient, weight = told(run, "diverged", rank)["told"]
+        assert "at step 0 the norm of the gradient is nan" in gradient
+        assert "after step 0 a weight is no finite number" in weight
+    assert torch.equal(left(run, "diverged"), weights(tiny_policy()))
+
+
+def test_one_process_has_nobody_to_share_with(recorded):
+    """Sharding in one process is misuse, and the message says how several are started."""
+    with pytest.raises(UsageError, match="torchrun"):
+        TrlEngine(sharding="fsdp").train(tiny_policy(), recorded(), steps=1)
