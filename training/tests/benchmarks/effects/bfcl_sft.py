@@ -1,0 +1,142 @@
+"""What fine-tuning an adapter brings on questions of BFCL that share nothing with the taught ones.
+
+For each seed: the policy of ``examples/sft.yaml`` learns gold answers of ``multiple`` and
+``live_simple``, and is asked questions of ``simple_python`` before and after. It is asked in two
+ways: written freely by the policy itself (``free``), and by the runtime's local model under its
+grammar, where the form of a call is given (``runtime``). Five seeds of 80 questions ask each of the
+400 once::
+
+    python tests/benchmarks/effects/bfcl_sft.py --output bfcl-sft --seeds 1 2 3 4 5 --summary
+
+A finished part is kept and not done again, so that a long series may be broken off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from pathlib import Path
+
+import torch
+from bfcl import CATEGORIES, COARSE, EXAMPLES, asked, held_out, keep, kept
+from intervals import gain, of_each_seed
+
+from agentkit._waiting import wait_for
+from agentkit.evaluation import Benchmark
+from agentkit_local.model import resolve
+from agentkit_training.config.jobs import SftConfig
+from agentkit_training.config.reading import parse_config
+from agentkit_training.export.handover import hand_over, load_handover
+from agentkit_training.gold import gold_answers
+from agentkit_training.policy.policy import Policy
+from agentkit_training.sft.examples import make_examples
+from agentkit_training.sft.training import sft
+from agentkit_training.tasks.loading import load_tasks_for_training
+
+WAYS = ("free", "runtime")
+
+
+def config_of(seed: int, changes: list[str]) -> SftConfig:
+    """The example's configuration with samples, adapters and an order of a seed."""
+    text = (EXAMPLES / "sft.yaml").read_text(encoding="utf-8")
+    own = [f"tasks.seed={seed}", f"policy.lora.seed={seed}", f"sft.seed={seed}"]
+    smaller = [CATEGORIES, "tasks.train=192", "tasks.test=400", "sft.max_tokens=384", COARSE]
+    return parse_config(text, SftConfig, changes=[*own, *smaller, *changes])
+
+
+def tuned(policy: Policy, config: SftConfig, train: Benchmark) -> dict[str, float]:
+    """Fine-tune; what it took."""
+    examples = wait_for(
+        make_examples(
+            policy,
+            train,
+            gold_answers(train).answers,
+            prompting=config.policy.prompting(),
+            settings=config.asking.settings(),
+        )
+    )
+    report = sft(policy, examples.rows, config.sft, listen=lambda step: print(step, flush=True))
+    return {
+        "examples": report.examples,
+        "steps": len(report.steps),
+        "loss": report.steps[-1].loss,
+        "cpu_seconds": round(time.process_time(), 1),
+    }
+
+
+def free(seed: int, output: Path, config: SftConfig, test: Benchmark) -> None:
+    """Ask, fine-tune, ask again; what was trained is handed over."""
+    target = output / f"free-{seed}-trained.json"
+    if target.exists():
+        return
+    policy = config.policy.load(seed=seed)
+    settings = config.asking.settings()
+    model = config.policy.model(policy)
+    base = asked(model, test, settings)
+    print(seed, "base", base.right, dict(base.labels), flush=True)
+    keep(output / f"free-{seed}-base.json", base, seed=seed)
+    facts = tuned(policy, config, load_tasks_for_training(config.tasks).train)
+    trained = asked(model, test, settings)
+    print(seed, "trained", trained.right, dict(trained.labels), facts, flush=True)
+    hand_over(output / f"handover-{seed}", base=config.policy.weights, policy=policy)
+    keep(target, trained, seed=seed, **facts)
+
+
+def runtime(seed: int, output: Path, config: SftConfig, test: Benchmark) -> None:
+    """Ask the runtime's local model, with and without the adapter that was handed over."""
+    handed = load_handover(output / f"handover-{seed}")
+    for who, name in (("base", handed.base), ("trained", handed.model)):
+        target = output / f"runtime-{seed}-{who}.json"
+        if target.exists():
+            continue
+        with resolve(name.removeprefix("local:")) as model:
+            found = asked(model, test, config.asking.settings())
+        print(seed, "runtime", who, found.right, dict(found.labels), flush=True)
+        keep(target, found, seed=seed)
+
+
+def summary(output: Path) -> None:
+    """Right answers, and how the wrong ones are wrong, for each way of asking."""
+    for way in WAYS:
+        right: dict[str, dict[tuple[int, str], bool]] = {"base": {}, "trained": {}}
+        for who, found in right.items():
+            labels: Counter[str] = Counter()
+            files = sorted(output.glob(f"{way}-*-{who}.json"))
+            for file in files:
+                answers = kept(file)
+                seed = int(file.stem.split("-")[1])
+                found.update({(seed, task): ok for task, ok in answers.passed.items()})
+                labels.update(answers.labels)
+            count = sum(found.values())
+            share = f"{count} of {len(found)} ({count / max(1, len(found)):.1%})"
+            print(f"{way:8} {who:8} {share:22} by seed {of_each_seed(found)}; {dict(labels)}")
+        if right["base"].keys() & right["trained"].keys():
+            change = gain(right["base"], right["trained"])
+            print(f"{way:8} {change}; {change.won} won, {change.lost} lost")
+
+
+def main() -> None:
+    """Run what is asked for, then print what is there."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[])
+    parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--questions", type=int, default=80)
+    parser.add_argument("--set", dest="changes", action="append", default=[])
+    parser.add_argument("--summary", action="store_true")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    given.output.mkdir(parents=True, exist_ok=True)
+    for seed in given.seeds:
+        config = config_of(seed, given.changes)
+        test = held_out(load_tasks_for_training(config.tasks).test, seed, given.questions)
+        for way, ask in (("free", free), ("runtime", runtime)):
+            if way in given.ways:
+                ask(seed, given.output, config, test)
+    if given.summary:
+        summary(given.output)
+
+
+if __name__ == "__main__":
+    main()
