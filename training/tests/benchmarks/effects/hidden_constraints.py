@@ -34,6 +34,7 @@ from agentkit_training.jobs.coevolve import coevolve_job
 from agentkit_training.jobs.ending import HANDOVER
 from agentkit_training.jobs.evaluate import Examination, evaluate_job
 from agentkit_training.tasks.hidden_constraints.hidden_tool import World
+from agentkit_training.tasks.hidden_constraints.texts import library_of
 from agentkit_training.tasks.loading import load_tasks_for_training
 
 _TUNED = ("policy.lora=null", "policy.adapter={seed}/tuned/handover/peft", "cold_start=null")
@@ -60,12 +61,15 @@ RUNS: Mapping[str, tuple[str, ...]] = {
 * ``followed``: the same, beginning with the library that ``alone`` learned in the first world.
 """
 
+KNOWN = "known"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
     """A set of answers: which run's model, which run's library, in which world.
 
-    Empty names are those of the untouched pair.
+    Empty names are those of the untouched pair, and the library ``known`` has every demand of the
+    world as a rule: what evolution could find at best.
     """
 
     model: str = ""
@@ -95,6 +99,8 @@ ANSWERS = (
     Asked(world="swapped", model="coevolved"),
     Asked(world="swapped", model="coevolved", library="coevolved"),
     Asked(world="swapped", model="coevolved", library="swapped"),
+    Asked(library=KNOWN),
+    Asked(model="coevolved", library=KNOWN),
 )
 
 PAIRS = (
@@ -160,18 +166,19 @@ def answers(seed: int, output: Path, changes: Sequence[str], questions: int) -> 
     for pair in dict.fromkeys((one.model, one.library) for one in ANSWERS):
         wanted = [one for one in ANSWERS if (one.model, one.library) == pair]
         missing = [one for one in wanted if not (folder / f"{one}.json").exists()]
-        places = {name: folder / name / HANDOVER for name in pair if name}
+        places = {name: folder / name / HANDOVER for name in pair if name not in ("", KNOWN)}
         if not missing or not all(place.exists() for place in places.values()):
             continue
         handed = {name: load_handover(place) for name, place in places.items()}
-        artifact = handed[pair[1]].artifact if pair[1] else None
+        artifact = handed[pair[1]].artifact if pair[1] in handed else None
+        held = library_of("rules") if pair[1] == KNOWN else artifact and artifact.library
         name = handed[pair[0]].model if pair[0] else config.policy.weights
         with resolve(name.removeprefix("local:")) as model:
             remembering = Remembering(model)
             for one in missing:
                 asked = Examination(
                     benchmark=load_tasks_for_training(replace(tasks, world=one.world)).test,
-                    library=None if artifact is None else artifact.library,
+                    library=held,
                     settings=config.asking.settings(),
                     concurrency=1,
                 )
