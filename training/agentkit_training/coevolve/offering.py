@@ -10,6 +10,7 @@ from agentkit.evaluation.task import Environment
 from agentkit.library import Library
 from agentkit.library.dag import descendants
 from agentkit.messages import JsonObject
+from agentkit.tools.definition import Effects
 from agentkit.tools.tool import Tool
 
 
@@ -33,6 +34,20 @@ def with_composites(benchmark: Benchmark, library: Library) -> Benchmark:
         tasks=tuple(_with_offers(task, made_of) for task in benchmark.tasks),
         environment=_Worlds(make=benchmark.environment, library=library),
     )
+
+
+def pure_tools(benchmark: Benchmark) -> tuple[Tool, ...]:
+    """The tools of a benchmark that touch no world, with code: composites are tried out on them.
+
+    They run in a world of the first task, which is thrown away. None where no tool is run.
+
+    Args:
+        benchmark: The tasks.
+    """
+    if benchmark.environment is None or not benchmark.tasks:
+        return ()
+    tools = benchmark.environment(benchmark.tasks[0]).tools()
+    return tuple(one for one in tools if one.definition.signature.effects == Effects.pure())
 
 
 def _primitives(library: Library) -> dict[str, frozenset[str]]:

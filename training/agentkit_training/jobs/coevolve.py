@@ -15,6 +15,7 @@ from agentkit_training.atomic import new_folder
 from agentkit_training.coevolve.checkpoint import newest_checkpoint, step_of
 from agentkit_training.coevolve.frozen import FrozenEngine
 from agentkit_training.coevolve.keeper import LibraryKeeper
+from agentkit_training.coevolve.offering import pure_tools, with_composites
 from agentkit_training.coevolve.records import CoevolutionStep
 from agentkit_training.coevolve.running import coevolve
 from agentkit_training.coevolve.source import Coevolution
@@ -181,6 +182,7 @@ class _Coevolve:
             benchmark=train,
             model=self._model,
             store=restored_store(wanted.library) if wanted.library else open_store("memory:"),
+            tools=pure_tools(train) if wanted.coevolution.composites else (),
             feedback_model=feedback,
             held_out=self._parts.validation,
         )
@@ -274,7 +276,7 @@ class _Coevolve:
             self._log(
                 measured(
                     self._model,
-                    tasks,
+                    with_composites(tasks, library),
                     step=step,
                     phase=phase,
                     library=library,

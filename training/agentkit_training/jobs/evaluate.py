@@ -18,6 +18,7 @@ from agentkit.evaluation import (
 )
 from agentkit.library import Library
 from agentkit.models.base import ChatModel, ModelSettings
+from agentkit_training.coevolve.offering import with_composites
 from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.policy_model import PolicyModel
 
@@ -43,6 +44,15 @@ class Examination:
     attempts: int = 1
     temperature: float = 0.0
     concurrency: int = 4
+
+    @property
+    def tasks(self) -> Benchmark:
+        """The tasks, offering the library's composites beside what these are made of."""
+        return (
+            self.benchmark
+            if self.library is None
+            else with_composites(self.benchmark, self.library)
+        )
 
 
 def evaluate_job(model: ChatModel, asked: Examination, *, command: str = "") -> EvaluationReport:
@@ -71,7 +81,7 @@ async def _of_policy(model: PolicyModel, asked: Examination) -> tuple[Episode, .
     """All attempts at once, as in training."""
     rollouts = await collect(
         model,
-        asked.benchmark,
+        asked.tasks,
         library=asked.library,
         attempts=asked.attempts,
         temperature=asked.temperature,
@@ -89,7 +99,7 @@ async def _of_other(model: ChatModel, asked: Examination) -> tuple[Episode, ...]
     )
     try:
         await evaluate(
-            asked.benchmark,
+            asked.tasks,
             model=model,
             store=store,
             run=_RUN,

@@ -159,7 +159,7 @@ class Series:
             asking=ASKING,
         )
         watched: list[dict[str, float]] = []
-        source.reward = _Watching(source, watched)
+        source.reward = _Watching(source=source, into=watched)
         engine = LeanEngine(optimizer=OptimizerSettings(learning_rate=self.sizes.rate))
         coevolve(policy, source, engine)
         found = {name: self.examined(policy, source.library)}
@@ -216,7 +216,8 @@ class Series:
             epochs=self.sizes.epochs,
             seed=self.seed,
         )
-        report = sft(policy, made.rows, settings)
+        report = sft(policy, made.rows, settings, listen=lambda one: print(name, one, flush=True))
+        self._file(name).mkdir(exist_ok=True)
         save_weights(policy, self._file(name))
         return {
             "examples": len(made.rows),

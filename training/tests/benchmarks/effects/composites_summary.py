@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 Counts = Mapping[str, float]
 
@@ -20,3 +25,63 @@ def line(tasks: Sequence[Counts]) -> str:
         f"calls per solved {per_solved:.2f}  composite calls {composites / max(1, calls):5.1%}  "
         f"shortened {len(shortened)}, of these failed {lost}"
     )
+
+
+def summary(output: Path) -> None:
+    """Print what the parts in a folder come to; control is the arm without composites."""
+    records = [json.loads(path.read_text()) for path in sorted(output.glob("*-*.json"))]
+    found: dict[str, dict[tuple[int, str], Counts]] = {}
+    for record in records:
+        for name, tasks in record["found"].items():
+            keyed = {(record["seed"], task): one for task, one in tasks.items()}
+            found.setdefault(name, {}).update(keyed)
+    for record in records:
+        if record["part"] == "cold":
+            print(f"seed {record['seed']}: {_library(record)}")
+    print("held-out questions, policy's own rollouts at temperature 0")
+    for name, tasks in found.items():
+        print(f"{name:32} {line(list(tasks.values()))}")
+        for control in ("primitives", "none", "unrewarded"):
+            if control in found and name not in {control, "none"}:
+                print(f"{'':32} {_against(tasks, found[control], control)}")
+    print("rollouts of training")
+    for name in dict.fromkeys(one["part"] for one in records):
+        watched = [rollout for one in records if one["part"] == name for rollout in _watched(one)]
+        if watched:
+            print(f"{name:32} {line(watched)}")
+
+
+def _watched(record: Mapping[str, Any]) -> Sequence[Counts]:
+    found: Sequence[Counts] = record.get("rollouts", ())
+    return found
+
+
+def _library(record: Mapping[str, Any]) -> str:
+    composites = [one for one in record["library"] if one["flat"] > 1]
+    depths = [one["depth"] for one in composites]
+    stage1 = record["stage1"]
+    return (
+        f"stage 1 passed {stage1['passed']}/{stage1['tried']}; {len(composites)} composites, "
+        f"depth {max(depths, default=0)} at most, {sum(one > 1 for one in depths)} deeper than 1"
+    )
+
+
+def _against(
+    own: Mapping[tuple[int, str], Counts], control: Mapping[tuple[int, str], Counts], name: str
+) -> str:
+    """Paired differences: of success over all questions, of calls over those that both solve."""
+    keys = [key for key in own if key in control]
+    solved = [key for key in keys if own[key]["passed"] and control[key]["passed"]]
+    success = _interval([own[key]["passed"] - control[key]["passed"] for key in keys])
+    calls = _interval([own[key]["calls"] - control[key]["calls"] for key in solved])
+    return f"against {name}: success {success}; calls, of {len(solved)} solved by both: {calls}"
+
+
+def _interval(differences: Sequence[float], *, draws: int = 10_000) -> str:
+    """A mean and its 95 % bootstrap interval over questions."""
+    if not differences:
+        return "none"
+    values = np.array(differences)
+    picks = np.random.default_rng(0).integers(len(values), size=(draws, len(values)))
+    low, high = np.percentile(values[picks].mean(1), [2.5, 97.5])
+    return f"{values.mean():+.3f} [{low:+.3f}, {high:+.3f}]"
