@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "evaluate": ("agentkit_training.cli.evaluate:evaluate", "Measure a model on the tasks."),
     "export": ("agentkit_training.cli.export:export", "Hand over what a run has learned."),
+    "verl": ("agentkit_training.cli.verl:verl", "Write what verl is started with."),
     "plan": ("agentkit_training.cli.plan:plan", "Reckon the memory and the tokens of a run."),
     "report": ("agentkit_training.cli.report:report", "Draw the curves of a run as a page."),
 }

@@ -7,6 +7,7 @@ from typing import Literal
 
 from agentkit.errors import UsageError
 from agentkit_training.coevolve.settings import CoevolutionSettings
+from agentkit_training.config.hardware import HardwareSection, VerlSection
 from agentkit_training.config.sections import (
     AskingSection,
     EngineSection,
@@ -92,6 +93,8 @@ class CoevolveConfig:
         feedback_model: The model of the feedback path, such as ``openai:gpt-4o-mini``.
         library: An artifact to begin with; empty for the tasks' own tools.
         watch: What is measured and kept.
+        hardware: What the run is laid out for: plans reckon with it, verl is told it.
+        verl: For ``agentkit-train verl`` alone.
     """
 
     policy: PolicySection
@@ -108,6 +111,8 @@ class CoevolveConfig:
     feedback_model: str = ""
     library: str = ""
     watch: WatchSection = field(default_factory=WatchSection)
+    hardware: HardwareSection = field(default_factory=HardwareSection)
+    verl: VerlSection = field(default_factory=VerlSection)
 
     def __post_init__(self) -> None:
         if self.rollout_model and (not self.frozen or self.cold_start is not None):

@@ -15,6 +15,7 @@ from agentkit.evolution import ToolManager
 from agentkit_training.config.reading import written_config
 from agentkit_training.engines.verl.rows import verl_rows, write_rows
 from agentkit_training.engines.verl.settings import AGENT_NAME, TRAINER_NAME, VerlSettings
+from agentkit_training.engines.verl.update import VerlCluster, VerlUpdate
 from agentkit_training.errors import ExportError
 from agentkit_training.tasks.loading import load_tasks_for_training
 from agentkit_training.tasks.splits import TaskSplits
@@ -35,6 +36,8 @@ class VerlRun:
         batch_size: Tasks of a step.
         attempts: Rollouts of each task: the group's size G.
         epochs: How often all tasks are gone through.
+        update: How the weights are moved; None leaves it to verl's own configuration.
+        cluster: Where verl runs; None leaves it to verl's own configuration.
     """
 
     model: str
@@ -43,6 +46,8 @@ class VerlRun:
     batch_size: int = 64
     attempts: int = 8
     epochs: int = 1
+    update: VerlUpdate | None = None
+    cluster: VerlCluster | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +151,7 @@ def _loops(place: Path) -> list[dict[str, str]]:
 def _configuration(place: Path, run: VerlRun, rows: dict[str, int]) -> dict[str, Any]:
     """What differs from verl's own configuration, as Hydra composes it."""
     looked_at = "validation" if rows["validation"] else "train"
-    return {
+    found: dict[str, Any] = {
         "defaults": ["ppo_trainer", "_self_"],
         "hydra": {"searchpath": ["pkg://verl.trainer.config"]},
         "data": {
@@ -175,6 +180,21 @@ def _configuration(place: Path, run: VerlRun, rows: dict[str, int]) -> dict[str,
             "ray_init": {"runtime_env": {"env_vars": {"VERL_USE_EXTERNAL_MODULES": TRAINER_MODULE}}}
         },
     }
+    policy = found["actor_rollout_ref"]
+    if run.update is not None:
+        policy["actor"] = run.update.actor(batch_size=run.batch_size)
+        policy["model"] |= run.update.model()
+        policy["rollout"] |= run.update.rollout()
+        found["algorithm"]["norm_adv_by_std_in_grpo"] = run.update.scaled
+    if run.cluster is not None:
+        policy["rollout"] |= {
+            "name": "vllm",
+            "tensor_model_parallel_size": run.cluster.tensor_parallel,
+        }
+        found["data"]["seed"] = run.cluster.seed
+        checkpoints = str(place / "checkpoints")
+        found["trainer"] |= run.cluster.trainer(folder=checkpoints, name=place.name)
+    return found
 
 
 def _write_yaml(path: Path, record: Any) -> None:

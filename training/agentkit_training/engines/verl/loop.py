@@ -93,7 +93,7 @@ class AgentkitLoop(AgentLoopBase):  # type: ignore[misc]  # no stubs
             tools_in=settings.tools_in,
             format=settings.format,
             constrained=settings.constrained,
-            max_tokens=limits.response_length,
+            max_tokens=settings.answer_tokens or limits.response_length,
             batch_size=1,  # verl's servers put requests together
         )
 

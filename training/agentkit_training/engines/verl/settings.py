@@ -35,6 +35,7 @@ class VerlSettings:
         weights: What advantages are multiplied with: ``none``, the ``fixed`` utilities of SEAL, or
             these ``normalised`` to a mean of 1 in each batch.
         keeps_episodes: Whether workers put their episodes into the store, to learn from.
+        answer_tokens: Longest answer of a turn; 0 for what verl leaves for the whole response.
     """
 
     tasks: TaskSpec
@@ -46,3 +47,4 @@ class VerlSettings:
     constrained: bool = True
     weights: WeightsName = "none"
     keeps_episodes: bool = False
+    answer_tokens: int = 0

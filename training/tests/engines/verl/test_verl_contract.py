@@ -136,3 +136,34 @@ def test_reward_managers_find_the_reward_function(exported):
     extra = {"reward": 0.25, "reward_parts": {}}
     found = score(data_source="d", solution_str="", ground_truth="", extra_info=extra)
     assert found == {"score": 0.25}
+
+
+@pytest.mark.parametrize("loss_type", ["grpo", "dapo", "dr_grpo"])
+def test_verl_takes_the_configuration_of_a_run(exported, tmp_path, loss_type):
+    """What ``agentkit-train verl`` makes of a file passes verl's own checks, key by key."""
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+    from verl.utils.config import omega_conf_to_dataclass, validate_config
+
+    from agentkit_training.config.jobs import CoevolveConfig
+    from agentkit_training.config.reading import parse_config
+    from agentkit_training.jobs.verl import verl_job
+
+    _, export = exported
+    text = f"""\
+policy: {{weights: {export.folder.parent / "model"}}}
+tasks: {{source: hidden-constraints, train: 4, validation: 2}}
+coevolution: {{steps: 5, tasks_per_step: 2, group_size: 4}}
+engine: {{objective: {{loss_type: {loss_type}, kl_coefficient: 0.01}}, max_tokens: 8192}}
+hardware: {{machines: 2, devices: 4}}
+"""
+    folder = verl_job(parse_config(text, CoevolveConfig), tmp_path / "out").folder
+    with initialize_config_dir(str(folder), version_base=None):
+        config = compose("verl")
+    OmegaConf.resolve(config)
+    validate_config(config, use_reference_policy=True, use_critic=False)
+    actor = omega_conf_to_dataclass(config.actor_rollout_ref.actor)
+    assert actor.ppo_mini_batch_size == 2
+    assert actor.ppo_max_token_len_per_gpu == 8192
+    assert actor.optim.lr_scheduler_type == "constant"
+    assert config.trainer.total_training_steps == 5
