@@ -26,6 +26,7 @@ from agentkit_training.export.manifest import (
     base_weights,
     read_manifest,
 )
+from agentkit_training.export.trained_over import check_trained_over
 from agentkit_training.export.weights import WeightPrecision, weights_to_gguf
 from agentkit_training.policy.lora import save_adapter
 from agentkit_training.policy.policy import Policy
@@ -87,6 +88,7 @@ def hand_over(
     signer: Signer | None = None,
     adapter_precision: AdapterPrecision = "f32",
     weight_precision: WeightPrecision = "f16",
+    other_base: bool = False,
 ) -> Handover:
     """Write all that training made into one folder, whole or not at all.
 
@@ -107,10 +109,12 @@ def hand_over(
         signer: Signs the artifact.
         adapter_precision: Of the adapter's numbers.
         weight_precision: Of the whole weights.
+        other_base: Whether an adapter may go beside weights of the same shape but other values, as
+            where it was trained over the same weights in another precision.
 
     Raises:
-        ExportError: There is nothing to hand over, the parts do not fit each other, or the folder
-            holds something else.
+        ExportError: There is nothing to hand over, the parts do not fit each other, the adapter
+            was trained over other weights, or the folder holds something else.
         CheckpointError: The files could not be written; what was there before is as it was.
         ModelNotFoundError: The named base weights are not installed.
     """
@@ -118,6 +122,8 @@ def hand_over(
         raise ExportError("there is nothing to hand over; give a policy, a store, or both")
     _check_place(Path(folder))
     source, told = base_weights(base)
+    if policy is not None and policy.is_adapted and not other_base:
+        check_trained_over(policy, source)
     with new_folder(Path(folder)) as draft:
         kind = _write_policy(
             policy, draft, source=source, adapter=adapter_precision, weights=weight_precision

@@ -60,7 +60,7 @@ def weights_to_gguf(
     source = Path(like)
     reader = open_gguf(source)
     base = Architecture.of_reader(reader, source)
-    parameters = _parameters(policy, base, source)
+    parameters = parameter_names(policy, base, source)
     Path(out).parent.mkdir(parents=True, exist_ok=True)
     with whole_file(out) as draft:
         writer = gguf.GGUFWriter(draft, base.name)
@@ -113,8 +113,17 @@ def plain_name(parameter: str) -> str:
     return _WRAPPERS.sub("", parameter.removeprefix("base_model.model."))
 
 
-def _parameters(policy: Policy, base: Architecture, source: Path) -> dict[str, str]:
-    """The policy's own name of each tensor of the file that comes from it."""
+def parameter_names(policy: Policy, base: Architecture, source: Path) -> dict[str, str]:
+    """The policy's own name of each tensor of the file that comes from it.
+
+    Args:
+        policy: With or without adapters.
+        base: That of the file.
+        source: The file, for messages.
+
+    Raises:
+        ExportError: The file is not one of this model's base weights.
+    """
     every = [name for name, _ in policy.model.named_parameters()]
     tied = bool(getattr(policy.model.config, "tie_word_embeddings", False))
     _check_mergeable(every, tied=tied)
