@@ -113,7 +113,7 @@ def _check_shape(name: str, shape: tuple[int, ...], base: Architecture) -> None:
 
 def _read(folder: Path) -> _Lora:
     from safetensors import SafetensorError
-    from safetensors.numpy import load_file
+    from safetensors.torch import load_file
 
     for name in (CONFIG, WEIGHTS):
         if not (folder / name).is_file():
@@ -124,7 +124,9 @@ def _read(folder: Path) -> _Lora:
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
         scale = _alpha(config)
-        weights = load_file(folder / WEIGHTS)
+        weights = {  # NumPy has no bfloat16
+            name: one.float().numpy() for name, one in load_file(folder / WEIGHTS).items()
+        }
     except (ValueError, KeyError, TypeError, SafetensorError) as error:
         raise ExportError(f"the adapter in {folder} is damaged: {error}") from error
     return _Lora(alpha=scale, halves=dict(map(_half, weights, weights.values())))

@@ -70,6 +70,21 @@ def test_half_the_precision_is_half_the_file(policy, tiny_gguf, with_adapter, tm
     assert sizes[0] < 0.6 * sizes[1]
 
 
+def test_a_coarse_adapter_is_written_with_the_numbers_it_has(
+    policy, tiny_gguf, with_adapter, tmp_path
+):
+    """An adapter in bfloat16 gives the file of the same numbers in float32."""
+    save_adapter(with_adapter(policy), tmp_path / "peft")
+    weights = tmp_path / "peft" / "adapter_model.safetensors"
+    coarse = {name: one.bfloat16() for name, one in load_file(weights).items()}
+    files = []
+    for name, dtype in (("coarse", torch.bfloat16), ("full", torch.float32)):
+        save_file({key: one.to(dtype) for key, one in coarse.items()}, weights)
+        base = Architecture.of_gguf(tiny_gguf)
+        files.append(adapter_to_gguf(tmp_path / "peft", tmp_path / f"{name}.gguf", base=base))
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
 def test_merging_for_export_leaves_the_policy_alone(policy, with_adapter):
     """Its own weights stay as they are to the last bit, and the sum holds the adapter."""
     trained = with_adapter(policy)
