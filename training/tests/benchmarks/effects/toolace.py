@@ -1,8 +1,9 @@
 """What ToolACE-R's selection by difficulty brings, beside all samples and a random choice.
 
-For each seed: adapters are fine-tuned on some questions of BFCL (``warm``), since everything is as
-difficult as can be for a policy that makes no call. The difficulty of other questions is estimated
-with four attempts each, and from the same warm weights the policy is fine-tuned on
+Everything is as difficult as can be for a policy that makes no call. So each seed begins with what
+``bfcl_sft.py`` has trained, the warm policy, and with questions that it has not learned from. Their
+difficulty is estimated with four attempts each, and from the same weights the policy is fine-tuned
+on
 
 * ``selected``: those with 0 < D < 0.9 (ToolACE-R, section 3.2),
 * ``random``: as many, drawn from all, so that both take the same optimiser steps,
@@ -10,10 +11,12 @@ with four attempts each, and from the same warm weights the policy is fine-tuned
 * ``selected-refine`` and ``random-refine``: the same choices among questions and self-refine
   samples together.
 
-Each is asked held-out questions; those that learned to refine, and the warm one, once more with
-adaptive refinement (Algorithm 1)::
+Each is asked the held-out questions of its seed; those that learned to refine, and the warm one,
+once more with adaptive refinement (Algorithm 1)::
 
-    python tests/benchmarks/effects/toolace.py --output toolace --seeds 1 2 3 --summary
+    python tests/benchmarks/effects/bfcl_sft.py --output bfcl-sft --seeds 1 2 3 --ways free
+    python tests/benchmarks/effects/toolace.py --output toolace --warm bfcl-sft --seeds 1 2 3 \
+--summary
 
 A finished part is kept and not done again, so that a long series may be broken off.
 """
@@ -23,44 +26,40 @@ from __future__ import annotations
 import argparse
 import json
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
+import bfcl_sft
 import torch
-from bfcl import CATEGORIES, COARSE, EXAMPLES, asked, held_out, keep, kept
+from bfcl import EXAMPLES, asked, held_out, keep, kept, of_seed
 from intervals import gain, of_each_seed
 from pydantic import TypeAdapter
 
 from agentkit._waiting import wait_for
 from agentkit.episodes import RefineMode
-from agentkit.evaluation import Benchmark, EvaluationSettings
+from agentkit.evaluation import Benchmark
 from agentkit_training.config.jobs import SftConfig, ToolAceSection
 from agentkit_training.config.reading import parse_config
 from agentkit_training.difficulty import Difficulties, TaskDifficulty, estimate_difficulty
 from agentkit_training.gold import GoldAnswer, gold_answers
-from agentkit_training.policy.lora import load_adapter, save_adapter
+from agentkit_training.policy.lora import load_adapter
 from agentkit_training.policy.policy import Policy
 from agentkit_training.refine_samples import RefineSamples, refine_samples
 from agentkit_training.selection import Strategy, select
 from agentkit_training.sft.examples import Examples, make_examples
-from agentkit_training.sft.settings import SftReport
 from agentkit_training.sft.training import sft
 from agentkit_training.tasks.loading import load_tasks_for_training
 
+Gold: TypeAlias = Mapping[str, GoldAnswer]
+_WARM = "warm"
 VARIANTS: dict[str, tuple[Strategy, bool]] = {
     "selected": ("selected", False),
     "random": ("random", False),
     "all": ("all", False),
     "selected-refine": ("selected", True),
     "random-refine": ("random", True),
-}
-WAYS: dict[str, tuple[RefineMode, ...]] = {
-    "warm": ("none", "adaptive"),
-    "selected": ("none",),
-    "random": ("none",),
-    "all": ("none",),
-    "selected-refine": ("none", "adaptive"),
-    "random-refine": ("none", "adaptive"),
 }
 PAIRS = (
     ("warm-none", "selected-none"),
@@ -75,36 +74,43 @@ PAIRS = (
     ("random-refine-none", "random-refine-adaptive"),
     ("random-refine-adaptive", "selected-refine-adaptive"),
 )
+LONGEST = 384
 _ESTIMATES = TypeAdapter(tuple[TaskDifficulty, ...])
 
 
 def config_of(seed: int, changes: list[str]) -> SftConfig:
-    """The example's configuration with a rate for adapters, and samples of a seed."""
+    """The example's configuration with the rate of ``sft.yaml`` and samples of a seed."""
     text = (EXAMPLES / "toolace.yaml").read_text(encoding="utf-8")
-    own = [f"tasks.seed={seed}", f"policy.lora.seed={seed}", f"sft.seed={seed}"]
-    smaller = [CATEGORIES, COARSE, "tasks.train=283", "tasks.test=400", "toolace.attempts=4"]
-    rate = "sft.optimizer.learning_rate=5.0e-4"
-    return parse_config(text, SftConfig, changes=[*own, *smaller, rate, *changes])
+    own = ["tasks.train=400", "toolace.attempts=4", "sft.optimizer.learning_rate=5.0e-4"]
+    return parse_config(text, SftConfig, changes=[*of_seed(seed), *own, *changes])
+
+
+def ways(variant: str) -> tuple[RefineMode, ...]:
+    """How a variant is asked."""
+    refines = variant == _WARM or VARIANTS[variant][1]
+    return ("none", "adaptive") if refines else ("none",)
 
 
 @dataclass(kw_only=True)
 class Seed:
-    """What the parts of one seed have in common.
+    """What the variants of one seed have in common.
 
     Attributes:
         number: The seed.
         output: Where parts are kept.
+        warm: Where ``bfcl_sft.py`` has kept its parts.
         config: How to train and to ask.
-        warm: The questions of the warming up.
-        pool: Those that are chosen from.
-        test: Those that are asked.
+        others: Questions that the warm policy has not learned from.
+        size: How many of these are chosen from.
+        test: The questions that are asked.
     """
 
     number: int
     output: Path
+    warm: Path
     config: SftConfig
-    warm: Benchmark
-    pool: Benchmark
+    others: Benchmark
+    size: int
     test: Benchmark
 
     @property
@@ -113,60 +119,37 @@ class Seed:
         assert self.config.toolace is not None  # the example has one
         return self.config.toolace
 
-    @property
-    def asking(self) -> EvaluationSettings:
-        """How questions are asked, once."""
-        return self.config.asking.settings()
-
     def file(self, name: str) -> Path:
         """Where a part is kept."""
         return self.output / f"{self.number}-{name}.json"
 
     def policy(self) -> Policy:
-        """The policy as it was warmed up; it is, if it was not yet."""
-        folder = self.output / f"{self.number}-warm"
+        """The warm policy."""
         base = replace(self.config.policy, lora=None).load(seed=self.number)
-        if folder.exists():
-            return load_adapter(base, folder)
-        policy = self.config.policy.load(seed=self.number)
-        report = self.tune(policy, self.examples(policy, self.warm))
-        save_adapter(policy, folder)
-        self.ask(policy, "warm", report)
-        return policy
+        return load_adapter(base, self.warm / f"handover-{self.number}" / "peft")
 
-    def examples(
-        self, policy: Policy, tasks: Benchmark, answers: dict[str, GoldAnswer] | None = None
-    ) -> Examples:
-        """What is learned of tasks."""
+    def examples(self, policy: Policy, tasks: Benchmark, answers: Gold, most: int) -> Examples:
+        """What is learned of tasks, as far as it has at most so many tokens."""
         return wait_for(
             make_examples(
                 policy,
                 tasks,
-                gold_answers(tasks).answers if answers is None else answers,
+                answers,
                 prompting=self.config.policy.prompting(),
-                settings=self.asking,
-                max_tokens=self.config.sft.max_tokens,
+                settings=self.config.asking.settings(),
+                max_tokens=most,
             )
         )
 
-    def tune(self, policy: Policy, examples: Examples) -> SftReport:
-        """Fine-tune."""
-        return sft(
-            policy, examples.rows, self.config.sft, listen=lambda step: print(step, flush=True)
-        )
+    def pool(self, policy: Policy) -> Benchmark:
+        """What is chosen from: questions that are short enough, in the order of the seed."""
+        answers = gold_answers(self.others).answers
+        fitting = {one.task_id for one in self.examples(policy, self.others, answers, LONGEST).rows}
+        tasks = [task for task in self.others.tasks if task.task_id in fitting]
+        random.Random(self.number).shuffle(tasks)
+        return replace(self.others, tasks=tuple(tasks[: self.size]))
 
-    def ask(self, policy: Policy, variant: str, report: SftReport) -> None:
-        """Ask the held-out questions, in each way that is wanted of the variant."""
-        model = self.config.policy.model(policy)
-        facts = {"examples": report.examples, "steps": len(report.steps)}
-        for way in WAYS[variant]:
-            answers = asked(model, self.test, replace(self.asking, refine=way))
-            keep(self.file(f"{variant}-{way}"), answers, **facts)
-            print(self.number, variant, way, answers.right, dict(answers.labels), facts, flush=True)
-
-    def estimate(
-        self, policy: Policy, name: str, tasks: Benchmark, answers: dict[str, GoldAnswer]
-    ) -> Difficulties:
+    def estimate(self, policy: Policy, name: str, tasks: Benchmark, answers: Gold) -> Difficulties:
         """The difficulty of tasks, estimated once."""
         file = self.file(f"difficulty-{name}")
         if not file.exists():
@@ -178,48 +161,63 @@ class Seed:
                     attempts=self.rounds.attempts,
                     temperature=self.rounds.temperature,
                     seed=self.number,
-                    settings=self.asking,
+                    settings=self.config.asking.settings(),
                 )
             )
             print(self.number, "difficulty of", name, found.histogram(), flush=True)
             file.write_bytes(_ESTIMATES.dump_json(found.tasks))
         return Difficulties(tasks=_ESTIMATES.validate_json(file.read_bytes()))
 
-    def run(self, variant: str) -> None:
-        """Choose, fine-tune from the warm weights, and ask."""
-        if self.file(f"{variant}-{WAYS[variant][-1]}").exists():
-            return
+    def chosen(self, policy: Policy, variant: str) -> Examples:
+        """The examples of a variant, as a round of ToolACE-R makes them."""
         strategy, refines = VARIANTS[variant]
-        policy = self.policy()
-        gold = dict(gold_answers(self.pool).answers)
-        estimates = self.estimate(policy, "direct", self.pool, gold)
-        refined = RefineSamples(benchmark=self.pool)
+        pool = self.pool(policy)
+        gold = gold_answers(pool).answers
+        estimates = self.estimate(policy, "direct", pool, gold)
+        refined = RefineSamples(benchmark=pool)
         if refines:
-            refined = refine_samples(self.pool, gold, estimates.tasks)
-            both = dict(refined.answers)
-            estimates += self.estimate(policy, "refine", refined.benchmark, both)
+            refined = refine_samples(pool, gold, estimates.tasks)
+            estimates += self.estimate(policy, "refine", refined.benchmark, refined.answers)
         wanted = replace(self.rounds.selection, strategy=strategy, seed=self.number)
         taken = frozenset(select(estimates.tasks, wanted).taken)
-        examples = Examples()
-        for tasks, answers in ((self.pool, gold), (refined.benchmark, refined.answers)):
-            chosen = {name: one for name, one in answers.items() if name in taken}
-            examples += self.examples(policy, tasks, chosen)
-        self.ask(policy, variant, self.tune(policy, examples))
+        found = Examples()
+        for tasks, answers in ((pool, gold), (refined.benchmark, refined.answers)):
+            own = {name: one for name, one in answers.items() if name in taken}
+            found += self.examples(policy, tasks, own, self.config.sft.max_tokens)
+        return found
+
+    def run(self, variant: str) -> None:
+        """Choose, fine-tune from the warm weights, and ask."""
+        if all(self.file(f"{variant}-{way}").exists() for way in ways(variant)):
+            return
+        policy = self.policy()
+        examples, steps = 0, 0
+        if variant != _WARM:
+            rows = self.chosen(policy, variant).rows
+            report = sft(policy, rows, self.config.sft, listen=lambda s: print(s, flush=True))
+            examples, steps = report.examples, len(report.steps)
+        for way in ways(variant):
+            settings = replace(self.config.asking.settings(), refine=way)
+            answers = asked(self.config.policy.model(policy), self.test, settings)
+            keep(self.file(f"{variant}-{way}"), answers, examples=examples, steps=steps)
+            said = f"{answers.right} of {len(answers.passed)} {dict(answers.labels)}"
+            print(f"{self.number} {variant} {way}: {said}; {steps} steps", flush=True)
 
 
-def seed_of(number: int, output: Path, given: argparse.Namespace) -> Seed:
+def seed_of(number: int, given: argparse.Namespace) -> Seed:
     """The questions of a seed."""
     config = config_of(number, given.changes)
     parts = load_tasks_for_training(config.tasks)
-    tasks = list(parts.train.tasks)
-    random.Random(number).shuffle(tasks)
-    warm, pool = tasks[: given.warm], tasks[given.warm : given.warm + given.pool]
+    taught = load_tasks_for_training(bfcl_sft.config_of(number, []).tasks).train.tasks
+    known = {task.task_id for task in taught}
+    others = tuple(task for task in parts.train.tasks if task.task_id not in known)
     return Seed(
         number=number,
-        output=output,
+        output=given.output,
+        warm=given.warm,
         config=config,
-        warm=replace(parts.train, tasks=tuple(warm)),
-        pool=replace(parts.train, tasks=tuple(pool)),
+        others=replace(parts.train, tasks=others),
+        size=given.pool,
         test=held_out(parts.test, number, given.questions),
     )
 
@@ -238,8 +236,8 @@ def read(output: Path, part: str) -> tuple[dict[tuple[int, str], bool], list[str
 
 def summary(output: Path) -> None:
     """Right answers of each variant, and what it brings beside the warm policy and chance."""
-    found = {f"{one}-{way}": read(output, f"{one}-{way}") for one in WAYS for way in WAYS[one]}
-    found = {name: one for name, one in found.items() if one[0]}
+    names = [f"{one}-{way}" for one in (_WARM, *VARIANTS) for way in ways(one)]
+    found = {name: one for name in names if (one := read(output, name))[0]}
     for name, (right, steps) in found.items():
         count = sum(right.values())
         share = f"{count} of {len(right)} ({count / len(right):.1%})"
@@ -254,9 +252,9 @@ def main() -> None:
     """Run what is asked for, then print what is there."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--warm", type=Path, required=True, help="the output of bfcl_sft.py")
     parser.add_argument("--seeds", type=int, nargs="*", default=[])
-    parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=list(VARIANTS))
-    parser.add_argument("--warm", type=int, default=96, help="questions of the warming up")
+    parser.add_argument("--variants", nargs="*", default=[_WARM, *VARIANTS])
     parser.add_argument("--pool", type=int, default=96, help="questions to choose from")
     parser.add_argument("--questions", type=int, default=60, help="held-out questions")
     parser.add_argument("--set", dest="changes", action="append", default=[])
@@ -265,7 +263,7 @@ def main() -> None:
     torch.set_num_threads(1)
     given.output.mkdir(parents=True, exist_ok=True)
     for number in given.seeds:
-        seed = seed_of(number, given.output, given)
+        seed = seed_of(number, given)
         for variant in given.variants:
             seed.run(variant)
     if given.summary:
