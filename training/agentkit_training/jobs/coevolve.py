@@ -26,7 +26,6 @@ from agentkit_training.distributed.devices import own_device
 from agentkit_training.distributed.leading import Beat, in_turn, led
 from agentkit_training.distributed.ranks import ALONE, Ranks
 from agentkit_training.engines.base import Engine, Share
-from agentkit_training.gold import gold_answers
 from agentkit_training.jobs.beginning import Listener, begun, ignore, run_log
 from agentkit_training.jobs.ending import ended, restored_store
 from agentkit_training.jobs.joining import check_engine, shared_run
@@ -38,8 +37,8 @@ from agentkit_training.rollout.collecting import RolloutModel
 from agentkit_training.rollout.outside import OutsideModel
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import StepRecord
-from agentkit_training.sft.examples import make_examples
 from agentkit_training.sft.settings import SftStep
+from agentkit_training.sft.teaching import left_out_notes, taught_examples
 from agentkit_training.sft.training import sft
 from agentkit_training.tasks.loading import load_tasks_for_training
 from agentkit_training.tasks.splits import TaskSplits
@@ -223,17 +222,19 @@ class _Coevolve:
         """Fine-tune on the gold answers (CoCoDA's stage 2)."""
         settings = self._config.cold_start
         assert settings is not None  # asked for
-        train = self._parts.train
         examples = wait_for(
-            make_examples(
+            taught_examples(
                 self._policy,
-                train,
-                gold_answers(train).answers,
+                self._parts.train,
+                self._config.tasks,
                 prompting=self._config.policy.prompting(),
                 library=self.source.library,
                 settings=self._asking,
+                max_tokens=settings.max_tokens,
             )
         )
+        if notes := tuple(left_out_notes(examples.left_out)):
+            self._log(StepRecord(step=0, phase="cold start", notes=notes))
 
         def told(one: SftStep) -> None:
             figures = {"loss": one.loss}

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
 
 from agentkit._waiting import wait_for
 from agentkit.evaluation import EvaluationSettings
 from agentkit.library import Library
 from agentkit_training.config.jobs import SftConfig
-from agentkit_training.gold import counted, gold_answers
 from agentkit_training.jobs.beginning import Listener, RunLog, begun, ignore
 from agentkit_training.jobs.ending import ended, library_of
 from agentkit_training.jobs.measuring import measured
 from agentkit_training.policy.policy import Policy
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import StepRecord
-from agentkit_training.sft.examples import make_examples
+from agentkit_training.sft.checkpoint import steps_taken
+from agentkit_training.sft.examples import Examples
 from agentkit_training.sft.prompting import Prompting
 from agentkit_training.sft.settings import SftStep
+from agentkit_training.sft.teaching import left_out_notes, taught_examples
 from agentkit_training.sft.training import sft
 from agentkit_training.tasks.loading import load_tasks_for_training
 from agentkit_training.tasks.splits import TaskSplits
@@ -57,7 +59,7 @@ def sft_job(
     )
     policy = config.policy.load(seed=config.seed)
     with RunLog(run=run, trackers=config.watch.trackers, listen=listen) as log:
-        _Sft(config=config, run=run, parts=parts, policy=policy, log=log).all(is_new=not resumes)
+        _Sft(config=config, run=run, parts=parts, policy=policy, log=log).all()
     ended(run, policy=policy, base=config.policy.weights, store=None)
     return run
 
@@ -82,34 +84,48 @@ class _Sft:
         self._library: Library | None = library_of(config.library)
         self._asking: EvaluationSettings = config.asking.settings()
 
-    def all(self, *, is_new: bool) -> None:
-        """Measure, train, measure."""
-        if is_new:
-            self._measure(0)
-        steps = self._iterated() if self._config.toolace is not None else self._tuned()
+    def all(self) -> None:
+        """Measure, train, measure; what is done stays done.
+
+        What can not be taught is told before anything is measured.
+        """
+        is_plain = self._config.toolace is None
+        examples = self._taught() if is_plain else Examples()
+        taken = steps_taken(self._run.checkpoints) if is_plain else 0
+        self._run.rewind(lambda one: _stays(one, taken, is_plain=is_plain))
+        known = {one.phase for one in self._run.records()}
+        if not known:
+            self._told_left_out(examples)
+        self._measure(0, without=known)
+        steps = self._tuned(examples) if is_plain else self._iterated()
         self._measure(steps)
 
-    def _tuned(self) -> int:
-        """One pass after the other over all tasks; how many steps that took."""
-        wanted = self._config
-        gold = gold_answers(self._parts.train, no_call=wanted.no_call)
-        examples = wait_for(
-            make_examples(
+    def _taught(self) -> Examples:
+        """What is learned from."""
+        return wait_for(
+            taught_examples(
                 self._policy,
                 self._parts.train,
-                gold.answers,
+                self._config.tasks,
+                no_call=self._config.no_call,
                 prompting=self._prompting,
                 library=self._library,
                 settings=self._asking,
+                max_tokens=self._config.sft.max_tokens,
             )
         )
-        for reason, count in counted([*gold.left_out, *examples.left_out]).items():
-            note = f"{count} tasks are left out: {reason}"
-            self._log(StepRecord(step=0, phase="sft", notes=(note,)))
+
+    def _told_left_out(self, examples: Examples) -> None:
+        notes = tuple(left_out_notes(examples.left_out))
+        if notes:
+            self._log(StepRecord(step=0, phase="sft", notes=notes))
+
+    def _tuned(self, examples: Examples) -> int:
+        """One pass after the other over all examples; how many steps that took."""
         report = sft(
             self._policy,
             examples.rows,
-            wanted.sft,
+            self._config.sft,
             folder=self._run.checkpoints,
             listen=lambda step: self._log(_record(step)),
         )
@@ -154,10 +170,10 @@ class _Sft:
             note = f"round {progress.round}: {progress.phase}"
             self._log(StepRecord(step=progress.round, phase="toolace", notes=(note,)))
 
-    def _measure(self, step: int) -> None:
+    def _measure(self, step: int, *, without: Container[str] = ()) -> None:
         model = self._config.policy.model(self._policy)
         for phase, part in (("validation", self._parts.validation), ("test", self._parts.test)):
-            if part.tasks:
+            if part.tasks and phase not in without:
                 record = measured(
                     model,
                     part,
@@ -171,6 +187,13 @@ class _Sft:
     @property
     def _prompting(self) -> Prompting:
         return self._config.policy.prompting()
+
+
+def _stays(record: StepRecord, taken: int, *, is_plain: bool) -> bool:
+    """Whether a record is of what need not be done again, after ``taken`` steps of fine-tuning."""
+    if record.phase in {"validation", "test"}:
+        return record.step == 0
+    return not is_plain or "loss" not in record.figures or record.step < taken
 
 
 def _record(step: SftStep) -> StepRecord:

@@ -82,6 +82,16 @@ def save(folder: Path, *, step: int, weights: MasterWeights, identity: RunIdenti
         ) from error
 
 
+def steps_taken(folder: Path) -> int:
+    """How many steps had been taken when the checkpoint in a folder was written; 0 without one.
+
+    Raises:
+        CheckpointError: It can not be read.
+    """
+    path = folder / FILE
+    return int(_read(path)["step"]) if path.is_file() else 0
+
+
 def restore(folder: Path, *, weights: MasterWeights, identity: RunIdentity) -> int:
     """Take up what ``save`` wrote.
 
@@ -91,17 +101,10 @@ def restore(folder: Path, *, weights: MasterWeights, identity: RunIdentity) -> i
     Raises:
         CheckpointError: It can not be read, or is that of another run.
     """
-    import torch
-
     path = folder / FILE
     if not path.is_file():
         return 0
-    try:
-        state = torch.load(path, weights_only=True, map_location="cpu")
-    except (OSError, RuntimeError, pickle.UnpicklingError, EOFError) as error:
-        raise CheckpointError(
-            f"{path} can not be read: {error}. Delete it to begin anew"
-        ) from error
+    state = _read(path)
     if found := identity.differences(state["identity"]):
         raise CheckpointError(
             f"{path} is the checkpoint of another run: {'; '.join(found)}. Take another folder, or "
@@ -110,3 +113,16 @@ def restore(folder: Path, *, weights: MasterWeights, identity: RunIdentity) -> i
     weights.load(state["weights"])
     weights.adam.load_state_dict(state["adam"])
     return int(state["step"])
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What ``save`` wrote; tensors are read from the file when they are looked at."""
+    import torch
+
+    try:
+        state: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu", mmap=True)
+    except (OSError, RuntimeError, pickle.UnpicklingError, EOFError) as error:
+        raise CheckpointError(
+            f"{path} can not be read: {error}. Delete it to begin anew"
+        ) from error
+    return state

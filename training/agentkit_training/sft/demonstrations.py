@@ -36,7 +36,7 @@ async def make_demonstrations(
     settings: EvaluationSettings | None = None,
     max_tokens: int | None = None,
 ) -> Examples:
-    """One example for each task that has a gold trajectory: all of its answers bear loss.
+    """Examples of each task that has a gold trajectory: all of its answers bear loss.
 
     Args:
         policy: Whose tokenizer and chat template to use; its weights are not touched.
@@ -79,31 +79,50 @@ async def make_demonstrations(
             temperature=0,
             settings=settings,
         )
-        made = _example(done, max_tokens or policy.context_tokens)
-        if isinstance(made, Example):
-            rows.append(made)
-        else:
+        made = _examples(done, max_tokens or policy.context_tokens)
+        if isinstance(made, str):
             left_out.append(LeftOut(where=task.task_id, reason=made))
+        else:
+            rows += made
     return Examples(rows=tuple(rows), left_out=tuple(left_out))
 
 
-def _example(done: Rollout, max_tokens: int) -> Example | str:
-    """The example, or why there is none."""
+def _examples(done: Rollout, max_tokens: int) -> list[Example] | str:
+    """The examples of a trajectory, or why there is none.
+
+    There is one, unless a later prompt was written anew, as where only the first turn must call a
+    tool: each of the texts is taught then.
+    """
     if done.fault or not done.sequences:
         return f"could not be acted out: {done.fault or 'no prompt was rendered'}"
     if not done.passed:
-        return "the gold trajectory does not solve the task"
-    if len(done.sequences) > 1:
-        return "the chat template writes earlier answers anew, so that no one text holds them all"
-    (whole,) = done.sequences
-    if len(whole) > max_tokens:
-        return f"too long: {len(whole)} tokens, and there is room for {max_tokens}"
-    return Example(
-        task_id=done.task_id,
-        prompt=whole.prompt,
-        completion=whole.completion,
-        written=whole.written,
-    )
+        return f"the gold trajectory does not solve the task: {_why_not(done)}"
+    longest = max(map(len, done.sequences))
+    if longest > max_tokens:
+        return f"too long: {longest} tokens, and there is room for {max_tokens}"
+    return [
+        Example(
+            task_id=done.task_id,
+            prompt=one.prompt,
+            completion=one.completion,
+            written=one.written,
+        )
+        for one in done.sequences
+    ]
+
+
+def _why_not(done: Rollout) -> str:
+    """What a trajectory lacked, in words."""
+    last = done.episodes[-1]
+    if last.stop_reason != "finished":
+        return f"it ended with {last.stop_reason} (max_steps of the section asking may be too low)"
+    told = [
+        one.message
+        for episode in done.episodes
+        if episode.verdict is not None and not episode.verdict.passed
+        for one in episode.verdict.evidence
+    ]
+    return next(iter(told), "no verifier says why")
 
 
 @dataclass(kw_only=True)

@@ -31,7 +31,8 @@ class TaskSpec:
     Attributes:
         source: ``hidden-constraints``, ``arithmetic``, ``bfcl``, ``bfcl-multi-turn``, ``nestful``,
             ``gsm8k``, or the path of a file of tasks (JSON lines).
-        data: Folder or file of a public benchmark; empty for what ``agentkit`` has fetched.
+        data: Folder or file of a public benchmark; empty for what ``agentkit`` has fetched. In a
+            folder of ``gsm8k`` its train.jsonl and test.jsonl are taken.
         fetch: Whether to download a public benchmark that is not there.
         environment: For a file of tasks: where its world or its tools are found, such as
             ``tools.py:World``. The code there runs.
@@ -187,7 +188,12 @@ def _multi_turn(spec: TaskSpec) -> TaskSplits:
     )
 
 
-def _nestful(spec: TaskSpec) -> TaskSplits:
+def nestful_folder(spec: TaskSpec) -> Path:
+    """Where the files of NESTFUL are; downloaded where that is allowed.
+
+    Raises:
+        DatasetError: They are not there.
+    """
     folder = Path(spec.data) if spec.data else cache_directory() / f"nestful-{NESTFUL_RELEASE}"
     if not spec.data and spec.fetch:
         folder = fetch_nestful()
@@ -195,7 +201,11 @@ def _nestful(spec: TaskSpec) -> TaskSplits:
         raise DatasetError(
             f"NESTFUL is not in {folder}; say where it is (data), or let it be downloaded (fetch)"
         )
-    whole = load_benchmark("nestful-executed", data=folder)
+    return folder
+
+
+def _nestful(spec: TaskSpec) -> TaskSplits:
+    whole = load_benchmark("nestful-executed", data=nestful_folder(spec))
     # Almost all of its questions use the same few functions for arithmetic.
     return split(whole, shares=spec.shares, seed=spec.seed, functions=spec.functions or "free")
 
@@ -203,11 +213,14 @@ def _nestful(spec: TaskSpec) -> TaskSplits:
 def _gsm8k(spec: TaskSpec) -> TaskSplits:
     if not spec.data:
         raise UsageError(
-            "GSM8K is in no package, so say in data where its train.jsonl is (and in test_file "
-            "where test.jsonl is): grade_school_math/data of github.com/openai/grade-school-math"
+            "GSM8K is in no package, so say in data where the folder of its train.jsonl and "
+            "test.jsonl is: grade_school_math/data of github.com/openai/grade-school-math"
         )
-    test = Path(spec.test_file) if spec.test_file else None
-    return gsm8k_tasks(Path(spec.data), test, shares=spec.shares, seed=spec.seed)
+    train, test = Path(spec.data), Path(spec.test_file) if spec.test_file else None
+    if train.is_dir():  # upstream's folder: its test file is not to be trained on
+        test = test or train / "test.jsonl"
+        train = train / "train.jsonl"
+    return gsm8k_tasks(train, test, shares=spec.shares, seed=spec.seed)
 
 
 def _file(spec: TaskSpec) -> TaskSplits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agentkit.errors import UsageError
 from agentkit_training.config.jobs import SftConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.errors import CheckpointError
@@ -46,3 +47,30 @@ def test_iterations_select_what_is_trained_on(tmp_path):
     run = job(tmp_path / "run", "toolace={rounds: 1, attempts: 2, selection: {low: -1, high: 2}}")
     notes = [note for one in run.records() for note in one.notes]
     assert any("difficulty" in note for note in notes)
+
+
+def test_a_run_that_is_gone_on_with_has_each_step_once(tmp_path):
+    """Steps after the newest checkpoint are done and told again; the first measurement stays."""
+    whole = job(tmp_path / "whole")
+
+    def stop(record):
+        if record.phase == "sft" and record.step == 1:
+            raise KeyboardInterrupt
+
+    changes = ["sft.save_every=1", "sft.batch_size=2"]
+    with pytest.raises(KeyboardInterrupt):
+        job(tmp_path / "run", *changes, listen=stop)
+    run = job(tmp_path / "run", *changes, resumes=True)
+    job(tmp_path / "run", *changes, resumes=True)  # and once more when all is done
+    told = [(one.phase, one.step) for one in run.records()]
+    assert len(set(told)) == len(told)
+    assert [step for phase, step in told if phase == "sft"] == [0, 1, 2, 3]
+    measured = {one.step for one in whole.records() if one.phase == "test"}
+    assert {step for phase, step in told if phase == "test"} == {0, 4} != measured
+
+
+def test_what_can_not_be_taught_is_told_before_anything_is_measured(tmp_path):
+    """Room for no example ends the run at once."""
+    with pytest.raises(UsageError, match="4 tasks are left out: too long"):
+        job(tmp_path / "run", "sft.max_tokens=20")
+    assert not (tmp_path / "run" / "log.jsonl").exists()

@@ -64,7 +64,8 @@ def test_a_trajectory_that_does_not_solve_its_task_is_left_out(roomy):
     found = made(roomy, {task: cut, **dict(rest)})
     assert len(found.rows) == len(rest)
     (left,) = found.left_out
-    assert (left.where, left.reason) == (task, "the gold trajectory does not solve the task")
+    assert left.where == task
+    assert left.reason.startswith("the gold trajectory does not solve the task: ")
 
 
 def test_a_trajectory_that_is_too_long_is_left_out(roomy):

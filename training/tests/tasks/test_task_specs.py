@@ -90,7 +90,7 @@ def test_a_specification_is_a_section_of_a_configuration():
         (TaskSpec(source="arithmetic", world="swapped"), "no option world; it is for hidden-cons"),
         (TaskSpec(source="bfcl", test_file="x"), "no option test_file; it is for gsm8k and a file"),
         (TaskSpec(source="arithmetic", train=-1), "train is -1"),
-        (TaskSpec(source="gsm8k"), r"say in data where its train\.jsonl is"),
+        (TaskSpec(source="gsm8k"), r"say in data where the folder of its train\.jsonl"),
     ],
 )
 def test_wishes_that_make_no_sense_are_told(spec, message):

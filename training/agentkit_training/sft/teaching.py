@@ -1,0 +1,114 @@
+"""What fine-tuning on tasks learns from: single answers, and trajectories of several turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from agentkit.errors import UsageError
+from agentkit.evaluation import Benchmark, EvaluationSettings
+from agentkit.evaluation.task import LeftOut
+from agentkit.library import Library
+from agentkit_training.gold import gold_answers
+from agentkit_training.policy.policy import Policy
+from agentkit_training.sft.demonstrations import make_demonstrations
+from agentkit_training.sft.examples import Examples, make_examples
+from agentkit_training.sft.prompting import Prompting
+from agentkit_training.tasks.loading import TaskSpec
+from agentkit_training.tasks.trajectories import GoldTrajectories, gold_trajectories
+
+_IN_TEMPLATE = "trajectories of several turns are taught with tools_in: prompt alone"
+
+
+async def taught_examples(
+    policy: Policy,
+    benchmark: Benchmark,
+    spec: TaskSpec,
+    *,
+    no_call: str = "",
+    prompting: Prompting = Prompting(),  # noqa: B008 - immutable
+    library: Library | None = None,
+    settings: EvaluationSettings | None = None,
+    max_tokens: int | None = None,
+) -> Examples:
+    """Examples of every task whose solution is known.
+
+    A task that one answer solves is taught with that answer, any other with its gold trajectory,
+    acted out in the task's own world.
+
+    Args:
+        policy: Whose tokenizer and chat template to use.
+        benchmark: The tasks to train on.
+        spec: Where they come from.
+        no_call: What to answer where no call is right; such tasks are left out without it.
+        prompting: How tools and calls are written.
+        library: What the tools are called and described as, see ``collect``.
+        settings: How the tasks are asked; those of the rollouts.
+        max_tokens: Longest example; None for as many as the policy has room for.
+
+    Raises:
+        UsageError: There is nothing to teach; it says why.
+        DatasetError: A file that the tasks came from can not be read any more.
+        PolicyError: The chat template writes no end token after an answer.
+    """
+    single = gold_answers(benchmark, no_call=no_call)
+    asked = [task for task in benchmark.tasks if task.task_id not in single.answers]
+    longer = _longer(spec, replace(benchmark, tasks=tuple(asked)), no_call, prompting)
+    room = min(max_tokens or policy.context_tokens, policy.context_tokens)
+    answered = await make_examples(
+        policy,
+        benchmark,
+        single.answers,
+        prompting=prompting,
+        library=library,
+        settings=settings,
+        max_tokens=room,
+    )
+    found = answered + Examples(left_out=longer.left_out)
+    if longer.episodes:
+        found += await make_demonstrations(
+            policy,
+            benchmark,
+            longer.episodes,
+            prompting=prompting,
+            library=library,
+            settings=settings,
+            max_tokens=room,
+        )
+    if not found.rows:
+        told = "; ".join(left_out_notes(found.left_out)) or "there are no tasks"
+        raise UsageError(
+            f"nothing of {benchmark.name} can be taught: {told}. Take other tasks, give more room "
+            "(max_tokens of the fine-tuning), or train with rewards alone (agentkit-train grpo)"
+        )
+    return found
+
+
+def left_out_notes(left_out: Iterable[LeftOut]) -> Iterator[str]:
+    """How many tasks were left out for each reason, and the first of them, the most frequent first.
+
+    Example:
+        >>> list(left_out_notes([LeftOut(where="t1", reason="too long: 900 tokens")]))
+        ['1 task is left out: too long: 900 tokens (t1)']
+    """
+    kinds: dict[str, list[LeftOut]] = {}
+    for one in left_out:
+        kinds.setdefault(one.reason.partition(":")[0], []).append(one)
+    for some in sorted(kinds.values(), key=len, reverse=True):
+        first = some[0]
+        many = "1 task is" if len(some) == 1 else f"{len(some)} tasks are"
+        such = first.where if len(some) == 1 else f"{first.where}, for one"
+        yield f"{many} left out: {first.reason} ({such})"
+
+
+def _longer(
+    spec: TaskSpec, benchmark: Benchmark, no_call: str, prompting: Prompting
+) -> GoldTrajectories:
+    """The trajectories of tasks that no single answer solves, where they can be taught."""
+    if not benchmark.tasks:
+        return GoldTrajectories()
+    found = gold_trajectories(spec, benchmark, no_call=no_call)
+    if prompting.tools_in == "prompt":
+        return found
+    refused = [LeftOut(where=one, reason=_IN_TEMPLATE) for one in found.episodes]
+    return GoldTrajectories(left_out=(*found.left_out, *refused))
