@@ -20,6 +20,7 @@ from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn
 from agentkit_training.rollout.rendering import Renderer
 from agentkit_training.rollout.templated import TemplatedModel
+from agentkit_training.rollout.writing import Writer
 
 _PROBE = "agentkit"
 
@@ -39,10 +40,18 @@ class Prompting:
     constrained: bool = True
     tools_in: ToolsIn = "prompt"
 
-    def model(self, policy: Policy, *, max_tokens: int = 128, batch_size: int = 64) -> PolicyModel:
-        """The policy as a chat model that is prompted this way."""
+    def model(
+        self,
+        policy: Policy,
+        *,
+        writer: Writer | None = None,
+        max_tokens: int = 128,
+        batch_size: int = 64,
+    ) -> PolicyModel:
+        """The policy as a chat model that is prompted this way; see there."""
         return PolicyModel(
             policy,
+            writer=writer,
             tools_in=self.tools_in,
             format=self.format,
             constrained=self.constrained,

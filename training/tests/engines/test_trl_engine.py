@@ -11,6 +11,7 @@ import torch
 from agentkit.errors import UsageError
 from agentkit_training import tiny_policy
 from agentkit_training.engines.base import OptimizerSettings
+from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.trl.engine import TrlEngine
 from agentkit_training.errors import CheckpointError, DivergedError
@@ -240,3 +241,16 @@ def test_checkpointed_activations_change_no_step(recorded):
     engine.train(saving, recorded(), steps=2)
     assert torch.allclose(weights(plain), weights(saving), atol=1e-6)
     assert not any(getattr(one, "gradient_checkpointing", False) for one in saving.model.modules())
+
+
+def test_figures_of_health_are_those_of_the_lean_engine(recorded):
+    """Entropy and divergence are told in each step, as means over the same tokens."""
+    objective = Objective(loss_type="dapo", kl_coefficient=0.05)
+    sources = []
+    for made in (LeanEngine, TrlEngine):
+        sources.append(recorded(rewritten=0.0))
+        engine = made(optimizer=FAST, objective=objective, reference=tiny_policy(seed=1))
+        engine.train(tiny_policy(), sources[-1], steps=2)
+    for lean, trl in zip(*(one.reports for one in sources), strict=True):
+        assert trl.entropy == pytest.approx(lean.entropy, rel=1e-3)
+        assert trl.divergence == pytest.approx(lean.divergence, rel=1e-3)

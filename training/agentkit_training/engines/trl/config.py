@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.trl.batch import GROUP
+from agentkit_training.engines.trl.vllm import VllmSettings
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
@@ -23,6 +24,7 @@ def trainer_config(
     gradient_checkpointing: bool,
     on_cpu: bool,
     folder: Path,
+    vllm: VllmSettings | None = None,
 ) -> GRPOConfig:
     """The configuration of TRL's trainer for ``steps`` steps.
 
@@ -40,6 +42,7 @@ def trainer_config(
         gradient_checkpointing: Whether activations are computed again in the backward pass.
         on_cpu: Whether the policy is on a CPU, though there may be a GPU.
         folder: Where TRL may write; nothing that is kept.
+        vllm: How it is corrected that vLLM writes; None where the policy does.
     """
     from trl import GRPOConfig
 
@@ -62,6 +65,7 @@ def trainer_config(
         use_bias_correction_kl=False,
         temperature=objective.temperature,
         **{_checkpointing_name(): gradient_checkpointing},
+        **_correction(vllm, objective),
         shuffle_dataset=False,
         remove_unused_columns=False,
         logging_steps=1,
@@ -70,6 +74,21 @@ def trainer_config(
         report_to="none",
         disable_tqdm=True,
     )
+
+
+def _correction(vllm: VllmSettings | None, objective: Objective) -> dict[str, Any]:
+    """What tokens are weighed with; where the ratio is that to vLLM already, they are not."""
+    from trl import GRPOConfig
+
+    if vllm is None or vllm.correction == "none" or objective.old_logprobs == "sampled":
+        return {"vllm_importance_sampling_correction": False}
+    newer = "vllm_importance_sampling_clip_max"
+    has_newer = any(one.name == newer for one in fields(GRPOConfig))
+    return {
+        "vllm_importance_sampling_correction": True,
+        "vllm_importance_sampling_mode": vllm.correction,
+        newer if has_newer else "vllm_importance_sampling_cap": vllm.cap,
+    }
 
 
 def _checkpointing_name() -> str:

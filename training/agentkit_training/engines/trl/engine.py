@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -23,6 +23,7 @@ from agentkit_training.engines.trl.sharded_adam import ShardedAdam
 from agentkit_training.engines.trl.sharding import Sharding, learner_of, sharding_of
 from agentkit_training.engines.trl.trainer import rollout_trainer
 from agentkit_training.engines.trl.untouched import untouched
+from agentkit_training.engines.trl.vllm import VllmWriter
 from agentkit_training.policy.policy import Policy
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class TrlEngine:
         seed: Of what TRL draws in an update, dropout and the order of rows: they depend on it, the
             step and the process alone, so that a run that was restored draws the same.
         sharding: What the processes share: ``none`` keeps all on each (DDP), ``fsdp`` is FSDP2.
+        writer: Writes rollouts in the policy's place, and takes over weights when they change;
+            the policy's model must be given the same one. None for the policy itself.
     """
 
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
@@ -66,6 +69,7 @@ class TrlEngine:
     gradient_checkpointing: bool = False
     seed: int = 0
     sharding: Sharding = "none"
+    writer: VllmWriter | None = None
     _kept: KeptAdam = field(init=False)
 
     def __post_init__(self) -> None:
@@ -102,11 +106,14 @@ class TrlEngine:
                 gradient_checkpointing=self.gradient_checkpointing,
                 on_cpu=on_cpu,
                 folder=Path(folder),
+                vllm=self.writer.settings if self.writer else None,
             )
             try:
                 schedule = self._schedule(adam, steps)
                 with sharding_of(self.sharding, on_cpu=on_cpu):
-                    rollout_trainer(feed, config, optimizer=adam, schedule=schedule).train()
+                    trainer = rollout_trainer(feed, config, optimizer=adam, schedule=schedule)
+                    with self.writer.beside(trainer) if self.writer else nullcontext():
+                        trainer.train()
             finally:
                 feed.put_back()
 
@@ -116,6 +123,11 @@ class TrlEngine:
         def begin() -> None:
             if learner.is_shared:  # the state is shared as the weights are, which they are now
                 self._kept.fill(adam)
+            follow()
+
+        def follow() -> None:
+            if self.writer:
+                self.writer.take_over()
 
         return Feed(
             policy=policy,
@@ -130,6 +142,7 @@ class TrlEngine:
             seed=self.seed,
             random=RandomState.now(policy.device),
             begin=begin,
+            follow=follow,
             advance=self._advance,
         )
 

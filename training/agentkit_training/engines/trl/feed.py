@@ -39,6 +39,7 @@ class Feed:
         seed: Of what TRL draws in an update.
         random: The random generators as they were before TRL drew; None while it does not.
         begin: Called when the module is as TRL trains it, before the first step.
+        follow: Called when the weights are other ones, before anything is written with them.
         advance: Told the number of steps that are taken, before the source is told.
         batch: The rows of the step under way.
     """
@@ -55,6 +56,7 @@ class Feed:
     seed: int
     random: RandomState | None
     begin: Callable[[], None]
+    follow: Callable[[], None]
     advance: Callable[[int], None]
     batch: Batch = field(init=False)
     _read_tokens: int = field(init=False, default=0)
@@ -165,7 +167,6 @@ class Feed:
         """
         self._update_seconds = time.perf_counter() - self._rolled
         self.put_back()
-        self.policy.model.eval()
         if not math.isfinite(self.learner.weight_norm()):
             number = self.first + taken - 1
             raise DivergedError(
@@ -174,6 +175,7 @@ class Feed:
                 step=number,
             )
         self.learner.hand_over()
+        self.follow()
         self.advance(self.first + taken)
 
     def logged(self, taken: int, logs: Mapping[str, float]) -> None:
@@ -181,8 +183,9 @@ class Feed:
 
         Args:
             taken: Steps of this call that are done.
-            logs: TRL's figures.
+            logs: TRL's figures, which it tells as those of training only while the module trains.
         """
+        self.policy.model.eval()
         rows = self.batch.rows
         report = StepReport(
             step=self.first + taken - 1,
@@ -199,6 +202,7 @@ class Feed:
             entropy=float(logs.get("entropy") or 0.0),
             divergence=float(logs.get("kl") or 0.0),
             clip_share=float(logs.get("clip_ratio/region_mean") or 0.0),
+            max_log_ratio=float(logs.get("sampling/sampling_logp_difference/max") or 0.0),
         )
         self.source.finished(report)
 

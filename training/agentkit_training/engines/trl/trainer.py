@@ -39,6 +39,7 @@ def rollout_trainer(
             """TRL's own, on the rows of the feed, whose advantages bear their weights."""
             batch = feed.ask(self)
             self.beta = 0.0  # or TRL would read a reference of its own
+            self._last_loaded_step = self.state.global_step  # the writer has them already
             output = super()._generate_and_score_completions(
                 [{"prompt": ""} for _ in range(batch.size)]
             )

@@ -1,0 +1,5 @@
+"""What the client of older releases of TRL imports; used only with a server and a GPU."""
+
+
+class StatelessProcessGroup:
+    pass
