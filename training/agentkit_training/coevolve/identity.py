@@ -8,6 +8,7 @@ from typing import Any
 from agentkit.evaluation import Benchmark
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
+from agentkit_training.coevolve.parts import described
 from agentkit_training.coevolve.source import Coevolution
 from agentkit_training.policy.policy import Policy
 
@@ -19,7 +20,7 @@ def identity(policy: Policy, source: Coevolution) -> dict[str, Any]:
     """What must be the same for a run to go on: settings, policy, tasks and reward, as JSON.
 
     Weights are told by names, shapes and precision; what they hold is the checkpoint's business.
-    Functions are told by their names, so that a reward of the same name is taken for the same.
+    Rewards, weightings and interfaces are told by their settings, see ``described``.
     """
     settings = source.settings.to_json()
     shapes = {
@@ -35,9 +36,9 @@ def identity(policy: Policy, source: Coevolution) -> dict[str, Any]:
         "policy": {"name": policy.name, "weights": len(shapes), "shapes": digest(shapes)[:12]},
         "tasks": _tasks(source.benchmark),
         "asking": asking,
-        "reward": _name(source.reward),
-        "weighting": _name(source.weighting),
-        "interface": "" if source.interface is None else repr(source.interface),
+        "reward": described(source.reward),
+        "weighting": described(source.weighting),
+        "interface": described(source.interface),
         "world": source.ranks.world,
     }
 
@@ -71,11 +72,3 @@ def _tasks(benchmark: Benchmark) -> dict[str, Any]:
         "asked": digest(asked)[:12],
         "tools": digest(tools)[:12],
     }
-
-
-def _name(part: object) -> str:
-    """What a function or an object is called; empty for none."""
-    if part is None:
-        return ""
-    kind = part if hasattr(part, "__qualname__") else type(part)
-    return f"{kind.__module__}.{kind.__qualname__}"

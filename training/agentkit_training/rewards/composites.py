@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from agentkit.diagnosis.findings import reported_error
 from agentkit.episodes import Episode
@@ -65,16 +66,24 @@ def saved_calls_reward(library: Library, *, weight: float = 0.2, gated: bool = T
     """
     if weight < 0:
         raise UsageError(f"the weight of saved calls is {weight}; give 0 or more, such as 0.2")
+    return _SavedCalls(library=library, weight=weight, gated=gated)
 
-    def reward(rollout: Rollout) -> Worth:
-        ungated = weight * saved_calls(rollout, library)
+
+@dataclass(frozen=True, kw_only=True)
+class _SavedCalls:
+    """The reward, with its settings."""
+
+    library: Library = field(repr=False)
+    weight: float
+    gated: bool
+
+    def __call__(self, rollout: Rollout) -> Worth:
+        ungated = self.weight * saved_calls(rollout, self.library)
         credit = ungated if rollout.passed else 0.0
         return Worth(
-            parts={SAVED_CALLS: credit if gated else ungated},
+            parts={SAVED_CALLS: credit if self.gated else ungated},
             noted={f"{SAVED_CALLS}_gated": credit, f"{SAVED_CALLS}_ungated": ungated},
         )
-
-    return reward
 
 
 def _ran(episode: Episode) -> Iterator[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentkit.episodes import Episode, Turn
@@ -71,12 +72,19 @@ def format_asked_for(policy: Policy, prompt_format: PromptFormat = "json") -> Fo
 
     The check raises ``PolicyError`` for an episode whose turns hold no tokens.
     """
+    return _AskedFor(policy=policy, prompt_format=prompt_format)
 
-    def check(episode: Episode) -> bool:
-        texts = [_written(turn, policy) for turn in episode.turns]
-        return all(text is not None and _FITS[prompt_format](text) for text in texts)
 
-    return check
+@dataclass(frozen=True, kw_only=True)
+class _AskedFor:
+    """The strict check, with its settings."""
+
+    policy: Policy = field(repr=False)
+    prompt_format: PromptFormat
+
+    def __call__(self, episode: Episode) -> bool:
+        texts = [_written(turn, self.policy) for turn in episode.turns]
+        return all(text is not None and _FITS[self.prompt_format](text) for text in texts)
 
 
 def _written(turn: Turn, policy: Policy) -> str | None:

@@ -20,6 +20,7 @@ verifiers know nothing of Format. Where the paper is silent:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Literal, TypeAlias
 
@@ -74,19 +75,34 @@ def tooldna_reward(
     """
     if design not in _PARTS:
         raise UsageError(f"ToolDNA has no reward {design!r}; choose one of {sorted(_PARTS)}")
-    tasks = {task.task_id: task for task in benchmark.tasks}
-    known = {definition.name: definition for definition in benchmark.definitions}
+    return _ToolDnaReward(
+        tasks={task.task_id: task for task in benchmark.tasks},
+        known={definition.name: definition for definition in benchmark.definitions},
+        design=design,
+        has_format=has_format,
+        kinds=kinds or {},
+    )
 
-    def reward(rollout: Rollout) -> Worth:
-        found = list(_metrics(_task_of(rollout, tasks), rollout, known, has_format, kinds or {}))
+
+@dataclass(frozen=True, kw_only=True)
+class _ToolDnaReward:
+    """The reward, with its settings."""
+
+    tasks: Mapping[str, Task] = field(repr=False)
+    known: Mapping[str, ToolDefinition] = field(repr=False)
+    design: ToolDnaDesign
+    has_format: FormatCheck
+    kinds: Mapping[str, FieldKind]
+
+    def __call__(self, rollout: Rollout) -> Worth:
+        task = _task_of(rollout, self.tasks)
+        found = list(_metrics(task, rollout, self.known, self.has_format, self.kinds))
         if not found:
             raise UsageError(f"nothing in task {rollout.task_id!r} is judged; leave it out")
         return Worth(
-            parts=_means([_PARTS[design](one) for one in found]),
+            parts=_means([_PARTS[self.design](one) for one in found]),
             noted=_means([_noted(one) for one in found]),
         )
-
-    return reward
 
 
 def answer_metrics(
