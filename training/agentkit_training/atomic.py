@@ -62,6 +62,22 @@ def new_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(work, ignore_errors=True)
 
 
+def room_beside(path: Path) -> str:
+    """How much room the disk of a path has, in words for an error; empty where nobody knows.
+
+    What torch says of a full disk names neither the disk nor that it is full.
+    """
+    there = next((one for one in (path.absolute(), *path.absolute().parents) if one.exists()), None)
+    try:
+        return "" if there is None else f" ({_megabytes(shutil.disk_usage(there).free)} free there)"
+    except OSError:
+        return ""
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
 def _exchange(new: Path, folder: Path, *, aside: Path) -> None:
     had_one = folder.exists()
     if had_one:
@@ -76,6 +92,6 @@ def _exchange(new: Path, folder: Path, *, aside: Path) -> None:
 
 def _not_written(folder: Path, error: Exception) -> CheckpointError:
     return CheckpointError(
-        f"{folder} could not be written: {error}. What was there before is as it was; free space "
-        "on the disk, or give another folder"
+        f"{folder} could not be written: {error}{room_beside(folder)}. What was there before is as "
+        "it was; free space on the disk, or give another folder"
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 from agentkit.errors import ArtifactError, EpisodeFormatError, StoreError
 from agentkit.export import read_artifact, write_artifact
 from agentkit.messages import JsonObject
-from agentkit_training.atomic import new_folder
+from agentkit_training.atomic import new_folder, room_beside
 from agentkit_training.coevolve.identity import differences, identity
 from agentkit_training.coevolve.memory import Memory
 from agentkit_training.coevolve.records import CoevolutionStep
@@ -66,7 +66,10 @@ def save_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine
             write_artifact(artifact, draft / LIBRARY)
             (draft / _STATE).write_text(json.dumps(state), encoding="utf-8")
     except RuntimeError as error:  # what torch.save makes of a full disk
-        raise CheckpointError(f"the checkpoint {folder} can not be written: {error}") from error
+        raise CheckpointError(
+            f"the checkpoint {folder} can not be written: {error}{room_beside(folder)}. The one "
+            "before is kept; make room there and go on from it with --resume"
+        ) from error
 
 
 def load_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine: Engine) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agentkit_training.errors import PolicyError
 from agentkit_training.generation.cache import make_room
 from agentkit_training.generation.drawing import draw
 from agentkit_training.generation.reading import read_prompts
@@ -63,6 +64,9 @@ def complete(policy: Policy, prompts: Sequence[Prompt]) -> list[Completion]:
         policy: The model.
         prompts: What to answer. Equal prompts are read once and answered together, and so is what
             different ones begin with.
+
+    Raises:
+        PolicyError: The model gives no probabilities: its weights have diverged.
 
     Example:
         >>> from agentkit_training import tiny_policy
@@ -183,7 +187,17 @@ class _Rows:
         return tokens[going]
 
     def completions(self) -> list[Completion]:
-        """The answers, when all are written."""
+        """The answers, when all are written.
+
+        Raises:
+            PolicyError: A token has no probability.
+        """
+        if not bool(self._logprobs.isfinite().all()):
+            raise PolicyError(
+                f"{self._policy.name} gives no probabilities: what it says of the next token is no "
+                "number. Its weights have diverged; begin anew with a lower learning rate, or go "
+                "on from an earlier checkpoint"
+            )
         written, is_ended = self._written.tolist(), self._is_ended.tolist()
         tokens, logprobs = self._tokens.tolist(), self._logprobs.tolist()
         return [

@@ -71,13 +71,14 @@ def inverted(probabilities: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
     block, left = _passed(sums, draws[:, None] * sums.sum(-1, keepdim=True))
     inside = blocks.gather(1, block[:, :, None].expand(-1, 1, _BLOCK))[:, 0].double()
     token, _ = _passed(inside, left)
-    return (block * _BLOCK + token)[:, 0]
+    return (block * _BLOCK + token)[:, 0].clamp(max=size - 1)
 
 
 def _passed(masses: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """The first place whose cumulated mass is more than the target, and what is left of it there.
 
     Rounding may leave a target that no place passes; the last place with any mass is taken then.
+    Masses that are no numbers give the last place: who drew looks at the log-probability.
     """
     import torch
 
@@ -85,7 +86,7 @@ def _passed(masses: torch.Tensor, target: torch.Tensor) -> tuple[torch.Tensor, t
     place = torch.searchsorted(cumulated, target, right=True)
     end = cumulated[:, -1:].contiguous()
     last = torch.searchsorted(cumulated, end)  # the first that reaches the end
-    place = torch.minimum(place, last)
+    place = torch.minimum(place, last).clamp(max=masses.shape[-1] - 1)
     return place, target - (cumulated - masses).gather(1, place)
 
 

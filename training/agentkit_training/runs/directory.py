@@ -15,10 +15,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from agentkit.errors import UsageError
-from agentkit_training.atomic import whole_file
+from agentkit_training.atomic import room_beside, whole_file
 from agentkit_training.errors import CheckpointError
 from agentkit_training.runs.provenance import Provenance
 from agentkit_training.runs.records import StepRecord
@@ -51,22 +52,26 @@ class RunDirectory:
         """Make the folder of a new run.
 
         Args:
-            path: A folder that is not there, or is empty.
+            path: A folder that is not there, is empty, or holds a run that ended before it did
+                anything: weights were missing, or a package.
             config: What was asked for, as YAML.
             provenance: Where its numbers come from.
 
         Raises:
             UsageError: The folder holds something.
+            CheckpointError: It can not be written.
         """
         folder = Path(path)
-        if folder.exists() and any(folder.iterdir()):
+        if folder.exists() and any(map(_is_of_use, folder.iterdir())):
             raise UsageError(
-                f"{folder} is not empty; give another --output, or go on with --resume {folder}"
+                f"{folder} is not empty; give another --output, or add --resume to go on with the "
+                "run in it"
             )
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / CONFIG).write_text(config, encoding="utf-8")
         written = json.dumps(provenance.to_json(), indent=2, ensure_ascii=False)
-        (folder / PROVENANCE).write_text(written + "\n", encoding="utf-8")
+        with _written(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / CONFIG).write_text(config, encoding="utf-8")
+            (folder / PROVENANCE).write_text(written + "\n", encoding="utf-8")
         return cls(folder)
 
     @property
@@ -85,8 +90,13 @@ class RunDirectory:
         return self.path / "checkpoints"
 
     def append(self, record: StepRecord) -> None:
-        """Add a line to the log; it is on disk when this returns."""
-        with (self.path / LOG).open("a", encoding="utf-8") as file:
+        """Add a line to the log; it is on disk when this returns.
+
+        Raises:
+            CheckpointError: It can not be written.
+        """
+        log = self.path / LOG
+        with _written(log), log.open("a", encoding="utf-8") as file:
             file.write(record.to_line() + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -116,7 +126,29 @@ class RunDirectory:
 
         Args:
             keeps: Whether a record stays.
+
+        Raises:
+            CheckpointError: It can not be written.
         """
         kept = [one.to_line() + "\n" for one in self.records() if keeps(one)]
-        with whole_file(self.path / LOG) as draft:
+        log = self.path / LOG
+        with _written(log), whole_file(log) as draft:
             draft.write_text("".join(kept), encoding="utf-8")
+
+
+def _is_of_use(path: Path) -> bool:
+    """Whether a file in a folder is more than what a run writes before it does anything."""
+    is_begun = path.name in {CONFIG, PROVENANCE} or (path.name == LOG and not path.stat().st_size)
+    return not is_begun
+
+
+@contextmanager
+def _written(place: Path) -> Iterator[None]:
+    """Say which file could not be written, and how much room there is."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(
+            f"{place} can not be written: {error}{room_beside(place)}. Free space on the disk, or "
+            "give another folder; what was complete until now is kept"
+        ) from error

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentkit_training.atomic import whole_file
+from agentkit_training.atomic import room_beside, whole_file
 from agentkit_training.errors import CheckpointError
 from agentkit_training.sft.examples import Example
 from agentkit_training.sft.settings import SftSettings
@@ -77,8 +77,9 @@ def save(folder: Path, *, step: int, weights: MasterWeights, identity: RunIdenti
             torch.save(state, draft)
     except (OSError, RuntimeError) as error:  # torch raises RuntimeError when the disk is full
         raise CheckpointError(
-            f"the checkpoint after step {step} can not be written to {folder}: {error}. An earlier "
-            "one is kept; make room there and start again to go on from it"
+            f"the checkpoint after step {step} can not be written to {folder}: {error}"
+            f"{room_beside(folder)}. The one before is kept; make room there and go on from it "
+            "with --resume"
         ) from error
 
 

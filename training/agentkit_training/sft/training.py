@@ -23,7 +23,7 @@ from agentkit_training.policy.policy import Policy
 from agentkit_training.sft.batches import block, parts, step_orders
 from agentkit_training.sft.checkpoint import RunIdentity, restore, save
 from agentkit_training.sft.examples import Example
-from agentkit_training.sft.loss import block_loss
+from agentkit_training.sft.loss import block_loss, mean_loss
 from agentkit_training.sft.master_weights import MasterWeights
 from agentkit_training.sft.settings import Listener, SftReport, SftSettings, SftStep, ignore
 
@@ -158,13 +158,21 @@ class _Run:
         return loss, read
 
     def _save(self, folder: Path, step: int) -> None:
-        if not self.weights.is_finite():
-            raise _diverged(step, "a weight is not a number, and no checkpoint was written")
+        shortest = min(self.examples, key=len)
+        loss = mean_loss(self.policy, [shortest])  # weights may be numbers and give none
+        if not (self.weights.is_finite() and math.isfinite(loss)):
+            raise DivergedError(
+                f"after step {step} the policy gives no numbers any more (the loss of an example "
+                f"is {loss}), so no checkpoint was written; the one before is kept. Begin anew "
+                "with a lower learning rate, or clip harder",
+                step=step,
+            )
         save(folder, step=step + 1, weights=self.weights, identity=self.identity)
 
 
 def _diverged(step: int, what: str) -> DivergedError:
     return DivergedError(
-        f"at step {step} {what}; the step was not taken. Lower the learning rate, or clip harder",
+        f"at step {step} {what}; the step was not taken, and the checkpoint before is kept. Lower "
+        "the learning rate, or clip harder",
         step=step,
     )

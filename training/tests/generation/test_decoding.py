@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agentkit_training import TokenSequence, tiny_policy
 from agentkit_training.engines.scoring import token_logprobs
+from agentkit_training.errors import PolicyError
 from agentkit_training.generation.decoding import Prompt, complete
 
 POLICY = tiny_policy()
@@ -130,3 +131,14 @@ def test_a_policy_in_bf16_writes():
     (found,) = complete(policy, [Prompt(ids=(5, 6, 7), max_tokens=6)])
     assert len(found.ids) == 6
     assert all(one <= 0 for one in found.logprobs)
+
+
+def test_weights_that_give_no_probabilities_are_told():
+    """A policy that has diverged is an error that says so, and no answer."""
+    policy = tiny_policy()
+    with torch.no_grad():
+        policy.model.lm_head.weight.fill_(float("nan"))
+    for temperature in (0.0, 1.0):
+        asked = [Prompt(ids=(5, 6), max_tokens=3, temperature=temperature)]
+        with pytest.raises(PolicyError, match=r"tiny gives no probabilities.*lower learning rate"):
+            complete(policy, asked)

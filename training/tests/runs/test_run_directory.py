@@ -100,6 +100,7 @@ def test_a_resumed_run_drops_the_steps_that_it_makes_again(run):
 
 def test_a_folder_in_use_is_not_written_into(run):
     """A new run takes an empty folder, and an old one is only opened where there is one."""
+    run.append(RECORDS[0])
     with pytest.raises(UsageError, match="--resume"):
         RunDirectory.create(run.path, config="", provenance=Provenance())
     with pytest.raises(UsageError, match="not the folder of a run"):
@@ -134,3 +135,21 @@ def test_an_absent_tracker_says_what_to_install(run, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "wandb", None)
     with pytest.raises(MissingExtraError, match=r"agentkit-training\[wandb\]"):
         open_tracker("wandb", folder=run.path, run="r")
+
+
+def test_a_folder_in_which_nothing_was_done_is_begun_anew(run):
+    """A run that ended before its first record, for want of a package, leaves its folder usable."""
+    again = RunDirectory.create(run.path, config="seed: 4\n", provenance=run.provenance)
+    assert again.config == "seed: 4\n"
+    again.rewind()  # an empty log is nothing, too
+    RunDirectory.create(run.path, config="seed: 5\n", provenance=run.provenance)
+    again.append(RECORDS[0])
+    with pytest.raises(UsageError, match="is not empty; give another --output, or add --resume"):
+        RunDirectory.create(run.path, config="seed: 6\n", provenance=run.provenance)
+
+
+def test_a_log_that_can_not_be_written_is_told_with_the_room_there_is(run):
+    """The error names the file, why, and how much is free on its disk."""
+    (run.path / LOG).mkdir()
+    with pytest.raises(CheckpointError, match=r"log.jsonl can not be written: .* MB free there"):
+        run.append(RECORDS[0])

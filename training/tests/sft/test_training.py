@@ -147,6 +147,15 @@ def test_a_loss_that_is_no_number_stops_with_the_last_good_weights(tmp_path):
     assert sft(fresh, examples(), FAST, folder=tmp_path).resumed_at == 2
 
 
+def test_a_checkpoint_of_weights_that_give_no_numbers_is_not_written(tmp_path):
+    """A rate that is far too high leaves finite weights without a loss; the folder stays good."""
+    wild = OptimizerSettings(learning_rate=1e9)
+    fast = dataclasses.replace(FAST, optimizer=wild, save_every=1)
+    with pytest.raises(DivergedError, match=r"no checkpoint was written.*lower learning rate"):
+        sft(tiny_policy(), examples(), fast, folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_small_parts_learn_the_same():
     """Reading a batch in parts gives the gradient of the whole batch."""
     once, parted = tiny_policy(), tiny_policy()
