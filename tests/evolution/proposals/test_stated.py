@@ -14,6 +14,8 @@ from agentkit.evolution.proposals.stated import (
     stated_in_error,
     stated_values,
 )
+from agentkit.evolution.proposals.stated.ranges import stated_ranges
+from agentkit.tools.rules import Between, rule_sentence
 
 SETS = [
     ("periods must be one of 36, 48 or 60, got 31", ["36", "48", "60"]),
@@ -112,6 +114,26 @@ def test_bounds(text, bounds):
     """Bounds are read whether the text asks for something or says what is wrong."""
     found = [one for one in stated_in_error(text) if isinstance(one, StatedRange)]
     assert [(one.minimum, one.maximum) for one in found] == [bounds]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Between(parameter="time", minimum=60, maximum=240, multiple_of=60, unit="minutes"),
+        Between(parameter="time", minimum=500, multiple_of=100, unit="euros"),
+        Between(parameter="time", maximum=14, unit="days"),
+        Between(parameter="time", minimum=1, maximum=30),
+        Between(parameter="time", minimum=6, maximum=24, unit="blocks of ten minutes"),
+    ],
+    ids=rule_sentence,
+)
+def test_our_own_sentence_of_a_range_is_read_with_its_unit(rule):
+    """What a rule says of bounds, step and a usual unit is what is read of its sentence."""
+    read = list(stated_ranges(rule_sentence(rule)))
+    assert {one.minimum for one in read} - {None} == {rule.minimum} - {None}
+    assert {one.maximum for one in read} - {None} == {rule.maximum} - {None}
+    assert {one.multiple_of for one in read} - {None} == {rule.multiple_of} - {None}
+    assert {one.unit for one in read} - {""} == {rule.unit} - {"", "blocks of ten minutes"}
 
 
 @pytest.mark.parametrize("text", NO_RANGES)

@@ -39,6 +39,10 @@ _COMPARED = re.compile(
         )\s*(?P<number>{_N})(?![\d-]){_AFTER}""",
     re.VERBOSE | re.IGNORECASE,
 )
+_IN_UNIT = re.compile(
+    rf"\s*(?:and\s+an?\s+multiple\s+of\s+{_N})?,?\s+in\s+(?P<unit>[A-Za-z]{{1,20}})\b",
+    re.IGNORECASE,
+)
 _OR_MORE = re.compile(
     rf"(?P<number>{_N})\s+or\s+(?P<words>more|greater|above|higher|less|fewer|below|lower|smaller)\b",
     re.IGNORECASE,
@@ -148,6 +152,10 @@ UNITS = frozenset(
         "litres",
         "liter",
         "liters",
+        "decilitres",
+        "deciliters",
+        "millilitres",
+        "milliliters",
         "people",
         "persons",
         "guests",
@@ -214,7 +222,12 @@ def _overlaps(match: re.Match[str], taken: list[tuple[int, int]]) -> bool:
 
 
 def _unit(match: re.Match[str]) -> str:
+    """The unit behind the number, or behind the step as in "a multiple of 60, in minutes"."""
     word = (match.groupdict().get("unit") or "").casefold()
+    if word in UNITS:
+        return word
+    later = _IN_UNIT.match(match.string, match.start("unit") if word else match.end())
+    word = later["unit"].casefold() if later else ""
     return word if word in UNITS else ""
 
 
