@@ -39,7 +39,7 @@ def distil(
 
     Args:
         store: Where the library is kept.
-        episodes: What happened, with verdicts; gold trajectories without one count as successes.
+        episodes: What happened, with verdicts; of one without, nobody knows how it went.
         rho: Least score of a verdict (CoCoDA's success threshold).
         support: Episodes that a sequence must occur in.
         tools: Code of primitives, to try composites of pure tools on; those that touch the world
@@ -58,11 +58,14 @@ def distil(
 
 
 def is_success(episode: Episode, rho: float) -> bool:
-    """Whether an episode is one to learn composites from: R_res >= rho (Algorithm 1, line 26)."""
+    """Whether an episode is one to learn composites from: R_res >= rho (Algorithm 1, line 26).
+
+    Without a verdict that is unknown, however it ended, and nothing is learned from it.
+    """
     verdict = episode.verdict
-    if verdict is None:
-        return episode.stop_reason == "finished"
-    return verdict.fault is None and max(float(verdict.passed), verdict.score) >= rho
+    if verdict is None or verdict.fault is not None:
+        return False
+    return max(float(verdict.passed), verdict.score) >= rho
 
 
 def _outcome(name: str, outcome: InsertOutcome) -> ProposalOutcome:

@@ -75,7 +75,7 @@ def warm_up(
         keeper: The library, which gets the composites.
         seed_tasks: What it tries.
         attempts: How often each.
-        gold: Trajectories to learn from as well.
+        gold: Trajectories to learn from as well, with verdicts, or they count for nothing.
         asking: How to ask.
     """
     settings = keeper.settings

@@ -100,6 +100,13 @@ def test_failures_and_rare_successes_teach_nothing(warm):
     assert warm.load().version == 1
 
 
+def test_episodes_that_nobody_judged_teach_nothing(warm):
+    """An answer that came to its end is no success until somebody says so."""
+    unjudged = [replace(trajectory(number), verdict=None) for number in range(4)]
+    assert {one.stop_reason for one in unjudged} == {"finished"}
+    assert distil(warm, unjudged, tools=TOOLS) == ()
+
+
 def test_a_task_that_offers_the_primitives_offers_the_composite(warm, orders):
     """It is offered where what it is made of is offered, and runs on that world's tools."""
     (one,) = distil(warm, map(trajectory, range(4)), tools=TOOLS)
