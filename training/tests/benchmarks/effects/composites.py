@@ -74,18 +74,20 @@ ARMS = {
     "ungated": (0.2, False),
 }
 
+SAMPLED = "sampled"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
     """How much is tried; each can be given on the command line."""
 
-    train: int = 20
-    test: int = 8
-    epochs: int = 3
+    train: int = 12
+    test: int = 6
+    epochs: int = 2
     batch_size: int = 8
     sft_rate: float = 1e-3
-    steps: int = 6
-    tasks_per_step: int = 6
+    steps: int = 4
+    tasks_per_step: int = 4
     group_size: int = 6
     rate: float = 2e-4
 
@@ -172,6 +174,27 @@ class Series:
         library = [_told(source.library, tool.name) for tool in source.library]
         steps = [one.to_record().figures for one in source.records]
         self._write(name, found, steps=steps, rollouts=watched, library=library)
+
+    def sampled(self) -> None:
+        """Groups of attempts at the held-out questions, to see what each reward would pay."""
+        if self._part("sampled").exists():
+            return
+        policy = self._policy()
+        restore_weights(policy, self._file("mixed"))
+        library = read_artifact(self._file("library.json")).library
+        rollouts = wait_for(
+            collect(
+                SECTION.model(policy),
+                with_composites(self.tasks.test, library),
+                library=library,
+                attempts=self.sizes.group_size,
+                temperature=1.0,
+                seed=self.seed,
+                settings=ASKING,
+            )
+        )
+        found = [{"task": one.task_id, **counted(one, library)} for one in rollouts]
+        self._write("sampled", {}, attempts=found)
 
     def examined(self, policy: Policy, library: Library) -> dict[str, dict[str, float]]:
         """What the policy does with the held-out questions, by question."""
@@ -313,7 +336,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--seeds", type=int, nargs="*", default=[])
-    parser.add_argument("--arms", nargs="*", choices=list(ARMS), default=list(ARMS))
+    parser.add_argument("--arms", nargs="*", choices=[SAMPLED, *ARMS], default=[SAMPLED, *ARMS])
     parser.add_argument("--summary", action="store_true")
     for one in fields(Sizes):
         name = f"--{one.name.replace('_', '-')}"
@@ -326,7 +349,7 @@ def main() -> None:
         series = Series(seed=seed, sizes=sizes, output=given.output)
         series.cold()
         for arm in given.arms:
-            series.arm(arm)
+            series.sampled() if arm == SAMPLED else series.arm(arm)
     if given.summary:
         composites_summary.summary(given.output)
 
