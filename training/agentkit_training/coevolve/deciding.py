@@ -14,7 +14,7 @@ from agentkit_training.coevolve.keeper import LibraryKeeper
 from agentkit_training.coevolve.library_round import LibraryRound, library_size
 from agentkit_training.coevolve.memory import Memory
 from agentkit_training.coevolve.naming import as_learned_from
-from agentkit_training.coevolve.records import CoevolutionStep, StepSeconds
+from agentkit_training.coevolve.records import CoevolutionStep, StepSeconds, UpdateFigures
 from agentkit_training.coevolve.settings import CoevolutionSettings
 from agentkit_training.coevolve.summing import RolloutNote, summed
 from agentkit_training.engines.base import StepReport
@@ -122,6 +122,7 @@ def decided(
         library=library_size(library),
         loss=report.loss,
         gradient_norm=report.gradient_norm,
+        update=UpdateFigures.of(report),
         seconds=StepSeconds(
             rollouts=report.rollout_seconds,
             update=report.update_seconds,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
 from typing import Any
 
 from agentkit.messages import JsonObject
+from agentkit_training.engines.base import StepReport
 from agentkit_training.runs.records import StepRecord
 
 
@@ -52,6 +53,7 @@ class RolloutSums:
         count: How many rollouts there were.
         passed: Those that passed.
         faults: Those that say nothing about the policy and were not trained on.
+        fault: Why, of the first of them.
         blocks: Those whose answers hold a ``<description>`` block.
         calls: Tool calls in all of them.
         reward: Mean reward of those without a fault.
@@ -64,6 +66,7 @@ class RolloutSums:
     count: int = 0
     passed: int = 0
     faults: int = 0
+    fault: str = ""
     blocks: int = 0
     calls: int = 0
     reward: float = 0.0
@@ -107,6 +110,53 @@ class StepSeconds:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class UpdateFigures:
+    """What the engine says of its update beside the loss, see ``StepReport``.
+
+    Attributes:
+        learning_rate: Of the step; 0 where the policy stays as it is.
+        entropy: Mean over the tokens read, in nats.
+        divergence: KL divergence to the reference, in nats a token.
+        clip_share: Share of the tokens whose ratio was held back.
+        max_log_ratio: Largest difference between what was sampled and what the update read.
+        skipped: Share of the sequences that were not read, having no advantage.
+        read_tokens: Tokens that went through the model.
+        loss_tokens: Tokens that the policy wrote.
+        too_long: Sequences that are longer than the model's window.
+    """
+
+    learning_rate: float = 0.0
+    entropy: float = 0.0
+    divergence: float = 0.0
+    clip_share: float = 0.0
+    max_log_ratio: float = 0.0
+    skipped: float = 0.0
+    read_tokens: int = 0
+    loss_tokens: int = 0
+    too_long: int = 0
+
+    @classmethod
+    def of(cls, report: StepReport) -> UpdateFigures:
+        """The figures of a report."""
+        return cls(
+            learning_rate=report.learning_rate,
+            entropy=report.entropy,
+            divergence=report.divergence,
+            clip_share=report.clip_share,
+            max_log_ratio=report.max_log_ratio,
+            skipped=1 - report.read_rows / report.rows if report.rows else 0.0,
+            read_tokens=report.read_tokens,
+            loss_tokens=report.loss_tokens,
+            too_long=report.too_long,
+        )
+
+    @property
+    def has_learned_nothing(self) -> bool:
+        """Whether the policy was to learn, and no sequence had an advantage."""
+        return self.learning_rate > 0 and self.skipped == 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CoevolutionStep:
     """What one step did. Equal runs give equal records; time is not compared.
 
@@ -122,6 +172,7 @@ class CoevolutionStep:
         library: Size of the library after the step.
         loss: Of the update.
         gradient_norm: Before clipping.
+        update: What else the engine says; not compared, as it is for people.
         seconds: Wall time.
     """
 
@@ -136,6 +187,7 @@ class CoevolutionStep:
     library: LibrarySize = field(default_factory=LibrarySize)
     loss: float = 0.0
     gradient_norm: float = 0.0
+    update: UpdateFigures = field(default_factory=UpdateFigures, compare=False)
     seconds: StepSeconds = field(default_factory=StepSeconds, compare=False)
 
     @property
@@ -151,12 +203,20 @@ class CoevolutionStep:
 
     def to_record(self) -> StepRecord:
         """The step as a line of the run's log, in the names that the report knows."""
-        sums, size = self.rollouts, self.library
+        sums, size, update = self.rollouts, self.library, self.update
         figures = {
             "reward": sums.reward,
             "passed": sums.passed / max(1, sums.count - sums.faults),
             "loss": self.loss,
             "gradient_norm": self.gradient_norm,
+            "learning_rate": update.learning_rate,
+            "entropy": update.entropy,
+            "kl": update.divergence,
+            "skipped": update.skipped,
+            "clip_share": update.clip_share,
+            "max_log_ratio": update.max_log_ratio,
+            "completion_tokens": update.loss_tokens,
+            "read_tokens": update.read_tokens,
             "weight": sums.weight,
             "rollouts/faults": sums.faults,
             "rollouts/calls": sums.calls,
@@ -179,8 +239,26 @@ class CoevolutionStep:
             phase="coevolve",
             figures=figures | parts,
             labels=sums.labels,
-            notes=(*map(str, self.proposals), *self.silent),
+            notes=(*map(str, self.proposals), *self.silent, *self._warnings()),
         )
+
+    def _warnings(self) -> Iterator[str]:
+        """What a user has to know of rollouts that nothing was learned from."""
+        sums = self.rollouts
+        if sums.faults:
+            told = f"{sums.faults} of {sums.count} rollouts have a fault and are not trained on"
+            yield f"{told}; the first: {sums.fault}"
+        if self.update.too_long:
+            yield (
+                f"{self.update.too_long} sequences are longer than the model's window and are not "
+                "trained on"
+            )
+        if sums.faults < sums.count and self.update.has_learned_nothing:
+            yield (
+                "nothing was learned: the rewards within each group are equal. Give more attempts "
+                "(group_size), a reward with parts (R2), a cold start, or tasks that the policy "
+                "solves now and then"
+            )
 
     def to_json(self) -> dict[str, Any]:
         """The record as a JSON object."""
@@ -202,5 +280,6 @@ class CoevolutionStep:
         )
         values["silent"] = tuple(record["silent"])
         values["library"] = LibrarySize(**record["library"])
+        values["update"] = UpdateFigures(**record.get("update", {}))
         values["seconds"] = StepSeconds(**record["seconds"])
         return cls(**values)

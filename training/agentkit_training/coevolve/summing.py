@@ -20,7 +20,7 @@ class RolloutNote:
     Attributes:
         task_id: The task.
         passed: Whether all that was judged passed.
-        has_fault: Whether it says nothing about the policy.
+        fault: Why it says nothing about the policy; empty for any other.
         reward: Its reward.
         reward_parts: What the reward is made of.
         weight: Of its advantage.
@@ -31,7 +31,7 @@ class RolloutNote:
 
     task_id: str
     passed: bool
-    has_fault: bool
+    fault: str
     reward: float
     reward_parts: Mapping[str, float]
     weight: float
@@ -45,7 +45,7 @@ class RolloutNote:
         return cls(
             task_id=rollout.task_id,
             passed=rollout.passed,
-            has_fault=bool(rollout.fault),
+            fault=rollout.fault,
             reward=rollout.reward,
             reward_parts=dict(rollout.reward_parts),
             weight=rollout.weight,
@@ -61,7 +61,7 @@ class RolloutNote:
 
 def summed(notes: Sequence[RolloutNote]) -> RolloutSums:
     """Add up the notes of one step, of all processes in order."""
-    sound = [one for one in notes if not one.has_fault]
+    sound = [one for one in notes if not one.fault]
     parts: defaultdict[str, list[float]] = defaultdict(list)
     for one in sound:
         for name, value in one.reward_parts.items():
@@ -72,6 +72,7 @@ def summed(notes: Sequence[RolloutNote]) -> RolloutSums:
         count=len(notes),
         passed=sum(one.passed for one in sound),
         faults=len(notes) - len(sound),
+        fault=next((one.fault for one in notes if one.fault), ""),
         blocks=sum(one.blocks > 0 for one in notes),
         calls=sum(one.calls for one in notes),
         reward=_mean(one.reward for one in sound),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from agentkit.episodes import Episode, Turn, Verdict
 from agentkit.messages import AssistantMessage
 from agentkit_training.coevolve.memory import Memory
@@ -49,6 +51,33 @@ def test_a_fault_is_counted_and_taught_to_nobody(begin):
     assert (record.rollouts.count, record.rollouts.faults) == (6, 6)
     assert record.proposals == ()
     assert record.rollouts.labels == {}
+    (note,) = record.to_record().notes
+    assert note == (
+        "6 of 6 rollouts have a fault and are not trained on; the first: the reward raised "
+        "RuntimeError: no gold"
+    )
+
+
+def test_equal_rewards_are_told_as_nothing_learned(begin):
+    """A step whose groups have no spread says so, and what may help."""
+    run = begin(reward=lambda _: {"same": 0.5}).train(1)
+    line = run.source.records[0].to_record()
+    assert line.figures["skipped"] == 1
+    assert line.figures["gradient_norm"] == 0
+    assert line.notes[-1].startswith("nothing was learned: the rewards within each group are equal")
+
+
+def test_what_the_engine_says_of_the_update_is_in_the_log(begin):
+    """Entropy, learning rate, tokens and the figure of health are written beside the loss."""
+    numbers = iter(range(100))
+    run = begin(reward=lambda _: {"place": float(next(numbers))}).train(1)
+    figures = run.source.records[0].to_record().figures
+    assert figures["entropy"] > 0
+    assert figures["learning_rate"] > 0
+    assert figures["skipped"] == pytest.approx(1 / 3)  # one of three rewards is the mean
+    assert figures["read_tokens"] > figures["completion_tokens"] > 0
+    assert figures["max_log_ratio"] < 1e-3
+    assert not any("nothing was learned" in one for one in run.source.records[0].to_record().notes)
 
 
 def test_weights_and_interface_follow_the_failures(begin):
