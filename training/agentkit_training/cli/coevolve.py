@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from agentkit.errors import UsageError
-from agentkit_training.cli.dry_run import show_plan
+from agentkit_training.cli.dry_run import show_run
 from agentkit_training.cli.options import command_line, run_options
 from agentkit_training.cli.processes import joined, told_once
 from agentkit_training.cli.showing import show_result, shown_steps
+from agentkit_training.distributed.failing import company
 
 if TYPE_CHECKING:
     from agentkit_training.config.jobs import CoevolveConfig
@@ -90,7 +91,9 @@ def _read(config: Path, changes: tuple[str, ...]) -> CoevolveConfig:
 
 def _run(wanted: CoevolveConfig, folder: Path, *, resumes: bool, is_dry: bool) -> None:
     if is_dry:
-        show_plan(wanted.policy, wanted.tasks, wanted.coevolution)
+        rank, world = company()
+        if rank == 0:
+            show_run(wanted, processes=world)
         return
     from agentkit_training.jobs.beginning import ignore
     from agentkit_training.jobs.coevolve import coevolve_job

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from agentkit.cli.output import Column, print_json, print_table, print_text
+from agentkit.cli.output import print_json, print_text
 from agentkit.errors import UsageError
-from agentkit_training.plan.memory import GIB, MemoryPlan, Setup, Workload, plan_memory, smaller
+from agentkit_training.cli.planning import fits, fitting, plan_record, show_layout, show_memory
+from agentkit_training.plan.layout import Layout, layout_of
+from agentkit_training.plan.memory import MemoryPlan, Setup, Workload, plan_memory
 from agentkit_training.plan.shape import SHAPES, ModelShape
-
-_MOST_HALVINGS = 12
-_ROOM = 0.9  # of a device's memory; the rest goes to kernels and fragments
-_PARTS = ("weights", "gradients", "optimizer", "activations", "logits", "cache")
 
 
 @click.command(
     epilog="""\b
 Examples:
+  agentkit-train plan examples/eight_gpus_fsdp.yaml
+  agentkit-train plan run.yaml --devices 8 --device-gib 80
   agentkit-train plan --model qwen2.5-7b --device-gib 80
   agentkit-train plan --model qwen2.5-7b --devices 8 --sharding zero3 --device-gib 80
   agentkit-train plan --model smollm2-135m --lora 16 --prompt-tokens 400 --completion-tokens 64"""
 )
-@click.option("--model", required=True, help=f"One of {', '.join(SHAPES)}, or weights to look at.")
+@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a key of the configuration, such as engine.parts=4.",
+)
+@click.option(
+    "--model",
+    help=f"Without a configuration: one of {', '.join(SHAPES)}, or weights to look at.",
+)
 @click.option("--tasks", default=8, show_default=True, help="Tasks tried in a step.")
 @click.option("--group-size", default=8, show_default=True, help="Rollouts of each task.")
 @click.option("--prompt-tokens", default=1024, show_default=True)
@@ -34,7 +49,7 @@ Examples:
 @click.option("--lora", default=0, show_default=True, help="Rank of adapters; 0 trains all.")
 @click.option("--master-weights", is_flag=True, help="Keep trained weights in fp32 as well.")
 @click.option("--reference", is_flag=True, help="Keep a frozen copy for the KL divergence.")
-@click.option("--devices", default=1, show_default=True)
+@click.option("--devices", type=click.IntRange(min=1), help="1, or as the configuration has it.")
 @click.option(
     "--sharding",
     type=click.Choice(["none", "zero2", "zero3"]),
@@ -42,14 +57,57 @@ Examples:
     show_default=True,
     help="What devices share; zero3 is also FSDP.",
 )
+@click.option(
+    "--writer",
+    type=click.Choice(["policy", "elsewhere"]),
+    default="policy",
+    show_default=True,
+    help="With zero3, what writes rollouts: the policy, whole on each device, or a server.",
+)
 @click.option("--device-gib", type=float, help="Memory of a device: does it fit?")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(**given: Any) -> None:
     """Reckon what a run needs on each device, before anything is loaded.
 
-    The figures are closed forms, good to a quarter or so; what does not fit is made smaller in
-    steps that train the same tokens: fewer rows at once, then activations computed again.
+    The figures are closed forms, good to a quarter or so. CONFIG is that of 'grpo' or 'coevolve',
+    and planned as it stands. Without it the options describe a run; what does not fit is made
+    smaller in steps that train the same tokens: fewer rows at once, then activations computed
+    again.
     """
+    if given["config"] is not None:
+        _refuse_options(click.get_current_context())
+        layout = _of_config(given["config"], given)
+    else:
+        layout = _of_options(given)
+    shape, workload, setup = layout.shape, layout.workload, layout.setup
+    if given["as_json"]:
+        if shape is None:
+            raise UsageError("nothing tells the shape of the weights; give the folder they are in")
+        print_json(plan_record(shape, workload, setup))
+    elif given["config"] is not None or shape is None:
+        show_layout(layout)
+    else:
+        show_memory(shape, workload, setup)
+        for line in _advice(workload, setup, plan_memory(shape, workload, setup)):
+            print_text(line)
+
+
+def _of_config(path: Path, given: Mapping[str, Any]) -> Layout:
+    """The layout of a configuration's run, on the devices that were named, or on its own."""
+    from agentkit_training.config.jobs import CoevolveConfig
+    from agentkit_training.config.reading import read_config
+    from agentkit_training.tasks.loading import load_tasks_for_training
+
+    config = read_config(path, CoevolveConfig, changes=given["changes"])
+    hardware = config.hardware
+    if given["device_gib"] is not None:
+        hardware = replace(hardware, device_gib=given["device_gib"])
+    config = replace(config, hardware=hardware)
+    processes = given["devices"] or hardware.processes
+    return layout_of(config, load_tasks_for_training(config.tasks).train, processes=processes)
+
+
+def _of_options(given: Mapping[str, Any]) -> Layout:
     shape = _shape(given["model"])
     workload = Workload(
         tasks=given["tasks"],
@@ -64,19 +122,33 @@ def plan(**given: Any) -> None:
         lora_rank=given["lora"],
         has_master_weights=given["master_weights"],
         has_reference=given["reference"],
-        devices=given["devices"],
+        devices=given["devices"] or 1,
         sharding=given["sharding"],
         device_gib=given["device_gib"],
+        writes_whole=given["writer"] == "policy",
     )
-    workload = _fitting(shape, workload, setup)
-    found = plan_memory(shape, workload, setup)
-    if given["as_json"]:
-        print_json(_record(shape, workload, setup, found))
-    else:
-        _show(shape, workload, setup, found)
+    return Layout(shape=shape, workload=fitting(shape, workload, setup), setup=setup)
 
 
-def _shape(model: str) -> ModelShape:
+def _refuse_options(context: click.Context) -> None:
+    """What a configuration says itself is not said beside it."""
+    beside = {"config", "devices", "device_gib", "as_json", "changes"}
+    asked = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in beside
+        and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+    ]
+    if asked:
+        raise UsageError(
+            f"{', '.join(asked)} beside a configuration, which says it itself; change a key of it "
+            "with --set"
+        )
+
+
+def _shape(model: str | None) -> ModelShape:
+    if model is None:
+        raise UsageError("there is nothing to plan; give a configuration, or --model")
     known = SHAPES.get(model.removeprefix("local:"))
     if known is not None:
         return known
@@ -93,59 +165,11 @@ def _shape(model: str) -> ModelShape:
         ) from error
 
 
-def _fits(found: MemoryPlan, setup: Setup) -> bool | None:
-    if setup.device_gib is None:
-        return None
-    return found.peak <= _ROOM * setup.device_gib * GIB
-
-
-def _fitting(shape: ModelShape, workload: Workload, setup: Setup) -> Workload:
-    """The workload, made smaller until it fits; as it was when nothing helps."""
-    tried = workload
-    for _ in range(_MOST_HALVINGS):
-        if _fits(plan_memory(shape, tried, setup), setup) is not False:
-            return tried
-        tried = smaller(tried)
-    return workload
-
-
-def _record(
-    shape: ModelShape, workload: Workload, setup: Setup, found: MemoryPlan
-) -> dict[str, Any]:
-    return {
-        "model": shape.name,
-        "parameters": found.parameters,
-        "trained": found.trained,
-        "bytes": {part: getattr(found, part) for part in _PARTS},
-        "peak_bytes": found.peak,
-        "fits": _fits(found, setup),
-        "rows_at_once": workload.rows_at_once,
-        "checkpointing": workload.checkpointing,
-        "written_tokens": workload.written_tokens,
-        "read_tokens": workload.read_tokens,
-    }
-
-
-def _show(shape: ModelShape, workload: Workload, setup: Setup, found: MemoryPlan) -> None:
-    print_text(
-        f"{shape.name}: {found.parameters / 1e6:,.0f} M weights, {found.trained / 1e6:,.0f} M of "
-        f"them trained; a step writes up to {workload.written_tokens:,} tokens and reads up to "
-        f"{workload.read_tokens:,}."
-    )
-    when = {"cache": "while rollouts are written"}
-    rows = [(part, f"{getattr(found, part) / GIB:,.2f}", when.get(part, "")) for part in _PARTS]
-    rows.append(("at its highest", f"{found.peak / GIB:,.2f}", "generation and update in turn"))
-    columns = [Column(title="on each device"), Column(title="GiB", align="right"), Column(title="")]
-    print_table(columns, rows)
-    for line in _advice(workload, setup, found):
-        print_text(line)
-
-
 def _advice(workload: Workload, setup: Setup, found: MemoryPlan) -> list[str]:
-    fits = _fits(found, setup)
-    if fits is None:
+    is_fitting = fits(found, setup)
+    if is_fitting is None:
         return []
-    if fits:
+    if is_fitting:
         again = ", with activations computed again" if workload.checkpointing else ""
         return [
             f"It fits into {setup.device_gib:g} GiB, reading {workload.rows_at_once} rows{again}."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agentkit_training.cli.dry_run import show_plan
+from agentkit_training.cli.dry_run import show_tasks
 from agentkit_training.cli.options import command_line, run_options
 from agentkit_training.cli.showing import show_result, shown_steps
 
@@ -37,7 +37,7 @@ def sft(
 
     wanted = read_config(config, SftConfig, changes=changes)
     if dry_run:
-        show_plan(wanted.policy, wanted.tasks)
+        show_tasks(wanted.policy, wanted.tasks)
         return
     from agentkit_training.jobs.sft import sft_job
 

@@ -11,6 +11,8 @@ from agentkit.models.prompt_format import PromptFormat
 from agentkit_training.engines.base import Engine, OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective
+from agentkit_training.engines.trl.sharding import Sharding
+from agentkit_training.engines.trl.vllm import VllmSettings, VllmWriter
 from agentkit_training.policy.loading import Precision, load_policy
 from agentkit_training.policy.lora import LoraSettings, load_adapter, with_lora
 from agentkit_training.policy.policy import Policy
@@ -18,6 +20,7 @@ from agentkit_training.policy.reference import reference_policy
 from agentkit_training.policy.tiny import tiny_policy
 from agentkit_training.rewards import Reward, tooldna_reward, verdict_reward
 from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn
+from agentkit_training.rollout.writing import Writer
 from agentkit_training.runs.trackers import TrackerName
 from agentkit_training.sft.prompting import Prompting
 from agentkit_training.weighting import (
@@ -83,10 +86,15 @@ class PolicySection:
             return load_adapter(policy, self.adapter)
         return policy if self.lora is None else with_lora(policy, self.lora)
 
-    def model(self, policy: Policy) -> PolicyModel:
-        """The policy as a chat model of the runtime's agent."""
+    def model(self, policy: Policy, *, writer: Writer | None = None) -> PolicyModel:
+        """The policy as a chat model of the runtime's agent.
+
+        Args:
+            policy: What ``load`` gave.
+            writer: Writes in its place; None for the policy itself.
+        """
         return self.prompting().model(
-            policy, max_tokens=self.answer_tokens, batch_size=self.batch_size
+            policy, writer=writer, max_tokens=self.answer_tokens, batch_size=self.batch_size
         )
 
     def prompting(self) -> Prompting:
@@ -120,6 +128,15 @@ class EngineSection:
         mini_batches: For ``lean``: updates in each of these.
         resample: For ``lean``: how often groups without a spread are tried again.
         gradient_checkpointing: Whether activations are computed again, to save memory.
+        parts: For ``trl``: in how many parts a process reads its rows, one after another, to save
+            memory.
+        sharding: For ``trl`` in several processes: what they share. ``none`` keeps all on each
+            (DDP); ``fsdp`` lays weights, gradients and the optimiser's state over them (FSDP2).
+        vllm: For ``trl``: how vLLM writes the rollouts in the policy's place; None lets the policy
+            write them. A run that goes on from a checkpoint learns from other rollouts then.
+
+    Raises:
+        UsageError: ``lean`` is told what ``trl`` alone does.
     """
 
     name: Literal["lean", "trl"] = "lean"
@@ -132,13 +149,30 @@ class EngineSection:
     mini_batches: int = 1
     resample: int = 0
     gradient_checkpointing: bool = False
+    parts: int = 1
+    sharding: Sharding = "none"
+    vllm: VllmSettings | None = None
 
-    def make(self, policy: Policy, *, seed: int = 0) -> Engine:
+    def __post_init__(self) -> None:
+        given = {"parts": self.parts != 1, "sharding": self.sharding != "none", "vllm": self.vllm}
+        asked = [name for name, is_given in given.items() if is_given]
+        if self.name == "lean" and asked:
+            raise UsageError(
+                f"engine.name is lean, which has no {' and no '.join(asked)}; set engine.name: "
+                "trl, or leave it out"
+            )
+
+    def writer(self, policy: Policy) -> VllmWriter | None:
+        """What writes in the policy's place, for both its model and the engine; None for itself."""
+        return None if self.vllm is None else VllmWriter(policy=policy, settings=self.vllm)
+
+    def make(self, policy: Policy, *, seed: int = 0, writer: VllmWriter | None = None) -> Engine:
         """The engine.
 
         Args:
             policy: What learns; the reference is made of it where the objective wants one.
             seed: Of what an update draws.
+            writer: What ``writer`` gave; the policy's model has the same one.
         """
         reference = reference_policy(policy) if self.objective.kl_coefficient else None
         if self.name == "lean":
@@ -163,8 +197,11 @@ class EngineSection:
             scaled=self.scaled,
             reference=reference,
             max_tokens=self.max_tokens,
+            parts=self.parts,
             gradient_checkpointing=self.gradient_checkpointing,
             seed=seed,
+            sharding=self.sharding,
+            writer=writer,
         )
 
 

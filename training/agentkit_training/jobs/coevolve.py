@@ -26,6 +26,7 @@ from agentkit_training.distributed.devices import own_device
 from agentkit_training.distributed.leading import Beat, in_turn, led
 from agentkit_training.distributed.ranks import ALONE, Ranks
 from agentkit_training.engines.base import Engine, Share
+from agentkit_training.engines.trl.vllm import VllmWriter
 from agentkit_training.jobs.beginning import Listener, begun, ignore, run_log
 from agentkit_training.jobs.ending import ended, restored_store
 from agentkit_training.jobs.joining import check_engine, shared_run
@@ -82,9 +83,10 @@ def coevolve_job(
     )
     held = replace(config.policy, device=own_device(config.policy.device, ranks))
     policy = held.load(seed=config.coevolution.seed)
+    writer = config.engine.writer(policy)
     with (
         run_log(run, ranks, trackers=config.watch.trackers, listen=listen) as log,
-        _trying(config, policy) as model,
+        _trying(config, policy, writer) as model,
     ):
         job = _Coevolve(
             config=config,
@@ -92,6 +94,7 @@ def coevolve_job(
             parts=parts,
             policy=policy,
             model=model,
+            writer=writer,
             log=log,
             ranks=ranks,
         )
@@ -104,10 +107,12 @@ def coevolve_job(
 
 
 @contextmanager
-def _trying(config: CoevolveConfig, policy: Policy) -> Iterator[RolloutModel]:
+def _trying(
+    config: CoevolveConfig, policy: Policy, writer: VllmWriter | None
+) -> Iterator[RolloutModel]:
     """What tries the tasks: the policy, or the model in its place."""
     if not config.rollout_model:
-        yield config.policy.model(policy)
+        yield config.policy.model(policy, writer=writer)
         return
     model = resolve_model(config.rollout_model)
     try:
@@ -127,6 +132,7 @@ class _Coevolve:
         parts: TaskSplits,
         policy: Policy,
         model: RolloutModel,
+        writer: VllmWriter | None,
         log: Listener,
         ranks: Ranks,
     ) -> None:
@@ -137,6 +143,7 @@ class _Coevolve:
         self._log = log
         self._ranks = ranks
         self._model = model
+        self._writer = writer
         self._asking = config.asking.settings()
         self.source = self._source()
 
@@ -201,7 +208,8 @@ class _Coevolve:
     def _engine(self) -> Engine:
         if self._config.frozen:
             return FrozenEngine(share=Share(rank=self._ranks.rank, world=self._ranks.world))
-        return self._config.engine.make(self._policy, seed=self._config.coevolution.seed)
+        seed = self._config.coevolution.seed
+        return self._config.engine.make(self._policy, seed=seed, writer=self._writer)
 
     def _take_up_warm(self, *, is_measured: bool) -> None:
         """Start warm, once: a run that goes on takes up the weights that it came to.

@@ -13,11 +13,16 @@ from agentkit_training.runs.directory import RunDirectory
 
 
 def check_engine(config: CoevolveConfig, ranks: Ranks) -> None:
-    """Refuse an engine that is for one process.
+    """Refuse an engine that does not fit the number of processes, before anything is loaded.
 
     Raises:
-        UsageError: Several processes were started with it.
+        UsageError: It is for one process and several were started, or the other way round.
     """
+    if ranks.world == 1 and config.engine.sharding != "none":
+        raise UsageError(
+            f"engine.sharding is {config.engine.sharding}, and one process has nobody to share "
+            "with; start several with torchrun, or leave it out"
+        )
     if ranks.world > 1 and config.engine.name == "lean" and not config.frozen:
         raise UsageError(
             f"engine.name is lean, which trains in one process, and {ranks.world} were started; "

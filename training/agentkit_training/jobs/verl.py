@@ -71,9 +71,15 @@ def _of_steps(config: CoevolveConfig) -> tuple[tuple[bool, str], ...]:
         (wanted.tools != "given", "coevolution.tools retrieved: tools are given; take given"),
         (
             bool(rollouts % devices),
-            f"coevolution: {rollouts} rollouts a step (tasks_per_step x group_size) do not divide "
-            f"evenly among {devices} devices (hardware); take a multiple",
+            _uneven(rollouts, devices),
         ),
+    )
+
+
+def _uneven(rollouts: int, devices: int) -> str:
+    return (
+        f"coevolution: {rollouts} rollouts a step (tasks_per_step times group_size) do not divide "
+        f"evenly among {devices} devices (hardware); take a multiple"
     )
 
 

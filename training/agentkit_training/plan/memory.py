@@ -2,7 +2,8 @@
 
 Closed forms, good to a quarter or so; activations depend on the kernels most. The terms:
 
-* weights: parameters times bytes of the precision; 1/N on each of N devices when sharded.
+* weights: parameters times bytes of the precision; 1/N on each of N devices when sharded. Where a
+  whole policy writes the rollouts beside the shares that are trained, both.
 * gradients and optimiser: AdamW keeps two numbers for each trained parameter. Trained in fp32 that
   is 4 + 8 bytes, in bf16 2 + 4 (the state has the parameter's type), and mixed precision (bf16
   compute, fp32 master weights) adds 4.
@@ -11,6 +12,7 @@ Closed forms, good to a quarter or so; activations depend on the kernels most. T
   feed-forward layers; one hidden state for each layer with gradient checkpointing.
 * logits: tokens that bear loss x vocabulary x 4 bytes, three times over (scores, their logarithms
   and gradient), for as many rows as are read at once.
+  An engine that bounds them keeps no more than that at once.
 * cache: keys and values of every token of every rollout that is written at the same time.
 """
 
@@ -41,6 +43,8 @@ class Workload:
         packed: Whether a group's prompt is read once (the lean engine) or in every row.
         rows_at_once: Rollouts that one device reads at once in the update.
         checkpointing: Whether activations are computed again in the backward pass.
+        most_written: Rollouts that one device writes at once; None for all of its share.
+        most_logits: Numbers of logits that are held at once; None for those of all rows.
     """
 
     tasks: int = 8
@@ -50,6 +54,8 @@ class Workload:
     packed: bool = True
     rows_at_once: int = 8
     checkpointing: bool = False
+    most_written: int | None = None
+    most_logits: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("tasks", "group_size", "prompt_tokens", "completion_tokens", "rows_at_once"):
@@ -86,6 +92,10 @@ class Setup:
         devices: How many.
         sharding: What they share.
         device_gib: Memory of each; None when it is not known.
+        writes_whole: Whether each device holds the whole weights beside its share, to write
+            rollouts with; without sharding it holds them anyway.
+        writer_gib: Memory of each device that another program takes, which writes the rollouts;
+            keys and values are there then.
     """
 
     precision: Literal["bf16", "fp32"] = "bf16"
@@ -95,6 +105,8 @@ class Setup:
     devices: int = 1
     sharding: Sharding = "none"
     device_gib: float | None = None
+    writes_whole: bool = False
+    writer_gib: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,12 +114,13 @@ class MemoryPlan:
     """Bytes on each device, by what they hold.
 
     Attributes:
-        weights: The policy, adapters included, and the reference.
+        weights: The policy, adapters included, what writes in its place, and the reference.
         gradients: Of what is trained.
         optimizer: AdamW's state and master weights.
         activations: Kept for the backward pass of the rows that are read at once.
         logits: Of their completion tokens.
         cache: Keys and values while rollouts are written; it is gone when the update begins.
+        writer: Of another program, which writes the rollouts.
         parameters: Weights of the model, adapters left out.
         trained: Weights that change.
     """
@@ -118,18 +131,20 @@ class MemoryPlan:
     activations: int
     logits: int
     cache: int
+    writer: int
     parameters: int
     trained: int
 
     @property
     def update(self) -> int:
         """While weights are updated."""
-        return self.weights + self.gradients + self.optimizer + self.activations + self.logits
+        held = self.weights + self.gradients + self.optimizer + self.writer
+        return held + self.activations + self.logits
 
     @property
     def generation(self) -> int:
         """While rollouts are written."""
-        return self.weights + self.optimizer + self.cache
+        return self.weights + self.optimizer + self.cache + self.writer
 
     @property
     def peak(self) -> int:
@@ -156,13 +171,15 @@ def plan_memory(shape: ModelShape, workload: Workload, setup: Setup) -> MemoryPl
     shared = setup.devices if setup.sharding != "none" else 1
     weights_shared = setup.devices if setup.sharding == "zero3" else 1
     master = 4 * trained if setup.has_master_weights else 0
+    whole = size * held if setup.writes_whole and weights_shared > 1 else 0
     return MemoryPlan(
-        weights=size * held // weights_shared,
+        weights=size * (shape.parameters + adapters if whole else held) // weights_shared + whole,
         gradients=size * trained // shared,
         optimizer=(2 * size * trained + master) // shared,
         activations=_activations(shape, workload, size),
-        logits=_rows(workload) * workload.completion_tokens * shape.vocabulary * 4 * _LOGIT_COPIES,
-        cache=_cache(shape, workload, setup, size),
+        logits=_logits(shape, workload) * 4 * _LOGIT_COPIES,
+        cache=0 if setup.writer_gib else _cache(shape, workload, setup, size),
+        writer=round(setup.writer_gib * GIB),
         parameters=shape.parameters,
         trained=trained,
     )
@@ -179,6 +196,11 @@ def _rows(workload: Workload) -> int:
     return min(workload.rows_at_once, workload.rollouts)
 
 
+def _logits(shape: ModelShape, workload: Workload) -> int:
+    all_rows = _rows(workload) * workload.completion_tokens * shape.vocabulary
+    return all_rows if workload.most_logits is None else min(all_rows, workload.most_logits)
+
+
 def _activations(shape: ModelShape, workload: Workload, size: int) -> int:
     rows = _rows(workload)
     prompts = 1 if workload.packed else rows
@@ -192,5 +214,7 @@ def _activations(shape: ModelShape, workload: Workload, size: int) -> int:
 
 def _cache(shape: ModelShape, workload: Workload, setup: Setup, size: int) -> int:
     rollouts = -(-workload.rollouts // setup.devices)
+    if workload.most_written is not None:
+        rollouts = min(rollouts, workload.most_written)
     length = workload.prompt_tokens + workload.completion_tokens
     return rollouts * length * shape.cache_numbers_per_token * size

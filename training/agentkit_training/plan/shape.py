@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -100,6 +101,29 @@ def shape_of(config: Any, *, name: str) -> ModelShape:
             f"the configuration of {name!r} does not say {error.name!r}; plans are made for "
             "decoder-only models of the Llama kind, or give a name of " + ", ".join(SHAPES)
         ) from error
+
+
+def known_shape(weights: str) -> ModelShape | None:
+    """The shape of the weights that a configuration names, before they are loaded.
+
+    Args:
+        weights: As ``policy.weights`` has it. A folder of transformers says its shape itself;
+            otherwise the last part of the name may be one of ``SHAPES``, ``-instruct`` or not.
+
+    Returns:
+        None where nothing says it.
+
+    Example:
+        >>> known_shape("models/Qwen2.5-7B-Instruct").layers
+        28
+    """
+    if (Path(weights).expanduser() / "config.json").is_file():
+        from transformers import AutoConfig
+
+        return shape_of(AutoConfig.from_pretrained(weights), name=weights)
+    name = Path(weights.removeprefix("local:")).name.lower()
+    fitting = [one for one in SHAPES if name == one or name.startswith(f"{one}-")]
+    return SHAPES[fitting[0]] if fitting else None
 
 
 def _shape(  # noqa: PLR0917 - a row of the table below

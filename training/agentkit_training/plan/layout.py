@@ -1,0 +1,108 @@
+"""``layout_of``: what the configuration of a run asks of its devices, for a plan of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+
+from agentkit.evaluation import Benchmark
+from agentkit_training.config.jobs import CoevolveConfig
+from agentkit_training.plan.memory import Setup, Workload
+from agentkit_training.plan.shape import ModelShape, known_shape
+
+_CHARACTERS_OF_A_TOKEN = 8
+_TOKENS_AROUND = 100
+_LOOKED_AT = 200
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """A run, as far as memory and tokens depend on it.
+
+    Attributes:
+        shape: Of the model; None where nothing tells it before the weights are there.
+        workload: What a step does.
+        setup: How the model is held.
+        idle: Processes that have no task in a step.
+    """
+
+    shape: ModelShape | None
+    workload: Workload
+    setup: Setup
+    idle: int = 0
+
+
+def layout_of(config: CoevolveConfig, tasks: Benchmark, *, processes: int) -> Layout:
+    """The layout of a run of ``grpo`` or ``coevolve``.
+
+    Args:
+        config: The run.
+        tasks: What it trains on; the length of prompts is taken from their texts.
+        processes: How many train, one for each device.
+    """
+    wanted = config.coevolution
+    in_share = math.ceil(wanted.tasks_per_step / processes) * wanted.group_size
+    prompt = about_prompt_tokens(tasks, config.asking.instructions)
+    completion = config.policy.answer_tokens * (config.asking.max_steps or 1)
+    is_lean = config.engine.name == "lean"
+    workload = Workload(
+        tasks=wanted.tasks_per_step,
+        group_size=wanted.group_size,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        packed=is_lean,
+        rows_at_once=_rows(config, in_share, prompt=prompt, completion=completion),
+        checkpointing=config.engine.gradient_checkpointing,
+        most_written=config.policy.batch_size,
+        most_logits=config.engine.max_logits if is_lean else None,
+    )
+    setup = Setup(
+        precision=config.policy.precision,
+        lora_rank=config.policy.lora.rank if config.policy.lora else 0,
+        has_reference=bool(config.engine.objective.kl_coefficient),
+        devices=processes,
+        sharding="none" if config.engine.sharding == "none" else "zero3",
+        device_gib=config.hardware.device_gib,
+        writes_whole=True,
+        writer_gib=_writer_gib(config),
+    )
+    return Layout(
+        shape=known_shape(config.policy.weights),
+        workload=workload,
+        setup=setup,
+        idle=max(0, processes - wanted.tasks_per_step),
+    )
+
+
+def _writer_gib(config: CoevolveConfig) -> float:
+    """What vLLM takes of each device; nothing where it runs on others, or their size is unknown."""
+    vllm, device_gib = config.engine.vllm, config.hardware.device_gib
+    if vllm is None or vllm.mode == "server" or device_gib is None:
+        return 0.0
+    return vllm.memory_share * device_gib
+
+
+def about_prompt_tokens(tasks: Benchmark, instructions: str = "") -> int:
+    """About the longest prompt, in tokens, with no tokenizer at hand.
+
+    Definitions as JSON, by eight characters a token, and a hundred around them: a fifth too much
+    for the benchmarks that ship, with the tokenizer of SmolLM2.
+    """
+    size = {one.name: len(json.dumps(one.to_json())) for one in tasks.definitions}
+    longest = max(
+        (
+            len(task.request) + sum(size.get(name, 0) for name in task.offered)
+            for task in tasks.tasks[:_LOOKED_AT]
+        ),
+        default=0,
+    )
+    return _TOKENS_AROUND + (longest + len(instructions)) // _CHARACTERS_OF_A_TOKEN
+
+
+def _rows(config: CoevolveConfig, in_share: int, *, prompt: int, completion: int) -> int:
+    """Rollouts that a process reads at once in the update."""
+    if config.engine.name == "lean":
+        fitting = (config.engine.max_tokens - prompt) // completion
+        return max(1, min(in_share, fitting))
+    return math.ceil(in_share / config.engine.parts)
