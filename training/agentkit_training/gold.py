@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.evaluation import AllowedCalls, Benchmark, ExactCalls, GoldCall, NoCall, Task
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import ToolCall
-from agentkit.metrics import AllowedCall, GoldCalls, call_similarity, optimal_assignment
+from agentkit.metrics import AllowedCall, GoldCalls
 from agentkit.tools.definition import ToolDefinition
+from agentkit_training.nearest_gold import nearest_gold, options_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,21 +103,28 @@ def nearest_calls(
         calls: What the model called, in the names of the catalogue.
         definitions: The catalogue, by name.
     """
-    if not gold.allowed or not calls:
+    if not gold.allowed:
         return gold.calls
-    chosen = [
-        [_towards(plain, allowed, call, definitions) for call in calls]
-        for plain, allowed in zip(gold.calls, gold.allowed, strict=True)
-    ]
-    known = {name: definitions[name] for name in {one.name for one in gold.calls}}
-    weights = [
-        [call_similarity(one, call, known) for one, call in zip(row, calls, strict=True)]
-        for row in chosen
-    ]
-    nearest = list(gold.calls)
-    for row, column in optimal_assignment(weights):
-        nearest[row] = chosen[row][column]
-    return tuple(nearest)
+    return nearest_gold(AllowedCalls(calls=gold.allowed), calls, definitions, plain=gold.calls)
+
+
+def first_choice(gold: AllowedCall, definition: ToolDefinition, *, request: str = "") -> GoldCall:
+    """The gold call with the first allowed value of each argument.
+
+    Args:
+        gold: All that is right.
+        definition: Of the tool.
+        request: The question. An argument that may be left out is given when it states its value.
+    """
+    required = definition.signature.required
+    arguments: dict[str, Any] = {}
+    for name, allowed in gold.allowed.items():
+        values = options_of(allowed)
+        is_free = "" in allowed and name not in required
+        if is_free and not (values and _is_stated(values[0], request)):
+            continue
+        arguments[name] = values[0] if values else ""
+    return GoldCall(name=gold.name, arguments=arguments)
 
 
 def _answer(task: Task, known: Mapping[str, ToolDefinition], no_call: str) -> GoldAnswer | str:
@@ -148,37 +156,12 @@ def _from_allowed(
         return f"no call can match the gold calls: {gold.problems[0]}"
     if expected.language != "python":
         return f"gold values are source text of another language: {expected.language}"
-    calls = tuple(_chosen(call, known[call.name], task.request) for call in expected.calls)
+    calls = tuple(
+        first_choice(call, known[call.name], request=task.request) for call in expected.calls
+    )
     if not gold.match([_as_call(call) for call in calls]).passed:
         return "the first allowed values together are not right"
     return GoldAnswer(task_id=task.task_id, calls=calls, allowed=expected.calls)
-
-
-def _chosen(gold: AllowedCall, definition: ToolDefinition, request: str) -> GoldCall:
-    required = definition.signature.required
-    arguments: dict[str, Any] = {}
-    for name, allowed in gold.allowed.items():
-        values = [_instance(one) for one in allowed if one != ""]
-        is_free = "" in allowed and name not in required
-        if is_free and not (values and _is_stated(values[0], request)):
-            continue
-        arguments[name] = values[0] if values else ""
-    return GoldCall(name=gold.name, arguments=arguments)
-
-
-def _instance(allowed: Any) -> Any:
-    """A value that an allowed one describes: in an object, the first option of each key."""
-    if isinstance(allowed, Mapping):
-        listed = {k: v if isinstance(v, list | tuple) else [v] for k, v in allowed.items()}
-        options = {key: [one for one in value if one != ""] for key, value in listed.items()}
-        return {
-            key: options[key][0] if options[key] else ""
-            for key, value in listed.items()
-            if options[key] and "" not in value
-        }
-    if isinstance(allowed, list | tuple):
-        return [_instance(one) for one in allowed]
-    return allowed
 
 
 def _is_stated(value: Any, request: str) -> bool:
@@ -186,31 +169,6 @@ def _is_stated(value: Any, request: str) -> bool:
         return False
     wanted = re.escape(str(value).lower().replace("_", " "))
     return re.search(rf"(?<!\w){wanted}(?!\w)", request.lower()) is not None
-
-
-def _towards(
-    plain: GoldCall,
-    allowed: AllowedCall,
-    call: ToolCall,
-    definitions: Mapping[str, ToolDefinition],
-) -> GoldCall:
-    """The gold call with the values of ``call`` wherever these are allowed."""
-    if call.name != allowed.name or call.malformed is not None:
-        return plain
-    definition = definitions[allowed.name]
-    arguments: dict[str, Any] = {}
-    for name, values in allowed.allowed.items():
-        given = {name: call.arguments[name]} if name in call.arguments else {}
-        one = replace(allowed, allowed={name: values})
-        asked = replace(call, arguments=given)
-        problems = GoldCalls([one], [definition]).match([asked]).unmatched
-        is_right = not any(m.argument == name for u in problems for m in u.mismatches)
-        arguments.update(given if is_right else _only(plain, name))
-    return GoldCall(name=plain.name, arguments=arguments)
-
-
-def _only(call: GoldCall, name: str) -> Mapping[str, Any]:
-    return {name: call.arguments[name]} if name in call.arguments else {}
 
 
 def _as_call(gold: GoldCall) -> ToolCall:

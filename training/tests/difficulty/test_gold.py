@@ -22,6 +22,7 @@ from agentkit.fetch import cache_directory
 from agentkit.messages import ToolCall
 from agentkit.metrics import AllowedCall, GoldCalls
 from agentkit_training.gold import counted, gold_answers, nearest_calls
+from agentkit_training.rewards.gold import gold_calls
 
 BOOK = ToolDefinition.from_schema(
     "book",
@@ -117,6 +118,38 @@ def test_the_nearest_right_answer_keeps_what_is_right():
     call = ToolCall(call_id="1", name="book", arguments={"day": "mon", "seats": 9})
     (nearest,) = nearest_calls(gold, [call], {"book": BOOK})
     assert dict(nearest.arguments) == {"day": "mon", "seats": 4}
+
+
+def test_rewards_and_difficulty_have_the_same_nearest_gold():
+    """Of two gold calls each is compared with the call that is most like it, in any order."""
+    days = (["Monday", "Mon"], ["Tuesday", "Tue"])
+    allowed = tuple(AllowedCall(name="book", allowed={"day": one, "seats": [2, 3]}) for one in days)
+    expects = AllowedCalls(calls=allowed)
+    gold = gold_answers(benchmark(task(expects))).answers["t"]
+    calls = [
+        ToolCall(call_id=str(at), name="book", arguments={"day": day, "seats": seats})
+        for at, (day, seats) in enumerate([("Tue", 9), ("Mon", 3)])
+    ]
+    wanted = [{"day": "Mon", "seats": 3}, {"day": "Tue", "seats": 2}]
+    for found in (
+        nearest_calls(gold, calls, {"book": BOOK}),
+        gold_calls((expects,), calls, {"book": BOOK}),
+    ):
+        assert [dict(one.arguments) for one in found] == wanted
+
+
+def test_an_optional_argument_with_a_wrong_value_is_mended_or_left_out():
+    """ToolDNA counts its name, so that it is mended; in ToolACE-R it is nearer to leave it out."""
+    gold = AllowedCall(name="book", allowed={"day": ["Monday"], "seats": [4, ""]})
+    expects = AllowedCalls(calls=(gold,))
+    answer = gold_answers(benchmark(task(expects))).answers["t"]
+    for given, mended in (({}, {}), ({"seats": 9}, {"seats": 4}), ({"seats": 4}, {"seats": 4})):
+        calls = [ToolCall(call_id="1", name="book", arguments={"day": "Monday", **given})]
+        (rewarded,) = gold_calls((expects,), calls, {"book": BOOK})
+        assert dict(rewarded.arguments) == {"day": "Monday", **mended}
+        (taught,) = nearest_calls(answer, calls, {"book": BOOK})
+        right = given if given == mended else {}
+        assert dict(taught.arguments) == {"day": "Monday", **right}
 
 
 @pytest.mark.corpora
