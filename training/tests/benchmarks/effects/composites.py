@@ -18,28 +18,23 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import composites_summary
 import torch
+from composites_gold import mined, shortened
 
 from agentkit import open_store
 from agentkit._waiting import wait_for
-from agentkit.episodes import Episode, Turn
+from agentkit.episodes import Episode
 from agentkit.evaluation import Benchmark, EvaluationSettings
-from agentkit.evolution import MiningRules, mine, trajectories_of
-from agentkit.evolution.mining.miner import MinedComposite, apply
-from agentkit.evolution.mining.patterns import SearchLimits
 from agentkit.export import read_artifact, write_artifact
 from agentkit.library import Library
 from agentkit.library.dag import depth, flat_size
-from agentkit.messages import AssistantMessage, ToolCall
-from agentkit_training.coevolve.distilling import is_success
 from agentkit_training.coevolve.keeper import LibraryKeeper
-from agentkit_training.coevolve.naming import as_learned_from
 from agentkit_training.coevolve.offering import with_composites
 from agentkit_training.coevolve.running import coevolve
 from agentkit_training.coevolve.settings import CoevolutionSettings
@@ -130,7 +125,7 @@ class Series:
         write_artifact(keeper.artifact(), self._file("library.json"))
         found = {"primitives": self.examined(policy, Library())}
         found["primitives, offered composites"] = self.examined(policy, warm.library)
-        shorter = _shortened(gold, _mined(warm.rollouts, keeper), warm.library)
+        shorter = shortened(gold, mined(warm.rollouts, keeper), warm.library)
         policy = self._policy()
         losses.append(self._tuned(policy, shorter, warm.library, "mixed"))
         found["mixed"] = self.examined(policy, warm.library)
@@ -292,39 +287,6 @@ def counted(rollout: Rollout, library: Library) -> dict[str, float]:
         "composite_calls": sum(one is not None and one.definition.is_composite for one in known),
         "saved": saved_calls(rollout, library),
     }
-
-
-def _mined(rollouts: Sequence[Rollout], keeper: LibraryKeeper) -> list[MinedComposite]:
-    """The programs of the composites that the library took from these rollouts."""
-    settings, library = keeper.settings, keeper.library
-    episodes = [as_learned_from(e) for one in rollouts if not one.fault for e in one.episodes]
-    good = [episode for episode in episodes if is_success(episode, settings.rho)]
-    primitives = {one.name: one for one in library.definitions if not one.is_composite}
-    rules = MiningRules(search=SearchLimits(min_support=settings.support))
-    found = mine(trajectories_of(good, failed_too=True).trajectories, primitives, rules)
-    return [one for one in found.composites if one.name in library]
-
-
-def _shortened(
-    gold: Mapping[str, Episode], composites: Sequence[MinedComposite], library: Library
-) -> dict[str, Episode]:
-    """Gold trajectories, every second one with composites where these fit."""
-    primitives = {one.name: one for one in library.definitions if not one.is_composite}
-    flows = {one.trajectory_id: one for one in trajectories_of(gold.values()).trajectories}
-    found = dict(gold)
-    for task, episode in list(gold.items())[::2]:
-        shorter = apply(flows[episode.episode_id], composites, primitives)
-        calls = [(step.tool, shorter.arguments(at)) for at, step in enumerate(shorter.steps)]
-        turns = [
-            Turn(
-                message=AssistantMessage(
-                    tool_calls=(ToolCall(call_id=str(n), name=a, arguments=b),)
-                )
-            )
-            for n, (a, b) in enumerate(calls)
-        ]
-        found[task] = replace(episode, turns=(*turns, episode.turns[-1]))
-    return found
 
 
 def _told(library: Library, name: str) -> dict[str, Any]:

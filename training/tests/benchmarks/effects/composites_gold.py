@@ -1,0 +1,50 @@
+"""Gold trajectories written anew with the composites that a library took."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from agentkit.episodes import Episode, Turn
+from agentkit.evolution import MiningRules, mine, trajectories_of
+from agentkit.evolution.mining.miner import MinedComposite, apply
+from agentkit.evolution.mining.patterns import SearchLimits
+from agentkit.library import Library
+from agentkit.messages import AssistantMessage, ToolCall
+from agentkit_training.coevolve.distilling import is_success
+from agentkit_training.coevolve.keeper import LibraryKeeper
+from agentkit_training.coevolve.naming import as_learned_from
+from agentkit_training.rollout.samples import Rollout
+
+
+def mined(rollouts: Sequence[Rollout], keeper: LibraryKeeper) -> list[MinedComposite]:
+    """The programs of the composites that the library took from these rollouts."""
+    settings, library = keeper.settings, keeper.library
+    episodes = [as_learned_from(e) for one in rollouts if not one.fault for e in one.episodes]
+    good = [episode for episode in episodes if is_success(episode, settings.rho)]
+    primitives = {one.name: one for one in library.definitions if not one.is_composite}
+    rules = MiningRules(search=SearchLimits(min_support=settings.support))
+    found = mine(trajectories_of(good, failed_too=True).trajectories, primitives, rules)
+    return [one for one in found.composites if one.name in library]
+
+
+def shortened(
+    gold: Mapping[str, Episode], composites: Sequence[MinedComposite], library: Library
+) -> dict[str, Episode]:
+    """Gold trajectories, every second one with composites where these fit."""
+    primitives = {one.name: one for one in library.definitions if not one.is_composite}
+    flows = {one.trajectory_id: one for one in trajectories_of(gold.values()).trajectories}
+    found = dict(gold)
+    for task, episode in list(gold.items())[::2]:
+        shorter = apply(flows[episode.episode_id], composites, primitives)
+        calls = [(step.tool, shorter.arguments(at)) for at, step in enumerate(shorter.steps)]
+        turns = [
+            Turn(
+                message=AssistantMessage(
+                    tool_calls=(ToolCall(call_id=str(n), name=a, arguments=b),)
+                )
+            )
+            for n, (a, b) in enumerate(calls)
+        ]
+        found[task] = replace(episode, turns=(*turns, episode.turns[-1]))
+    return found
