@@ -15,7 +15,7 @@ import numpy as np
 from agentkit_training.atomic import whole_file
 from agentkit_training.errors import ExportError
 from agentkit_training.export.architecture import Architecture
-from agentkit_training.policy.lora import CONFIG, WEIGHTS
+from agentkit_training.policy.adapter_files import CONFIG, WEIGHTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,28 +8,31 @@ so that a fresh adapter changes nothing.
 from __future__ import annotations
 
 import copy
-import hashlib
-import json
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentkit.errors import MissingExtraError, UsageError
+from agentkit.errors import UsageError
 from agentkit_training.atomic import new_folder
 from agentkit_training.errors import CheckpointError, PolicyError
+from agentkit_training.policy.adapter_files import (
+    CONFIG,
+    check_base,
+    check_shapes,
+    name_base,
+    peft_module,
+    read_adapter,
+)
+from agentkit_training.policy.base_digest import base_digest
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.record import read_record, write_record
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from peft import LoraConfig
 
 ADAPTER = "default"
 """The name under which PEFT keeps the adapter that is trained."""
-
-WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +86,7 @@ def with_lora(policy: Policy, settings: LoraSettings = LoraSettings()) -> Policy
 
     if policy.is_adapted:
         raise PolicyError(f"{policy.name} has LoRA adapters already; merge them first, or go on")
-    peft = _peft()
+    peft = peft_module()
     config = peft.LoraConfig(
         r=settings.rank,
         lora_alpha=settings.alpha,
@@ -118,7 +121,7 @@ def save_adapter(policy: Policy, folder: str | os.PathLike[str]) -> None:
         except SafetensorError as error:
             raise CheckpointError(f"{folder} could not be written: {error}") from error
         (new / "README.md").unlink(missing_ok=True)  # an empty form that names the base's place
-        _name_base(new / CONFIG, policy.name)
+        name_base(new / CONFIG, policy.name)
         write_record(policy, new, base=base_digest(policy))
 
 
@@ -146,17 +149,17 @@ def load_adapter(
     if policy.is_adapted:
         raise PolicyError(f"{policy.name} has LoRA adapters already; load a base without")
     folder = Path(folder)
-    config, weights = _read(folder)
+    config, weights = read_adapter(folder)
     record = read_record(folder)
     if record is not None and record.base and not other_base:
-        _check_base(policy, record.base, f"{folder}")
+        check_base(policy, record.base, f"{folder}")
     saved = {name: tuple(one.shape) for name, one in weights.items()}
-    _check_shapes(policy, config, saved, folder)
+    check_shapes(policy, config, saved, folder)
     config.inference_mode = not trainable
     config.base_model_name_or_path = None  # PEFT would warn that this base has another name
     full = all(str(one.dtype) == "torch.float32" for one in weights.values())
     adapted = _adapted(policy, config, full_precision=full)
-    _peft().set_peft_model_state_dict(adapted.model, weights, adapter_name=ADAPTER)
+    peft_module().set_peft_model_state_dict(adapted.model, weights, adapter_name=ADAPTER)
     return adapted
 
 
@@ -177,34 +180,9 @@ def merged(policy: Policy) -> Policy:
     return replace(policy, model=model.eval())
 
 
-def base_digest(policy: Policy) -> str:
-    """A digest of the weights under the adapters, equal for equal weights at either precision.
-
-    It reads the shape and the first values of each weight, in bfloat16, so that it takes
-    milliseconds; it tells models and their versions apart and is no seal.
-    """
-    import torch
-
-    digest = hashlib.sha256()
-    for name, weight in sorted(_base_weights(policy).items()):
-        values = weight.detach().flatten()[:16].to(torch.bfloat16).float().cpu()
-        digest.update(f"{name}{tuple(weight.shape)}{values.tolist()}".encode())
-    return digest.hexdigest()[:32]
-
-
-def _base_weights(policy: Policy) -> dict[str, Any]:
-    """The model's own weights under their own names, adapters or not."""
-    found = {}
-    for name, weight in policy.model.named_parameters():
-        if ".lora_" not in name:
-            plain = name.removeprefix("base_model.model.").replace(".base_layer.", ".")
-            found[plain] = weight
-    return found
-
-
 def _adapted(policy: Policy, config: LoraConfig, *, full_precision: bool) -> Policy:
     try:
-        model = _peft().get_peft_model(
+        model = peft_module().get_peft_model(
             policy.model, config, adapter_name=ADAPTER, autocast_adapter_dtype=full_precision
         )
     except ValueError as error:
@@ -226,71 +204,6 @@ def _devices(policy: Policy) -> list[Any]:
     return [policy.device] if policy.device.type == "cuda" else []
 
 
-def _read(folder: Path) -> tuple[LoraConfig, dict[str, Any]]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    missing = [name for name in (CONFIG, WEIGHTS) if not (folder / name).is_file()]
-    if missing:
-        raise PolicyError(
-            f"{folder} holds no adapter: {missing[0]} is missing; give a folder that save_adapter "
-            "or PEFT wrote"
-        )
-    try:
-        config = _peft().LoraConfig.from_pretrained(str(folder))
-        return config, load_file(folder / WEIGHTS)
-    except (SafetensorError, ValueError, TypeError, KeyError) as error:
-        raise PolicyError(f"the adapter in {folder} can not be read: {error}; save it again") from (
-            error
-        )
-
-
-def _check_base(policy: Policy, wanted: str, source: str) -> None:
-    here = base_digest(policy)
-    if here != wanted:
-        raise PolicyError(
-            f"the adapter in {source} was trained over other weights (digest {wanted[:8]}) than "
-            f"those of {policy.name} ({here[:8]}); load the model that it was trained over, or "
-            "pass other_base=True if it is to be tried on these"
-        )
-
-
-def _check_shapes(
-    policy: Policy, config: LoraConfig, saved: dict[str, tuple[int, ...]], folder: Path
-) -> None:
-    """Hold the adapter's matrices against the layers that they would sit in."""
-    layers = {name: tuple(one.shape) for name, one in _base_weights(policy).items()}
-    for name, shape in saved.items():
-        layer, _, rest = name.removeprefix("base_model.model.").partition(".lora_")
-        ours = layers.get(f"{layer}.weight")
-        place = 1 if rest.startswith("A") else 0
-        if ours is None or ours[place] != shape[place]:
-            there = "has no such layer" if ours is None else f"is of shape {ours} there"
-            raise PolicyError(
-                f"the adapter in {folder} does not fit {policy.name}: it has a matrix of shape "
-                f"{shape} for {layer}, which {there}; load the model that it was trained over"
-                f" ({config.base_model_name_or_path})"
-            )
-
-
-def _name_base(file: Path, name: str) -> None:
-    """Name the base by the policy's name: where it lay is nobody else's business."""
-    config = json.loads(file.read_text(encoding="utf-8"))
-    config["base_model_name_or_path"] = name
-    file.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-
-
 def _require_adapted(policy: Policy) -> None:
     if not policy.is_adapted:
         raise PolicyError(f"{policy.name} has no LoRA adapters; make some using with_lora")
-
-
-def _peft() -> ModuleType:
-    try:
-        import peft
-    except ImportError as error:
-        raise MissingExtraError(
-            "LoRA", package="peft", install="pip install agentkit-training"
-        ) from error
-    module: ModuleType = peft
-    return module

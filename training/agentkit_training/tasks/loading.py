@@ -20,8 +20,9 @@ from agentkit_training.tasks.hidden_constraints.constraints import ConstraintKin
 from agentkit_training.tasks.hidden_constraints.enforcing import Says
 from agentkit_training.tasks.hidden_constraints.family import ONE_CALL, hidden_constraints
 from agentkit_training.tasks.hidden_constraints.hidden_tool import World
+from agentkit_training.tasks.signs import Functions
 from agentkit_training.tasks.splits import Shares, TaskSplits
-from agentkit_training.tasks.splitting import Functions, split, split_before
+from agentkit_training.tasks.splitting import split, split_before
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

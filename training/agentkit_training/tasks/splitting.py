@@ -9,26 +9,15 @@ together, and whole groups of them are given to one part.
 from __future__ import annotations
 
 import random
-import re
-import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
 
 from agentkit.errors import DatasetError, UsageError
-from agentkit.evaluation import AllowedCalls, Benchmark, DataFlow, ExactCalls, FinalState, Task
-from agentkit.messages import UserMessage
+from agentkit.evaluation import Benchmark, Task
+from agentkit_training.tasks.signs import Functions, Sign, components, signs_of_all
 from agentkit_training.tasks.splits import Shares, TaskSplits, parts_of
 
-Functions: TypeAlias = Literal["offered", "gold", "free"]
-"""Which function names must not be shared: all that a task offers, those of its gold, or none.
-``free`` is for benchmarks whose tasks all use the same few tools, such as simulated worlds."""
-
-Sign: TypeAlias = tuple[Literal["question", "function"], str]
-"""Something that two tasks must not share across a split."""
-
-_WORD = re.compile(r"\w+")
 _MOST_SHOWN = 3
 
 
@@ -64,16 +53,6 @@ class Leakage:
             f"{len(self.tasks)} tasks share something: {self.by_question} a question, "
             f"{self.by_function} a function name{more}"
         )
-
-
-def normalised(question: str) -> str:
-    """A question without case, punctuation and spacing: what makes two questions the same.
-
-    Example:
-        >>> normalised("What's  the AREA of a 3-4-5 triangle?")
-        'what s the area of a 3 4 5 triangle'
-    """
-    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", question).casefold()))
 
 
 def split(
@@ -183,22 +162,6 @@ def split_before(
     return replace(split(pool, shares=kept, seed=seed, functions=functions), test=test)
 
 
-def components(benchmark: Benchmark, functions: Functions = "offered") -> list[list[Task]]:
-    """The tasks in groups such that no two groups share a question or a function name.
-
-    Args:
-        benchmark: The tasks.
-        functions: Which function names count.
-    """
-    joined = _Joined()
-    for number, signs in enumerate(_signs_of_all(benchmark, functions)):
-        joined.add(number, signs)
-    groups: dict[int, list[Task]] = {}
-    for number, task in enumerate(benchmark.tasks):
-        groups.setdefault(joined.root(number), []).append(task)
-    return list(groups.values())
-
-
 def leakage(one: Benchmark, other: Benchmark, *, functions: Functions = "offered") -> Leakage:
     """What the second benchmark shares with the first.
 
@@ -207,8 +170,8 @@ def leakage(one: Benchmark, other: Benchmark, *, functions: Functions = "offered
         other: The tasks that are counted, such as those to test on.
         functions: Which function names count.
     """
-    known = set[Sign]().union(*_signs_of_all(one, functions))
-    shared = [signs & known for signs in _signs_of_all(other, functions)]
+    known = set[Sign]().union(*signs_of_all(one, functions))
+    shared = [signs & known for signs in signs_of_all(other, functions)]
     kinds = [{kind for kind, _ in signs} for signs in shared]
     every = sorted(set[Sign]().union(*shared))
     return Leakage(
@@ -230,34 +193,6 @@ def without_leakage(
     return replace(pool, tasks=kept), found
 
 
-def _signs_of_all(benchmark: Benchmark, functions: Functions) -> Sequence[frozenset[Sign]]:
-    names = {one.name: one.origin.original_name or one.name for one in benchmark.definitions}
-    return [_signs(task, names, functions) for task in benchmark.tasks]
-
-
-def _signs(task: Task, names: Mapping[str, str], functions: Functions) -> frozenset[Sign]:
-    asked = [one.text for one in task.history if isinstance(one, UserMessage)]
-    question = normalised("\n".join([*asked, *(turn.request for turn in task.turns)]))
-    found: set[Sign] = {("question", question)} if question else set()
-    for name in _functions(task, functions):
-        found.add(("function", names.get(name, name)))
-    return frozenset(found)
-
-
-def _functions(task: Task, functions: Functions) -> Iterable[str]:
-    if functions == "free":
-        return ()
-    if functions == "offered":
-        return [name for turn in task.turns for name in turn.offers]
-    return [
-        call.name
-        for turn in task.turns
-        for one in turn.expects
-        if isinstance(one, AllowedCalls | ExactCalls | DataFlow | FinalState)
-        for call in one.calls
-    ]
-
-
 def _why_not(benchmark: Benchmark, groups: Sequence[Sequence[Task]], functions: Functions) -> str:
     largest = max(groups, key=len, default=())
     message = (
@@ -266,29 +201,9 @@ def _why_not(benchmark: Benchmark, groups: Sequence[Sequence[Task]], functions: 
         f"has {len(largest)}"
     )
     part = replace(benchmark, tasks=tuple(largest))
-    counts = Counter(sign for signs in _signs_of_all(part, functions) for sign in signs)
+    counts = Counter(sign for signs in signs_of_all(part, functions) for sign in signs)
     shared = [text for (kind, text), count in counts.most_common() if kind == "function"]
     if shared:
         listed = ", ".join(shared[:_MOST_SHOWN])
         message += f", held together by {listed}; with functions='free' only questions count"
     return message
-
-
-class _Joined:
-    """Groups of numbers that grow together (union-find)."""
-
-    def __init__(self) -> None:
-        self._above: dict[int, int] = {}
-        self._first: dict[Sign, int] = {}
-
-    def root(self, number: int) -> int:
-        while self._above[number] != number:
-            self._above[number] = self._above[self._above[number]]
-            number = self._above[number]
-        return number
-
-    def add(self, number: int, signs: Iterable[Sign]) -> None:
-        self._above[number] = number
-        for sign in signs:
-            first = self.root(self._first.setdefault(sign, number))
-            self._above[self.root(number)] = first

@@ -13,7 +13,8 @@ from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.trl.engine import TrlEngine
-from agentkit_training.policy.lora import LoraSettings, base_digest, with_lora
+from agentkit_training.policy.base_digest import base_digest
+from agentkit_training.policy.lora import LoraSettings, with_lora
 from agentkit_training.policy.reference import reference_policy
 from agentkit_training.weighting.dynamic import DynamicWeighting
 

@@ -16,9 +16,9 @@ from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.rows import TrainingRow
 from agentkit_training.engines.update import update
 from agentkit_training.errors import PolicyError
+from agentkit_training.policy.base_digest import base_digest
 from agentkit_training.policy.lora import (
     LoraSettings,
-    base_digest,
     load_adapter,
     merged,
     save_adapter,

@@ -12,14 +12,9 @@ from agentkit.errors import DatasetError, UsageError
 from agentkit.evaluation import Benchmark, Task, UserTurn
 from agentkit.messages import UserMessage
 from agentkit.tools.definition import Origin, ToolDefinition
+from agentkit_training.tasks.signs import components
 from agentkit_training.tasks.splits import Shares
-from agentkit_training.tasks.splitting import (
-    components,
-    leakage,
-    split,
-    split_before,
-    without_leakage,
-)
+from agentkit_training.tasks.splitting import leakage, split, split_before, without_leakage
 
 
 def benchmark_of(pairs, name="made"):
