@@ -21,6 +21,7 @@ from agentkit_training.runs.records import StepRecord
 Told = tuple[str, str, Callable[[float], str]]
 
 _FEWEST = 2  # points that make a curve
+_ALWAYS = frozenset({"reward", "passed", "accuracy", "loss"})
 _MEASURED = frozenset({"validation", "test", "evaluate"})
 
 
@@ -45,8 +46,11 @@ LEARNING: tuple[Told, ...] = (
     ("learning_rate", "Learning rate", _number),
     ("kl", "KL divergence to the reference, in nats a token", _number),
     ("entropy", "Entropy of the policy, in nats a token", _number),
+    ("clip_share", "Share of tokens whose ratio was held back", _share),
+    ("max_log_ratio", "Largest difference between what was sampled and what was read", _number),
     ("weight", "Mean weight of the advantages (SEAL, Eq. 11)", _number),
-    ("skipped", "Share of rollouts without an advantage", _share),
+    ("skipped", "Share of rollouts without an advantage, from which nothing is learned", _share),
+    ("rollouts/faults", "Rollouts with a fault, which are not trained on", _whole),
     ("calls_per_solved", "Tool calls for each solved task", _number),
 )
 """Figures about the policy: name in the log, what they are, how they are written."""
@@ -120,12 +124,20 @@ def _plots(
                 for record in records
                 if record.phase == phase and name in record.figures
             ]
-            if len(points) < _FEWEST:
+            if len(points) < _FEWEST or _is_idle(name, points):
                 continue
             told_of = f"{told} ({phase})."
-            drawn.append(curve_plot(told_of, points, text=text, is_noisy=is_noisy))
+            least = 1.0 if text is _whole else 0.0
+            drawn.append(
+                curve_plot(told_of, points, text=text, is_noisy=is_noisy, least_tick=least)
+            )
     found = [one for one in drawn if one]
     return (element("div", found, class_="plots"),) if found else ()
+
+
+def _is_idle(name: str, points: Sequence[tuple[int, float]]) -> bool:
+    """Whether a figure stays at 0, such as the composites of a run that makes none."""
+    return name not in _ALWAYS and not any(value for _, value in points)
 
 
 def _labels(records: Sequence[StepRecord]) -> tuple[Markup, ...]:
@@ -138,10 +150,21 @@ def _labels(records: Sequence[StepRecord]) -> tuple[Markup, ...]:
 
 
 def _notes(records: Sequence[StepRecord]) -> tuple[Markup, ...]:
-    lines = [f"Step {one.step}: {note}" for one in records for note in one.notes]
-    if not lines:
+    """What was told, each note once with the steps that told it."""
+    steps: dict[tuple[str, str], list[int]] = {}
+    for one in records:
+        for note in one.notes:
+            steps.setdefault((one.phase, note), []).append(one.step)
+    if not steps:
         return ()
+    lines = [f"{_steps(told)} ({phase}): {note}" for (phase, note), told in steps.items()]
     return (element("ul", (element("li", shown(line, 400)) for line in lines)),)
+
+
+def _steps(told: Sequence[int]) -> str:
+    if len(told) == 1:
+        return f"Step {told[0]}"
+    return f"{len(told)} steps, from {told[0]} to {told[-1]}"
 
 
 def _headline(records: Sequence[StepRecord]) -> list[tuple[str, str, str]]:

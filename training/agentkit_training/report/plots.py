@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from agentkit.episodes import FailureLabel
@@ -46,12 +46,14 @@ class Frame:
         last: Largest step.
         low: Lowest value shown.
         high: Highest value shown.
+        tick: Distance of the lines across.
     """
 
     first: float
     last: float
     low: float
     high: float
+    tick: float
 
     def at(self, step: float, value: float) -> tuple[float, float]:
         """Where a point lies in the picture."""
@@ -66,6 +68,7 @@ def curve_plot(
     *,
     text: Callable[[float], str],
     is_noisy: bool = True,
+    least_tick: float = 0.0,
 ) -> Markup:
     """One figure over the steps; many noisy points are drawn faintly, with their running mean.
 
@@ -74,12 +77,13 @@ def curve_plot(
         points: Step and value; values that are no numbers are left out.
         text: How a value is written.
         is_noisy: Whether a mean says more than the points: not of a count of tools.
+        least_tick: Smallest distance of two ticks: 1 for what is counted.
     """
     drawn = [(step, value) for step, value in points if math.isfinite(value)]
     if not drawn:
         return Markup()
-    low, high = _range([value for _, value in drawn])
-    frame = Frame(first=drawn[0][0], last=drawn[-1][0], low=low, high=high)
+    low, high, tick = _range([value for _, value in drawn], least_tick)
+    frame = Frame(first=drawn[0][0], last=drawn[-1][0], low=low, high=high, tick=tick)
     is_smoothed = is_noisy and len(drawn) > _SMOOTHED
     lines = [_line(drawn, frame, is_main=not is_smoothed)]
     if is_smoothed:
@@ -98,7 +102,7 @@ def label_plot(told: str, counts: Sequence[tuple[int, Mapping[str, int]]]) -> Ma
     drawn = [(step, labels) for step, labels in counts if sum(labels.values())]
     if not drawn:
         return Markup()
-    frame = Frame(first=drawn[0][0], last=drawn[-1][0], low=0.0, high=1.0)
+    frame = Frame(first=drawn[0][0], last=drawn[-1][0], low=0.0, high=1.0, tick=0.25)
     names = sorted({name for _, labels in drawn for name in labels}, key=_order)
     areas: list[Markup] = []
     below = [0.0] * len(drawn)
@@ -131,14 +135,14 @@ def running_mean(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]
     return found
 
 
-def _range(values: Sequence[float]) -> tuple[float, float]:
-    """Round bounds around the values: from zero where that is near."""
+def _range(values: Sequence[float], least_tick: float) -> tuple[float, float, float]:
+    """Round bounds around the values, from zero where that is near, and the distance of ticks."""
     low, high = min(values), max(values)
     if 0 <= low <= 0.6 * high:
         low = 0.0
-    step = tick_step(low, high)
+    step = max(tick_step(low, high), least_tick)
     bottom, top = math.floor(low / step) * step, math.ceil(high / step) * step
-    return bottom, top if top > bottom else bottom + step
+    return bottom, top if top > bottom else bottom + step, step
 
 
 def tick_step(low: float, high: float) -> float:
@@ -175,7 +179,7 @@ def _area(
     below, above = bounds
     if len(steps) == 1:  # one step fills the width
         steps, below, above = [steps[0], steps[0] + 1], [*below] * 2, [*above] * 2
-        frame = Frame(first=steps[0], last=steps[1], low=frame.low, high=frame.high)
+        frame = replace(frame, first=steps[0], last=steps[1])
     way = [frame.at(*point) for point in zip(steps, above, strict=True)]
     way += reversed([frame.at(*point) for point in zip(steps, below, strict=True)])
     places = " ".join(f"{x:.1f},{y:.1f}" for x, y in way)
@@ -192,9 +196,8 @@ def _named(label: str) -> str:
 
 
 def _heights(frame: Frame, text: Callable[[float], str]) -> Iterator[Markup]:
-    step = tick_step(frame.low, frame.high)
-    for number in range(round((frame.high - frame.low) / step) + 1):
-        value = frame.low + number * step
+    for number in range(round((frame.high - frame.low) / frame.tick) + 1):
+        value = frame.low + number * frame.tick
         _, y = frame.at(frame.first, value)
         yield element("line", x1=_LEFT, x2=_WIDTH + 4, y1=y, y2=y, class_="grid")
         yield element("text", text(value), x=_LEFT - 6, y=y + 4, class_="tick left")

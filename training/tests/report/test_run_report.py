@@ -79,3 +79,21 @@ def test_a_single_point_is_no_curve(run):
     """A figure that was measured once is left to the log."""
     run.append(grpo(0, loss=1.0))
     assert "Loss (grpo)." not in run_html(run)
+
+
+def test_what_is_counted_has_whole_ticks_and_what_is_never_there_no_plot(run):
+    """Versions are told as 1 and 2, not as 1, 1 and 2; composites that nobody makes are left out."""
+    for step in range(3):
+        run.append(grpo(step, reward=0.0, library__version=1.0, library__composites=0.0))
+    page = run_html(run)
+    version = page[page.index('aria-label="Version of the library') :].partition("</svg>")[0]
+    assert (version.count(">1</text>"), version.count(">2</text>")) == (2, 2)  # of steps, too
+    assert "Composites in the library" not in page
+    assert "Mean reward of the rollouts" in page
+
+
+def test_a_note_that_comes_again_is_told_once(run):
+    """With the steps that told it."""
+    for step in range(3):
+        run.append(StepRecord(step=step, phase="coevolve", notes=("nothing was learned",)))
+    assert "3 steps, from 0 to 2 (coevolve): nothing was learned" in run_html(run)
