@@ -21,6 +21,9 @@ from agentkit_training.engines.base import StepReport
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.weighting.protocol import Weighting
 
+_COUNTED = ("rows", "read_rows", "read_tokens", "loss_tokens", "too_long")
+"""Figures of an engine's report that are of one process; the others are of all of them."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tried:
@@ -44,11 +47,16 @@ class Tried:
         sound = (one for one in self.rollouts if not one.fault)
         return [as_learned_from(episode) for one in sound for episode in one.episodes]
 
-    def told(self) -> dict[str, Any]:
-        """What the process that decides must know, as JSON data."""
+    def told(self, report: StepReport) -> dict[str, Any]:
+        """What the process that decides must know, as JSON data.
+
+        Args:
+            report: What the engine says of this process's part of the update.
+        """
         return {
             "notes": [RolloutNote.of(one).to_json() for one in self.rollouts],
             "episodes": [one.to_json() for one in self.episodes],
+            "counts": {name: getattr(report, name) for name in _COUNTED},
         }
 
 
@@ -122,7 +130,7 @@ def decided(
         library=library_size(library),
         loss=report.loss,
         gradient_norm=report.gradient_norm,
-        update=UpdateFigures.of(report),
+        update=UpdateFigures.of(_of_all(report, told)),
         seconds=StepSeconds(
             rollouts=report.rollout_seconds,
             update=report.update_seconds,
@@ -130,3 +138,9 @@ def decided(
         ),
     )
     return Decision(record=record, memory=after, library=library)
+
+
+def _of_all(report: StepReport, told: Sequence[Mapping[str, Any]]) -> StepReport:
+    """The report of the whole step, with what each process counted."""
+    counts = {name: sum(int(one["counts"][name]) for one in told) for name in _COUNTED}
+    return replace(report, **counts)

@@ -58,6 +58,11 @@ def _differences(kept: JsonObject, given: JsonObject, place: str) -> Iterator[st
         mine, other = kept.get(name), given.get(name)
         if isinstance(mine, Mapping) and isinstance(other, Mapping):
             yield from _differences(mine, other, f"{place}{name}.")
+        elif name == "world" and mine != other:
+            yield (
+                f"world: the checkpoint is of {mine} process{'es' if mine != 1 else ''}, and "
+                f"{other} were started; shares of rollouts are summed up and rounded otherwise"
+            )
         elif mine != other:
             yield f"{place}{name}: the checkpoint has {mine!r}, this run {other!r}"
 

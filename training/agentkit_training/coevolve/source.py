@@ -264,7 +264,7 @@ class Coevolution:
             return done.library
 
         library = synchronise(
-            tried.library, tried.told(), decide, ranks=self.ranks, tools=self.keeper.tools
+            tried.library, tried.told(report), decide, ranks=self.ranks, tools=self.keeper.tools
         )
         if made:
             self.ranks.broadcast(made[0].told())

@@ -1,12 +1,14 @@
-"""The commands under ``torchrun``: two processes make one run."""
+"""The commands under ``torchrun``: two processes make one run, and end as one."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -15,7 +17,9 @@ from safetensors.torch import load_file
 
 from agentkit.export import read_artifact
 from agentkit.testing.provider_server import ProviderServer
+from agentkit_training import tiny_policy
 from agentkit_training.cli.main import main
+from agentkit_training.policy.saving import save_policy
 from agentkit_training.runs.directory import RunDirectory
 
 CONFIG = """\
@@ -24,7 +28,7 @@ tasks: {source: hidden-constraints, kinds: [enum], train: 4, validation: 3, test
 asking: {max_steps: 1, tool_choice: required}
 reward: R2
 cold_start: {batch_size: 4, epochs: 40, optimizer: {learning_rate: 5.0e-3}}
-coevolution: {steps: 2, tasks_per_step: 2, group_size: 4, feedback: true, weighting: true}
+coevolution: {steps: 3, tasks_per_step: 2, group_size: 4, feedback: true, weighting: true}
 engine: {name: trl, optimizer: {learning_rate: 1.0e-3}}
 watch: {evaluate_every: 1, checkpoint_every: 1}
 """
@@ -60,19 +64,33 @@ def alone(config, tmp_path_factory):
 def both(config, tmp_path_factory):
     """The run of two processes, and what they printed."""
     folder = tmp_path_factory.mktemp("both") / "run"
-    done = start("coevolve", config, "--output", folder)
+    done = ended(start("coevolve", config, "--output", folder))
     assert done.returncode == 0, done.stderr[-4000:]
     return RunDirectory(folder), done
 
 
-def start(*arguments):
+def start(*arguments, program=("-m", "agentkit_training.cli.main")):
     """A command, started by ``torchrun`` in two processes."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc-per-node=2", "-m", "agentkit_training.cli.main", *map(str, arguments)]
+    command += ["--nproc-per-node=2", *program, *map(str, arguments)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=240, check=False
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+
+
+def ended(process):
+    """How it ended, and what it printed; no process may wait for another for ever."""
+    try:
+        printed, said = process.communicate(timeout=120)
+    finally:
+        process.kill()
+    return subprocess.CompletedProcess(process.args, process.returncode, printed, said)
+
+
+def told_errors(done):
+    """Every line with which our commands begin an error."""
+    return [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
 
 
 def weights(run):
@@ -81,7 +99,7 @@ def weights(run):
 
 
 def told(run):
-    """What the log holds but for times, and numbers as they come on any number of processes."""
+    """What the log holds but for times and padding, numbers as on any number of processes."""
     return [
         (
             one.phase,
@@ -90,7 +108,7 @@ def told(run):
             {
                 name: pytest.approx(value, abs=1e-4)
                 for name, value in one.figures.items()
-                if not name.endswith("seconds")
+                if not name.endswith("seconds") and name != "read_tokens"
             },
         )
         for one in run.records()
@@ -122,3 +140,56 @@ def test_rank_0_speaks_for_all(both):
         "report.html",
         "run.json",
     }
+
+
+def test_a_run_that_was_interrupted_goes_on(config, both, tmp_path):
+    """Ctrl-C ends all processes and is told once; resumed, the run ends as the unbroken one."""
+    run, _ = both
+    folder = tmp_path / "run"
+    process = start("coevolve", config, "--output", folder)
+    until = time.monotonic() + 100
+    while not (folder / "checkpoints" / "step-000001").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert done.returncode != 0
+    assert done.stderr.count("Interrupted; what was complete until now is kept.") == 1
+    assert told_errors(done) == []
+    assert not (folder / "report.html").exists()
+    resumed = ended(start("coevolve", config, "--output", folder, "--resume"))
+    assert resumed.returncode == 0, resumed.stderr[-4000:]
+    assert told(RunDirectory(folder)) == told(run)
+    assert torch.equal(weights(RunDirectory(folder)), weights(run))
+
+
+def test_another_number_of_processes_does_not_go_on(config, alone):
+    """What one process began two do not end: it would be another run, and that is said once."""
+    done = ended(start("coevolve", config, "--output", alone.path, "--resume"))
+    assert done.returncode != 0
+    (error,) = told_errors(done)
+    assert "1 process" in error
+
+
+def test_an_engine_of_one_process_is_refused(config, tmp_path):
+    """The way out is named, once, and nothing is written."""
+    arguments = ("--output", tmp_path / "run", "--set", "engine.name=lean")
+    done = ended(start("coevolve", config, *arguments))
+    assert done.returncode != 0
+    (error,) = told_errors(done)
+    assert "set engine.name: trl" in error
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_error_of_one_process_ends_all(config, tmp_path):
+    """The process that failed tells why; the one that waits for it ends without a word."""
+    (tmp_path / "weights").mkdir()
+    save_policy(tiny_policy(), tmp_path / "weights")
+    home = f"[ $RANK = 1 ] && export HOME={tmp_path / 'elsewhere'} || export HOME={tmp_path}"
+    program = ("--no-python", "bash", "-c", f'{home}; exec "$@"', "bash")
+    arguments = ("--output", tmp_path / "run", "--set", "policy.weights=~/weights")
+    command = (sys.executable, "-m", "agentkit_training.cli.main", "coevolve", config)
+    done = ended(start(*command, *arguments, program=program))
+    assert done.returncode != 0
+    (error,) = told_errors(done)
+    assert "elsewhere" in error
+    assert "In process 1 of 2:" in done.stderr
