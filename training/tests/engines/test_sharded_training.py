@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from agentkit.errors import UsageError
+from agentkit.errors import MissingExtraError, UsageError
 from agentkit_training import tiny_policy
 from agentkit_training.engines.base import OptimizerSettings, Share
 from agentkit_training.engines.lean import LeanEngine
@@ -36,21 +37,23 @@ SCENARIOS = (
 )
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
+@pytest.fixture(scope="module", params=["fsdp", "zero3"])
+def run(tmp_path_factory, request):
     """The folder in which two processes left their weights and what they saw."""
-    if not hasattr(Accelerator, "is_fsdp2"):
+    if request.param == "fsdp" and not hasattr(Accelerator, "is_fsdp2"):
         pytest.skip("accelerate has no FSDP2 before 1.6")
-    folder = tmp_path_factory.mktemp("sharded")
+    if request.param == "zero3" and importlib.util.find_spec("deepspeed") is None:
+        pytest.skip("DeepSpeed is not installed; `make test-deepspeed` has an environment with it")
+    folder = tmp_path_factory.mktemp(request.param)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += ["--nproc-per-node=2", str(HERE / "sharded_processes.py")]
-    command += [str(HERE / "conftest.py"), str(folder), "fsdp", *SCENARIOS]
+    command += [str(HERE / "conftest.py"), str(folder), request.param, *SCENARIOS]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=280, check=False
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout == ""
+    assert done.stdout == "" or request.param == "zero3"  # DeepSpeed tells what it compiles
     return folder
 
 
@@ -173,6 +176,22 @@ def test_all_processes_stop_when_one_diverges(run):
         assert "at step 0 the norm of the gradient is nan" in gradient
         assert "after step 0 a weight is no finite number" in weight
     assert torch.equal(left(run, "diverged"), weights(tiny_policy()))
+
+
+def test_deepspeed_that_is_absent_is_named(recorded, monkeypatch):
+    """Without DeepSpeed the error says what to install."""
+    if importlib.util.find_spec("deepspeed") is not None:
+        pytest.skip("DeepSpeed is installed here")
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    with pytest.raises(MissingExtraError, match="pip install deepspeed"):
+        TrlEngine(sharding="zero3").train(tiny_policy(), recorded(), steps=1)
+
+
+def test_an_unknown_kind_is_refused():
+    """The message names those that there are."""
+    with pytest.raises(UsageError, match="none, fsdp, zero3"):
+        TrlEngine(sharding="zero2")
 
 
 def test_one_process_has_nobody_to_share_with(recorded):

@@ -41,12 +41,12 @@ def double(folder):
     return os.pathsep.join([str(HERE / "vllm_double"), str(folder), *filter(None, sys.path)])
 
 
-def ran(folder, command, scenarios):
+def ran(folder, command, sharding, scenarios):
     environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     environment["PYTHONPATH"] = double(folder)
     command = [sys.executable, *command, str(HERE / "vllm_processes.py")]
     done = subprocess.run(
-        [*command, str(folder), CONFTESTS, *scenarios],
+        [*command, str(folder), CONFTESTS, sharding, *scenarios],
         env=environment,
         capture_output=True,
         text=True,
@@ -61,16 +61,26 @@ def ran(folder, command, scenarios):
 def alone(tmp_path_factory):
     """What one process left."""
     scenarios = ["every_weight", "adapters", "weighed", "cut", "unweighed", "bounded"]
-    return ran(tmp_path_factory.mktemp("alone"), [], scenarios)
+    return ran(tmp_path_factory.mktemp("alone"), [], "none", scenarios)
+
+
+TWO = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
 
 
 @pytest.fixture(scope="module")
-def sharded(tmp_path_factory):
-    """What two processes left, whose weights lie in shares."""
+def fsdp(tmp_path_factory):
+    """What two processes left, whose weights lie in shares of FSDP2."""
     if not hasattr(Accelerator, "is_fsdp2"):
         pytest.skip("accelerate has no FSDP2 before 1.6")
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    return ran(tmp_path_factory.mktemp("sharded"), command, ["every_weight", "adapters"])
+    return ran(tmp_path_factory.mktemp("fsdp"), TWO, "fsdp", ["every_weight", "adapters"])
+
+
+@pytest.fixture(scope="module")
+def zero3(tmp_path_factory):
+    """What two processes left, whose weights lie in partitions of ZeRO-3."""
+    if importlib.util.find_spec("deepspeed") is None:
+        pytest.skip("DeepSpeed is not installed; `make test-deepspeed` has an environment with it")
+    return ran(tmp_path_factory.mktemp("zero3"), TWO, "zero3", ["every_weight", "adapters"])
 
 
 def told(folder, scenario, rank=0):
@@ -93,7 +103,7 @@ def distance(found, wanted):
     return float((found - flat(tiny_policy()) - wanted).norm() / wanted.norm())
 
 
-@pytest.mark.parametrize("where", ["alone", "sharded"])
+@pytest.mark.parametrize("where", ["alone", "fsdp", "zero3"])
 @pytest.mark.parametrize("scenario", ["every_weight", "adapters"])
 def test_every_step_is_written_with_the_weights_of_now(request, where, scenario):
     """The log-probabilities that vLLM told are those of the policy, after each step anew."""
@@ -120,10 +130,12 @@ def test_whole_weights_are_handed_over_under_their_own_names(alone):
     assert adapters["moved"] == 0.0
 
 
-def test_sharded_processes_come_to_the_same_weights(sharded):
+@pytest.mark.parametrize("where", ["fsdp", "zero3"])
+def test_sharded_processes_come_to_the_same_weights(request, where):
     """Each process has its own vLLM and its own rollouts; what is learned of them is one."""
+    folder = request.getfixturevalue(where)
     for scenario in ("every_weight", "adapters"):
-        assert torch.equal(left(sharded, scenario, 0), left(sharded, scenario, 1))
+        assert torch.equal(left(folder, scenario, 0), left(folder, scenario, 1))
 
 
 def test_the_policy_writes_itself_when_nothing_trains(alone):

@@ -53,11 +53,11 @@ class Written:
 class Scenarios:
     """Each gives the policy that came of it, and facts as JSON data."""
 
-    def __init__(self, folder, conftests):
+    def __init__(self, folder, conftests, sharding):
         self.folder = folder
         self.recorded = loaded(conftests[0]).Recorded
         self.shop = loaded(conftests[1]).shop.__wrapped__()
-        self.sharding = "fsdp" if int(os.environ.get("WORLD_SIZE", "1")) > 1 else "none"
+        self.sharding = sharding
 
     def policy(self):
         return load_policy(Path(self.folder) / "tiny", precision="fp32")
@@ -126,14 +126,14 @@ def loaded(path):
     return module
 
 
-def main(folder, conftests, *wanted):
+def main(folder, conftests, sharding, *wanted):
     torch.set_num_threads(1)
     ranks = joined_ranks()
     if ranks.rank == 0:
         save_policy(tiny_policy(), Path(folder) / "tiny")
     if ranks.world > 1:
         torch.distributed.barrier()
-    scenarios = Scenarios(folder, conftests.split(","))
+    scenarios = Scenarios(folder, conftests.split(","), sharding)
     told = {}
     for name in wanted:
         policy, told[name] = getattr(scenarios, name)()

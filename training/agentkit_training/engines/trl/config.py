@@ -25,6 +25,7 @@ def trainer_config(
     on_cpu: bool,
     folder: Path,
     vllm: VllmSettings | None = None,
+    is_bf16: bool = False,
 ) -> GRPOConfig:
     """The configuration of TRL's trainer for ``steps`` steps.
 
@@ -43,13 +44,14 @@ def trainer_config(
         on_cpu: Whether the policy is on a CPU, though there may be a GPU.
         folder: Where TRL may write; nothing that is kept.
         vllm: How it is corrected that vLLM writes; None where the policy does.
+        is_bf16: Whether DeepSpeed is to compute in bfloat16.
     """
     from trl import GRPOConfig
 
     return GRPOConfig(
         output_dir=str(folder),
         use_cpu=on_cpu,
-        bf16=False,
+        bf16=is_bf16,
         max_steps=steps,
         per_device_train_batch_size=GROUP,
         num_generations=GROUP,

@@ -19,8 +19,7 @@ from agentkit_training.engines.schedule import rate_factor
 from agentkit_training.engines.trl.config import trainer_config
 from agentkit_training.engines.trl.feed import Feed
 from agentkit_training.engines.trl.learner import Learner
-from agentkit_training.engines.trl.sharded_adam import ShardedAdam
-from agentkit_training.engines.trl.sharding import Sharding, learner_of, sharding_of
+from agentkit_training.engines.trl.sharding import Sharding, adam_of, learner_of, sharding_of
 from agentkit_training.engines.trl.trainer import rollout_trainer
 from agentkit_training.engines.trl.untouched import untouched
 from agentkit_training.engines.trl.vllm import VllmWriter
@@ -55,7 +54,8 @@ class TrlEngine:
             saves memory and takes a third more time.
         seed: Of what TRL draws in an update, dropout and the order of rows: they depend on it, the
             step and the process alone, so that a run that was restored draws the same.
-        sharding: What the processes share: ``none`` keeps all on each (DDP), ``fsdp`` is FSDP2.
+        sharding: What the processes share: ``none`` keeps all on each (DDP), ``fsdp`` is FSDP2
+            and ``zero3`` DeepSpeed's ZeRO-3.
         writer: Writes rollouts in the policy's place, and takes over weights when they change;
             the policy's model must be given the same one. None for the policy itself.
     """
@@ -78,8 +78,7 @@ class TrlEngine:
         if self.sharding not in get_args(Sharding):
             known = ", ".join(get_args(Sharding))
             raise UsageError(f"sharding is {self.sharding!r}; give one of {known}")
-        kind = KeptAdam if self.sharding == "none" else ShardedAdam
-        self._kept = kind(file=_STATE)
+        self._kept = adam_of(self.sharding, _STATE)
 
     def train(self, policy: Policy, source: Source, *, steps: int) -> None:
         """Take steps until ``steps`` have been taken; see ``Engine.train``.
@@ -89,13 +88,16 @@ class TrlEngine:
             DivergedError: The gradient is no number, and the weights are as before; or a weight is
                 none after the step.
         """
+        import torch
+
         learner = learner_of(policy, self.sharding)
         adam = self._kept.empty(learner.trainable, self.optimizer)
         if not learner.is_shared:
             self._kept.fill(adam)
         if self._kept.step >= steps:
             return
-        on_cpu = policy.device.type == "cpu"
+        on_cpu = self._trains_on_cpu(policy, learner)
+        is_bf16 = policy.model.dtype == torch.bfloat16
         feed = self._feed(policy, source, learner, adam)
         with tempfile.TemporaryDirectory() as folder, untouched(policy), _quiet():
             config = trainer_config(
@@ -107,15 +109,24 @@ class TrlEngine:
                 on_cpu=on_cpu,
                 folder=Path(folder),
                 vllm=self.writer.settings if self.writer else None,
+                is_bf16=is_bf16 and self.sharding == "zero3",  # which DeepSpeed wants to be told
             )
             try:
                 schedule = self._schedule(adam, steps)
-                with sharding_of(self.sharding, on_cpu=on_cpu):
+                with sharding_of(self.sharding, on_cpu=on_cpu, is_bf16=is_bf16):
                     trainer = rollout_trainer(feed, config, optimizer=adam, schedule=schedule)
                     with self.writer.beside(trainer) if self.writer else nullcontext():
                         trainer.train()
             finally:
                 feed.put_back()
+
+    def _trains_on_cpu(self, policy: Policy, learner: Learner) -> bool:
+        """Where vLLM writes, a whole policy may wait on the CPU for what its copy learns."""
+        import torch
+
+        if policy.device.type != "cpu":
+            return False
+        return not (learner.is_shared and self.writer and torch.cuda.is_available())
 
     def _feed(
         self, policy: Policy, source: Source, learner: Learner, adam: torch.optim.Optimizer

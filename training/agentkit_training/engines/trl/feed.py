@@ -130,7 +130,7 @@ class Feed:
             shape=(shape[0], shape[1]),
             temperature=self.objective.temperature,
             max_tokens=self.max_tokens,
-        )
+        ).to(advantages.device)
         return self.objective.kl_coefficient
 
     def put_back(self) -> None:
@@ -138,6 +138,11 @@ class Feed:
         if self.random is not None:
             self.random.restore()
             self.random = None
+
+    def began(self, trainer: Any) -> None:
+        """TRL has prepared the module, and will take its first step."""
+        self.learner.begin(trainer, lambda: self._may_step(trainer.state.global_step))
+        self.begin()
 
     def before_update(self, step: int) -> None:
         """Look at the gradient, which TRL has clipped.
@@ -148,6 +153,11 @@ class Feed:
         Raises:
             DivergedError: It is not a number; the weights are as before.
         """
+        if not self.learner.steps_itself and not self._may_step(step):
+            self.learner.module.zero_grad(set_to_none=True)
+
+    def _may_step(self, step: int) -> bool:
+        """Whether anything was learned; else momentum and decay shall not move the weights."""
         self._norm = self.learner.gradient_norm()
         if not math.isfinite(self._norm):
             number = self.first + step
@@ -156,8 +166,7 @@ class Feed:
                 "changed. Lower the learning rate, or clip harder",
                 step=number,
             )
-        if self._norm == 0:  # nothing was learned: momentum and decay shall not move the weights
-            self.learner.module.zero_grad(set_to_none=True)
+        return self._norm != 0
 
     def after_update(self, taken: int) -> None:
         """The weights have changed; ``taken`` steps of this call are done.
@@ -190,7 +199,9 @@ class Feed:
         report = StepReport(
             step=self.first + taken - 1,
             loss=float(logs["loss"]),
-            gradient_norm=float(logs.get("grad_norm", self._norm)),
+            gradient_norm=self._norm
+            if self.learner.steps_itself
+            else float(logs.get("grad_norm", self._norm)),
             learning_rate=float(logs["learning_rate"]),
             rows=len(rows) + self._too_long,
             read_rows=self.batch.size,

@@ -8,7 +8,7 @@ rollouts, is measured, saved and exported as ever, and takes over what was learn
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,9 +37,23 @@ class Learner:
         return False
 
     @property
+    def steps_itself(self) -> bool:
+        """Whether a step is taken in the backward pass, where TRL's callback comes too late."""
+        return False
+
+    @property
     def trainable(self) -> list[torch.nn.Parameter]:
         """The parameters that the optimiser may change, in the policy's order."""
         return [one for one in self.module.parameters() if one.requires_grad]
+
+    def begin(self, trainer: Any, look: Callable[[], bool]) -> None:
+        """Called when the module is as TRL trains it.
+
+        Args:
+            trainer: TRL's.
+            look: Where the learner ``steps_itself``: looks at the gradient before each step, and
+                says whether it is to be taken.
+        """
 
     def gradient_norm(self) -> float:
         """Of all gradients together, of all processes; 0 without any."""

@@ -74,7 +74,7 @@ class ShardedAdam(KeptAdam):
         adam.load_state_dict({"state": shares, "param_groups": whole["param_groups"]})
 
 
-def _is_first() -> bool:
+def is_first() -> bool:
     """Whether this process is the one that writes."""
     import torch.distributed as dist
 
@@ -87,7 +87,7 @@ def _whole(value: Any) -> Any:
     if not isinstance(value, DTensor):
         return value
     gathered = value.full_tensor()
-    return gathered.cpu() if _is_first() else None
+    return gathered.cpu() if is_first() else None
 
 
 def _share(value: Any, weight: Any) -> Any:

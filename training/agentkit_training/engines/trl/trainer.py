@@ -1,4 +1,4 @@
-"""TRL's trainer with its one override, and the callback that tells the source."""
+"""TRL's trainer with its override, and the callback that tells the source."""
 
 from __future__ import annotations
 
@@ -46,6 +46,16 @@ def rollout_trainer(
             self.beta = feed.complete(output)
             return output
 
+        def create_optimizer(self, *_: Any) -> Any:
+            """The one that was given, which can not be an argument where weights are sharded."""
+            self.optimizer = optimizer
+            return optimizer
+
+        def create_scheduler(self, *_: Any, **__: Any) -> Any:
+            """The one that was given."""
+            self.lr_scheduler = schedule
+            return schedule
+
     def rollout(*_: Any) -> dict[str, list[Any]]:
         """The rows of the feed; the prompts of the dataset say nothing."""
         return asdict(columns(feed.batch, pad_id=feed.policy.pad_id))
@@ -61,14 +71,13 @@ def rollout_trainer(
         train_dataset=Dataset.from_dict({"prompt": [""] * rows}),  # says how many steps
         processing_class=feed.policy.tokenizer,
         rollout_func=rollout,
-        callbacks=[_telling(feed)],
     )
-    trainer.optimizer, trainer.lr_scheduler = optimizer, schedule  # refused as arguments with FSDP
+    trainer.add_callback(_telling(feed, trainer))
     trainer.remove_callback(PrinterCallback)  # standard output is the caller's
     return trainer
 
 
-def _telling(feed: Feed) -> Any:
+def _telling(feed: Feed, trainer: Any) -> Any:
     """The callback that looks at each gradient and reports each step."""
     from transformers import TrainerCallback
 
@@ -76,7 +85,7 @@ def _telling(feed: Feed) -> Any:
         """Hands on what TRL tells of its steps."""
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            feed.begin()
+            feed.began(trainer)
 
         def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             feed.before_update(state.global_step)

@@ -62,7 +62,9 @@ class LLM:
 
     def __init__(self, model, *, seed, max_num_seqs, logprobs_mode, **_):
         from transformers import AutoModelForCausalLM
+        from transformers.integrations import unset_hf_deepspeed_config
 
+        unset_hf_deepspeed_config()  # vLLM does not load through transformers, which would split it
         assert logprobs_mode == "processed_logprobs"
         self.model = AutoModelForCausalLM.from_pretrained(model).eval()
         self.asked = []
