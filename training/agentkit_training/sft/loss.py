@@ -24,16 +24,18 @@ def block_loss(policy: Policy, one: Block) -> torch.Tensor:
     import torch
 
     device = policy.device
+    is_taught = (one.labels != IGNORED).any(0)  # of a conversation's columns the fewest
+    before = last_columns(one.ids, one.width + 1)[:-1]  # each token is predicted a column earlier
     output = policy.model(
         input_ids=one.ids.to(device),
-        attention_mask=one.mask.to(device),
+        attention_mask=None if bool(one.mask.all()) else one.mask.to(device),
         position_ids=one.positions.to(device),
-        logits_to_keep=last_columns(one.ids, one.width + 1).to(device),
+        logits_to_keep=before[is_taught].to(device),
         use_cache=False,
     )
-    labels = one.labels.to(device)
+    labels = one.labels[:, is_taught].to(device)
     counts = labels != IGNORED
-    scores = output.logits[:, :-1][counts].float()  # padding of short answers is left out here
+    scores = output.logits[counts].float()  # padding of short answers is left out here
     loss: torch.Tensor = torch.nn.functional.cross_entropy(scores, labels[counts], reduction="sum")
     return loss
 
