@@ -131,7 +131,8 @@ class EngineSection:
         parts: For ``trl``: in how many parts a process reads its rows, one after another, to save
             memory.
         sharding: For ``trl`` in several processes: what they share. ``none`` keeps all on each
-            (DDP); ``fsdp`` lays weights, gradients and the optimiser's state over them (FSDP2).
+            (DDP); ``fsdp`` lays weights, gradients and the optimiser's state over them (FSDP2),
+            and so does ``zero3`` (DeepSpeed).
         vllm: For ``trl``: how vLLM writes the rollouts in the policy's place; None lets the policy
             write them. A run that goes on from a checkpoint learns from other rollouts then.
 

@@ -60,6 +60,7 @@ def layout_of(config: CoevolveConfig, tasks: Benchmark, *, processes: int) -> La
     setup = Setup(
         precision=config.policy.precision,
         lora_rank=config.policy.lora.rank if config.policy.lora else 0,
+        has_master_weights=config.engine.sharding == "zero3" and config.policy.precision == "bf16",
         has_reference=bool(config.engine.objective.kl_coefficient),
         devices=processes,
         sharding="none" if config.engine.sharding == "none" else "zero3",

@@ -5,8 +5,8 @@ Closed forms, good to a quarter or so; activations depend on the kernels most. T
 * weights: parameters times bytes of the precision; 1/N on each of N devices when sharded. Where a
   whole policy writes the rollouts beside the shares that are trained, both.
 * gradients and optimiser: AdamW keeps two numbers for each trained parameter. Trained in fp32 that
-  is 4 + 8 bytes, in bf16 2 + 4 (the state has the parameter's type), and mixed precision (bf16
-  compute, fp32 master weights) adds 4.
+  is 4 + 8 bytes, in bf16 2 + 4 (the state has the parameter's type). With fp32 master weights over
+  bf16 the state is theirs: 2 + 8, and 4 for themselves.
 * activations: kept for the backward pass, about 34 bytes x hidden for each token and layer in
   16-bit (Korthikanti et al., 2022, section 4, without attention scores), more for wide
   feed-forward layers; one hidden state for each layer with gradient checkpointing.
@@ -175,7 +175,7 @@ def plan_memory(shape: ModelShape, workload: Workload, setup: Setup) -> MemoryPl
     return MemoryPlan(
         weights=size * (shape.parameters + adapters if whole else held) // weights_shared + whole,
         gradients=size * trained // shared,
-        optimizer=(2 * size * trained + master) // shared,
+        optimizer=(2 * (4 if master else size) * trained + master) // shared,
         activations=_activations(shape, workload, size),
         logits=_logits(shape, workload) * 4 * _LOGIT_COPIES,
         cache=0 if setup.writer_gib else _cache(shape, workload, setup, size),
