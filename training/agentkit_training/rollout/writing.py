@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from agentkit_training.generation.decoding import Completion, Prompt, complete
@@ -55,14 +56,21 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyWriter:
-    """Writes with the weights of this process, in a thread of its own.
+    """Writes with the weights of this process, in one thread of its own.
+
+    One, since the C library keeps memory that was freed for the thread that freed it: with batches
+    in whichever thread is idle, each of these would keep the room of the largest batch.
 
     Attributes:
         policy: The weights.
     """
 
     policy: Policy
+    _thread: ThreadPoolExecutor = field(
+        init=False, repr=False, compare=False, default_factory=lambda: ThreadPoolExecutor(1)
+    )
 
     async def write(self, prompts: Sequence[Prompt]) -> Sequence[Completion]:
         """See ``generation.decoding.complete``."""
-        return await asyncio.to_thread(complete, self.policy, prompts)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, complete, self.policy, prompts)

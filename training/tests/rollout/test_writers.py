@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import time
 from dataclasses import dataclass, field
 
 import pytest
 
 from agentkit.errors import UsageError
 from agentkit_training import PolicyModel, collect, tiny_policy
+from agentkit_training.generation.decoding import Prompt
 from agentkit_training.rollout.writing import PolicyWriter
 
 
@@ -72,3 +76,14 @@ def test_weights_elsewhere_need_a_writer():
     """What has no weights in this process is refused where it is made, not at the first answer."""
     with pytest.raises(UsageError, match="tiny are not in this process; give a writer"):
         PolicyModel(elsewhere(tiny_policy()))
+
+
+async def test_every_batch_is_written_in_the_same_thread():
+    """Whatever other threads are idle, one thread writes, so that one alone keeps memory."""
+    policy, threads = tiny_policy(), set()
+    writer = PolicyWriter(policy=policy)
+    policy.model.register_forward_pre_hook(lambda *_: threads.add(threading.get_ident()))
+    for _ in range(3):
+        await asyncio.gather(*(asyncio.to_thread(time.sleep, 0.01) for _ in range(4)))
+        await writer.write([Prompt(ids=(5, 6, 7), max_tokens=1)])
+    assert len(threads) == 1
