@@ -20,7 +20,7 @@ from agentkit.library.memory import MemoryStore
 from agentkit.library.store import Store
 from agentkit.models.base import ChatModel, ModelSettings
 from agentkit.tools.tool import Tool
-from agentkit_training.coevolve.distilling import AUTHOR, distil
+from agentkit_training.coevolve.distilling import AUTHOR, distil, taught
 from agentkit_training.coevolve.library_round import LibraryRound, library_round
 from agentkit_training.coevolve.offering import with_composites
 from agentkit_training.coevolve.proposing import proposers_of
@@ -43,6 +43,8 @@ class LibraryKeeper:
         store: Where the library is kept: empty, or one that holds a library to begin with.
         tools: Code of primitives, to try composites on.
         feedback_model: Answers for the feedback path.
+        teacher: Writes composites beside those that are mined, where composites are on; None for
+            mining alone.
         held_out: Tasks that decide about proposals, where the settings ask for it.
         knobs: How much must have happened before the evidence proposer says anything.
     """
@@ -53,6 +55,7 @@ class LibraryKeeper:
     store: Store = field(default_factory=lambda: open_store("memory:"))
     tools: Sequence[Tool] = ()
     feedback_model: ChatModel | None = None
+    teacher: ChatModel | None = None
     held_out: Benchmark | None = None
     knobs: EvidenceRules = field(default_factory=EvidenceRules)
     _manager: ToolManager | None = field(init=False, default=None)
@@ -112,13 +115,16 @@ class LibraryKeeper:
         found = self.distil(episodes) if settings.composites else ()
         return replace(done, proposals=(*done.proposals, *found))
 
-    def distil(self, episodes: Iterable[Episode]) -> tuple[ProposalOutcome, ...]:
-        """Have composites mined and inserted; see ``distil``."""
+    def distil(self, episodes: Sequence[Episode]) -> tuple[ProposalOutcome, ...]:
+        """Have composites mined, and written where there is a teacher; see ``distil``."""
         self.manager.refresh()  # an empty store gets its tools first
         settings = self.settings
         found = distil(
             self.store, episodes, rho=settings.rho, support=settings.support, tools=self.tools
         )
+        if self.teacher is not None:
+            asked = taught(self.manager, episodes, self.teacher, rho=settings.rho)
+            found += wait_for(asked)
         self.manager.refresh()
         return found
 

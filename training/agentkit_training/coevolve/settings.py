@@ -51,7 +51,8 @@ class CoevolutionSettings:
         feedback: A feedback model proposes from the others (lines 15 to 22).
         evidence: The evidence proposer reads what tools refused; it asks no model.
         composites: Recurring calls of successful episodes become tools (CoCoDA, Algorithm 1,
-            lines 26 to 33; there a teacher writes them, here they are counted).
+            lines 26 to 33; there a teacher writes them, here they are counted, and written by a
+            teacher as well where one is given).
         interface: Training prompts get what the failure profile says is lacking (SEAL,
             section 3.3); evaluation never does.
         weighting: Advantages are weighted by diagnosis (SEAL, Eq. 10 to 12).

@@ -9,8 +9,8 @@
 Where we differ from the paper:
 
 * Its teacher, a model of 32B parameters, writes tools from each trajectory. Here what recurs in
-  several trajectories is counted (``agentkit.evolution.mine``), and no teacher is asked; give gold
-  trajectories of one to learn from it. ``CompositeStream`` of the runtime asks a model.
+  several trajectories is counted (``agentkit.evolution.mine``). A teacher is asked as well where
+  the keeper has one; or give gold trajectories of one to learn from it.
 * Its library begins empty. Ours holds the benchmark's primitives, as its main experiments do
   (appendix E: 42 of them), and composites are all that is distilled.
 * Its seed queries are 512 of the training stream, tried once; how many, and how often, is given.

@@ -91,6 +91,8 @@ class CoevolveConfig:
             ``local:smollm2-135m``, whose calls the runtime's grammar makes readable; empty for the
             policy.
         feedback_model: The model of the feedback path, such as ``openai:gpt-4o-mini``.
+        teacher: A model that writes composites from what went well (CoCoDA), beside those that are
+            mined, where ``coevolution.composites`` is on; empty for mining alone.
         library: An artifact to begin with; empty for the tasks' own tools.
         watch: What is measured and kept.
         hardware: What the run is laid out for: plans reckon with it, verl is told it.
@@ -109,6 +111,7 @@ class CoevolveConfig:
     frozen: bool = False
     rollout_model: str = ""
     feedback_model: str = ""
+    teacher: str = ""
     library: str = ""
     watch: WatchSection = field(default_factory=WatchSection)
     hardware: HardwareSection = field(default_factory=HardwareSection)
@@ -119,6 +122,11 @@ class CoevolveConfig:
             raise UsageError(
                 f"rollout_model is {self.rollout_model!r}, whose tokens nothing can be trained on; "
                 "give frozen: true and no cold_start, or leave rollout_model out"
+            )
+        if self.teacher and not self.coevolution.composites:
+            raise UsageError(
+                f"teacher is {self.teacher!r}, which writes composites, and coevolution.composites "
+                "is off; switch it on, or leave teacher out"
             )
         sampled, trained = self.coevolution.temperature, self.engine.objective.temperature
         if not self.frozen and sampled != trained:

@@ -190,6 +190,7 @@ class _Coevolve:
             store=restored_store(wanted.library) if wanted.library else open_store("memory:"),
             tools=pure_tools(train) if wanted.coevolution.composites else (),
             feedback_model=feedback,
+            teacher=resolve_model(wanted.teacher) if wanted.teacher else None,
             held_out=self._parts.validation,
         )
         return Coevolution(

@@ -13,7 +13,7 @@ from agentkit.evaluation import with_tools as environment_of
 from agentkit.evolution import ToolManager
 from agentkit.export import read_artifact
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
-from agentkit.testing import FunctionModel, primitive_library
+from agentkit.testing import FunctionModel, ScriptedModel, primitive_library
 from agentkit_training import PolicyModel, tiny_policy
 from agentkit_training.coevolve.distilling import distil
 from agentkit_training.coevolve.frozen import FrozenEngine
@@ -25,6 +25,10 @@ from agentkit_training.coevolve.stages import cocoda, warm_up
 from agentkit_training.export.library import export_library
 
 TOOLS = [primitive_library()[name] for name in ("add", "mul", "sub")]
+WRITTEN = '''@composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])
+def order_total(price: float, count: int, fee: float) -> float:
+    """What an order costs with its fee."""
+    return add(mul(price, count), fee)'''
 BY_NAME = {tool.name: tool for tool in TOOLS}
 
 
@@ -172,6 +176,38 @@ def test_composites_are_mined_in_the_loop(orders):
     assert len(source.library) == 4
     silent = run_of(orders, CoevolutionSettings(feedback=True), feedback_model=FunctionModel(str))
     assert silent.keeper.decide(episodes, profile, step=0).proposals == ()
+
+
+def test_a_teacher_writes_composites_from_successes(orders):
+    """A function of a model is tried by the Tool Manager, and is a tool when it does what it says."""
+    teacher = ScriptedModel([f"```python\n{WRITTEN}\n```"], name="teacher")
+    source = run_of(orders, CoevolutionSettings(composites=True, support=9), teacher=teacher)
+    done = source.keeper.decide([trajectory(1)], source.memory.profile, step=0)
+    assert [(one.tool, one.stream, one.state) for one in done.proposals] == [
+        ("order_total", "composite", "active")
+    ]
+    assert source.library["order_total"].definition.is_composite
+
+
+def test_what_a_teacher_gets_wrong_is_a_record(orders):
+    """Wrong results, foreign code and silence are told with their reasons, and the run goes on."""
+    wrong = WRITTEN.replace('"result": 14', '"result": 15')
+    foreign = "def f(a: int) -> int:\n    import os\n    return add(a, a)"
+    for said in ([f"```python\n{wrong}\n```"] * 9, [f"```python\n{foreign}\n```", "NOTHING"], []):
+        teacher = ScriptedModel(said, name="teacher")
+        source = run_of(orders, CoevolutionSettings(composites=True, support=9), teacher=teacher)
+        done = source.keeper.decide([trajectory(1)], source.memory.profile, step=0)
+        assert {one.state for one in done.proposals} == {"rejected"}
+        assert all(one.why and one.codes for one in done.proposals)
+        assert source.library.version == 1
+
+
+def test_a_teacher_learns_from_successes_alone(orders):
+    """It is not asked about episodes that failed, or that nobody judged."""
+    teacher = ScriptedModel([], name="teacher")
+    source = run_of(orders, CoevolutionSettings(composites=True), teacher=teacher)
+    episodes = [trajectory(1, passed=False), replace(trajectory(2), verdict=None)]
+    assert source.keeper.decide(episodes, source.memory.profile, step=0).proposals == ()
 
 
 def test_what_a_run_learned_is_exported(orders, tmp_path):

@@ -28,3 +28,10 @@ def test_one_temperature_is_sampled_and_trained_at():
     both = read("coevolution.temperature=0.7", "engine.objective.temperature=0.7")
     assert both.coevolution.temperature == both.engine.objective.temperature == 0.7
     assert read("coevolution.temperature=0.7", "frozen=true").frozen
+
+
+def test_a_teacher_is_for_composites():
+    """A model that nobody would ask is a mistake in the file."""
+    with pytest.raises(UsageError, match="coevolution.composites is off"):
+        read("teacher=local:smollm2-135m")
+    assert read("teacher=local:smollm2-135m", "coevolution.composites=true").teacher
