@@ -32,6 +32,6 @@ def test_one_temperature_is_sampled_and_trained_at():
 
 def test_a_teacher_is_for_composites():
     """A model that nobody would ask is a mistake in the file."""
-    with pytest.raises(UsageError, match="coevolution.composites is off"):
+    with pytest.raises(UsageError, match=r"coevolution\.composites is off"):
         read("teacher=local:smollm2-135m")
     assert read("teacher=local:smollm2-135m", "coevolution.composites=true").teacher
