@@ -14,7 +14,7 @@ from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.config.reading import parse_config, read_config, written_config
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.yaml"))
-FETCHED = {"sft", "toolace"}  # their questions are downloaded
+FETCHED = {"sft", "toolace", "multi_turn", "gsm8k"}  # their questions are downloaded
 LAID_OUT = [path for path in EXAMPLES if "\nhardware:" in path.read_text()]
 
 
@@ -50,8 +50,9 @@ def test_an_example_names_its_command(path):
 @pytest.mark.parametrize(
     "path", [one for one in EXAMPLES if one.stem not in FETCHED], ids=lambda path: path.stem
 )
-def test_an_example_is_built_without_its_weights(path, tmp_path):
+def test_an_example_is_built_without_its_weights(path, tmp_path, monkeypatch):
     """Its command makes everything but the weights of it; what is for verl is written whole."""
+    monkeypatch.chdir(path.parents[1])  # where the comments of the examples start their commands
     command, folder = command_of(path), tmp_path / "run"
     dry = () if command == "verl" else ("--dry-run",)
     done = run(command, path, "--output", folder, *dry)
