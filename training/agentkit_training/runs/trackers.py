@@ -65,6 +65,8 @@ class _TensorBoard:
 
 
 class _Wandb:
+    """Each phase has steps of its own: W&B drops what comes with a lower step than the last."""
+
     def __init__(self, folder: Path, run: str) -> None:
         try:
             import wandb
@@ -75,9 +77,15 @@ class _Wandb:
                 install="pip install 'agentkit-training[wandb]'",
             ) from error
         self._run: Any = wandb.init(project="agentkit-training", name=run, dir=str(folder))
+        self._phases: set[str] = set()
 
     def log(self, record: StepRecord) -> None:
-        self._run.log(flat(record), step=record.step)
+        step = f"{record.phase}/step"
+        if record.phase not in self._phases:
+            self._phases.add(record.phase)
+            self._run.define_metric(step, hidden=True)
+            self._run.define_metric(f"{record.phase}/*", step_metric=step)
+        self._run.log({**flat(record), step: record.step})
 
     def close(self) -> None:
         self._run.finish()

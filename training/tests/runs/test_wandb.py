@@ -1,0 +1,23 @@
+"""Weights & Biases, offline: every figure arrives, though phases count their steps anew."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit_training.runs.records import StepRecord
+from agentkit_training.runs.trackers import open_tracker
+
+
+def test_phases_that_begin_again_at_step_0_lose_nothing(tmp_path, monkeypatch, capfd):
+    """After the steps of a cold start those of training are taken too, and no step is refused."""
+    pytest.importorskip("wandb", reason="W&B is not installed")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    tracker = open_tracker("wandb", folder=tmp_path, run="cold")
+    for phase, figure in (("cold start", "loss"), ("coevolve", "reward")):
+        for step in range(3):
+            tracker.log(StepRecord(step=step, phase=phase, figures={figure: float(step)}))
+    tracker.close()
+    told = capfd.readouterr().err
+    assert "will be ignored" not in told
+    for name in ("cold start/loss", "coevolve/reward"):
+        assert f"{name} 2" in told
