@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +11,8 @@ import click
 from agentkit.errors import UsageError
 from agentkit_training.cli.dry_run import show_run
 from agentkit_training.cli.options import command_line, run_options
-from agentkit_training.cli.processes import joined, told_once
-from agentkit_training.cli.showing import show_result, shown_steps
+from agentkit_training.cli.processes import joined, shown_at_first, told_once
+from agentkit_training.cli.showing import show_result
 from agentkit_training.distributed.failing import company
 
 if TYPE_CHECKING:
@@ -95,12 +94,10 @@ def _run(wanted: CoevolveConfig, folder: Path, *, resumes: bool, is_dry: bool) -
         if rank == 0:
             show_run(wanted, processes=world)
         return
-    from agentkit_training.jobs.beginning import ignore
     from agentkit_training.jobs.coevolve import coevolve_job
 
     with joined(device=wanted.policy.device) as ranks:
-        shown = nullcontext(ignore) if ranks.rank else shown_steps(steps=wanted.coevolution.steps)
-        with shown as tell:
+        with shown_at_first(ranks, steps=wanted.coevolution.steps) as tell:
             run = coevolve_job(
                 wanted,
                 folder,

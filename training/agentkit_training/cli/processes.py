@@ -11,7 +11,7 @@ import click
 
 from agentkit.cli.boundary import EXIT_INTERRUPTED
 from agentkit.cli.output import say
-from agentkit.errors import UsageError
+from agentkit_training.cli.showing import shown_steps
 from agentkit_training.distributed.failing import (
     company,
     has_the_word,
@@ -21,6 +21,7 @@ from agentkit_training.distributed.failing import (
 from agentkit_training.distributed.ranks import Ranks
 from agentkit_training.distributed.torch_ranks import joined_ranks, left_ranks
 from agentkit_training.errors import TrainingError
+from agentkit_training.runs.records import Listener, ignore
 
 _SECONDS_TO_TELL = 3.0
 """How long a process that ends without a word leaves the one that has it: ``torchrun`` ends all
@@ -70,18 +71,14 @@ def joined(*, device: str) -> Iterator[Ranks]:
     left_ranks()  # not after an error: NCCL would wait for those that are gone
 
 
-def refuse_company(command: str) -> None:
-    """Stop a command that is for one process.
-
-    Raises:
-        UsageError: Several were started.
-    """
-    _, world = company()
-    if world > 1:
-        raise UsageError(
-            f"agentkit-train {command} runs in one process, and {world} were started; start it "
-            "without torchrun"
-        )
+@contextmanager
+def shown_at_first(ranks: Ranks, *, steps: int | None = None) -> Iterator[Listener]:
+    """What shows the records of a run, at rank 0; see ``shown_steps``."""
+    if ranks.rank:
+        yield ignore
+        return
+    with shown_steps(steps=steps) as tell:
+        yield tell
 
 
 def _quiet() -> None:

@@ -8,7 +8,8 @@ import click
 
 from agentkit_training.cli.dry_run import show_tasks
 from agentkit_training.cli.options import command_line, run_options
-from agentkit_training.cli.showing import show_result, shown_steps
+from agentkit_training.cli.processes import joined, shown_at_first, told_once
+from agentkit_training.cli.showing import show_result
 
 
 @click.command(
@@ -34,13 +35,22 @@ def sft(
     """
     from agentkit_training.config.jobs import SftConfig
     from agentkit_training.config.reading import read_config
-
-    wanted = read_config(config, SftConfig, changes=changes)
-    if dry_run:
-        show_tasks(wanted.policy, wanted.tasks)
-        return
     from agentkit_training.jobs.sft import sft_job
 
-    with shown_steps() as tell:
-        run = sft_job(wanted, folder, command=command_line(), resumes=resume, listen=tell)
-    show_result(run)
+    with told_once():
+        wanted = read_config(config, SftConfig, changes=changes)
+        if dry_run:
+            show_tasks(wanted.policy, wanted.tasks)
+            return
+        with joined(device=wanted.policy.device) as ranks:
+            with shown_at_first(ranks) as tell:
+                run = sft_job(
+                    wanted,
+                    folder,
+                    command=command_line(),
+                    resumes=resume,
+                    listen=tell,
+                    ranks=ranks,
+                )
+            if ranks.rank == 0:
+                show_result(run)

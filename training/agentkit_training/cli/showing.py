@@ -24,12 +24,17 @@ def shown_steps(*, steps: int | None = None) -> Iterator[Callable[[StepRecord], 
 
     with progress() as begin:
         bars: dict[str, Callable[..., None]] = {}
+        said: set[tuple[str, str]] = set()
 
         def tell(record: StepRecord) -> None:
             for note in record.notes:
-                say(f"{record.phase}, step {record.step}: {note}")
+                if (record.phase, note) not in said:  # the log has it with each of its steps
+                    say(f"{record.phase}, step {record.step}: {note}")
+                said.add((record.phase, note))
             if record.phase in {"validation", "test"}:
                 say(_line(record))
+                return
+            if not record.figures:
                 return
             if record.phase not in bars:
                 bars[record.phase] = begin(record.phase)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,14 +16,8 @@ from agentkit_training.distributed.ranks import Ranks
 from agentkit_training.errors import CheckpointError
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.provenance import provenance
-from agentkit_training.runs.records import StepRecord
+from agentkit_training.runs.records import Listener, StepRecord, ignore
 from agentkit_training.runs.trackers import Tracker, TrackerName, open_tracker
-
-Listener = Callable[[StepRecord], None]
-
-
-def ignore(record: StepRecord) -> None:
-    """Where records go when nobody looks."""
 
 
 def begun(

@@ -27,7 +27,7 @@ from agentkit_training.distributed.leading import Beat, in_turn, led
 from agentkit_training.distributed.ranks import ALONE, Ranks
 from agentkit_training.engines.base import Engine, Share
 from agentkit_training.engines.trl.vllm import VllmWriter
-from agentkit_training.jobs.beginning import Listener, begun, ignore, run_log
+from agentkit_training.jobs.beginning import begun, run_log
 from agentkit_training.jobs.ending import ended, restored_store
 from agentkit_training.jobs.joining import check_engine, shared_run
 from agentkit_training.jobs.measuring import measured
@@ -37,7 +37,7 @@ from agentkit_training.policy.saving import restore_weights, save_weights
 from agentkit_training.rollout.collecting import RolloutModel
 from agentkit_training.rollout.outside import OutsideModel
 from agentkit_training.runs.directory import RunDirectory
-from agentkit_training.runs.records import StepRecord
+from agentkit_training.runs.records import Listener, StepRecord, ignore
 from agentkit_training.sft.settings import SftStep
 from agentkit_training.sft.teaching import left_out_notes, taught_examples
 from agentkit_training.sft.training import sft

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agentkit.errors import UsageError
-from agentkit_training.config.jobs import CoevolveConfig
+from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.distributed.leading import led
 from agentkit_training.distributed.ranks import Ranks
 from agentkit_training.runs.directory import RunDirectory
@@ -27,6 +27,26 @@ def check_engine(config: CoevolveConfig, ranks: Ranks) -> None:
         raise UsageError(
             f"engine.name is lean, which trains in one process, and {ranks.world} were started; "
             "set engine.name: trl (--set engine.name=trl), or start it without torchrun"
+        )
+
+
+def check_fine_tuning(config: SftConfig, ranks: Ranks, *, resumes: bool) -> None:
+    """Refuse what fine-tuning in several processes does not do, before anything is loaded.
+
+    Raises:
+        UsageError: It is asked for, and several processes were started.
+    """
+    if ranks.world == 1:
+        return
+    if config.toolace is not None:
+        raise UsageError(
+            f"the rounds of toolace run in one process, and {ranks.world} were started; start it "
+            "without torchrun"
+        )
+    if resumes:
+        raise UsageError(
+            "fine-tuning in several processes keeps no checkpoint to go on from; begin anew in "
+            "another --output"
         )
 
 

@@ -47,7 +47,9 @@ def measured(
         found = wait_for(asked)
     told = ranks.broadcast(ranks.gather(asdict(_Tally.of(found))))
     tally = reduce(_Tally.plus, (_Tally(**one) for one in told))
-    return StepRecord(step=step, phase=phase, figures=tally.figures(), labels=tally.labels)
+    return StepRecord(
+        step=step, phase=phase, figures=tally.figures(), labels=tally.labels, notes=tally.notes()
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +64,7 @@ class _Tally:
     judged: int
     solved: int
     faults: int
+    fault: str
     calls: int
     labels: dict[str, int]
 
@@ -74,6 +77,7 @@ class _Tally:
             judged=sum(not _is_broken(one) for one in rollouts),
             solved=len(solved),
             faults=sum(bool(one.fault) for one in rollouts),
+            fault=next((one.fault for one in rollouts if one.fault), ""),
             calls=sum(
                 len(turn.message.tool_calls)
                 for one in solved
@@ -90,9 +94,17 @@ class _Tally:
             judged=self.judged + other.judged,
             solved=self.solved + other.solved,
             faults=self.faults + other.faults,
+            fault=self.fault or other.fault,
             calls=self.calls + other.calls,
             labels=dict(Counter(self.labels) + Counter(other.labels)),
         )
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the share must know: tasks that say nothing of what the policy knows."""
+        if not self.faults:
+            return ()
+        told = f"{self.faults} of {self.tasks} tasks could not be asked, answered or judged"
+        return (f"{told}; the first: {self.fault}",)
 
     def figures(self) -> dict[str, float]:
         """The figures of an evaluation."""

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import replace
 from pathlib import Path
 
 from agentkit._waiting import wait_for
 from agentkit.evaluation import EvaluationSettings
 from agentkit.library import Library
 from agentkit_training.config.jobs import SftConfig
-from agentkit_training.jobs.beginning import Listener, RunLog, begun, ignore
+from agentkit_training.distributed.agreeing import check_weights
+from agentkit_training.distributed.devices import own_device
+from agentkit_training.distributed.leading import Beat, in_turn, led
+from agentkit_training.distributed.ranks import ALONE, Ranks
+from agentkit_training.jobs.beginning import begun, run_log
 from agentkit_training.jobs.ending import ended, library_of
+from agentkit_training.jobs.joining import check_fine_tuning, shared_run
 from agentkit_training.jobs.measuring import measured
 from agentkit_training.policy.policy import Policy
 from agentkit_training.runs.directory import RunDirectory
-from agentkit_training.runs.records import StepRecord
+from agentkit_training.runs.records import Listener, StepRecord, ignore
 from agentkit_training.sft.checkpoint import steps_taken
 from agentkit_training.sft.examples import Examples
 from agentkit_training.sft.prompting import Prompting
 from agentkit_training.sft.settings import SftStep
 from agentkit_training.sft.teaching import left_out_notes, taught_examples
 from agentkit_training.sft.training import sft
+from agentkit_training.sft.trl import sft_with_trl
 from agentkit_training.tasks.loading import load_tasks_for_training
 from agentkit_training.tasks.splits import TaskSplits
 from agentkit_training.toolace.iterations import iterate
@@ -35,32 +42,38 @@ def sft_job(
     command: str = "",
     resumes: bool = False,
     listen: Listener = ignore,
+    ranks: Ranks = ALONE,
 ) -> RunDirectory:
     """Fine-tune, measure before and after, hand over.
+
+    Several processes read each batch together, with TRL's trainer; they keep no checkpoints.
 
     Args:
         config: What to do.
         folder: Where the run is kept.
         command: What was typed, for the record.
         resumes: Whether a run that is there is gone on with.
-        listen: Told of each record of the log.
+        listen: Told of each record of the log, at rank 0.
+        ranks: The processes that train together; each calls this with the same arguments.
 
     Raises:
         UsageError: The configuration can not be used.
         TrainingError: The run can not go on.
     """
-    parts = load_tasks_for_training(config.tasks)
-    run = begun(
+    check_fine_tuning(config, ranks, resumes=resumes)
+    parts = in_turn(ranks, lambda: load_tasks_for_training(config.tasks))
+    seeds = {"run": config.seed, "tasks": config.tasks.seed}
+    run = shared_run(
         folder,
-        config,
-        command=command,
-        seeds={"run": config.seed, "tasks": config.tasks.seed},
-        resumes=resumes,
+        ranks,
+        lambda: begun(folder, config, command=command, seeds=seeds, resumes=resumes),
     )
-    policy = config.policy.load(seed=config.seed)
-    with RunLog(run=run, trackers=config.watch.trackers, listen=listen) as log:
-        _Sft(config=config, run=run, parts=parts, policy=policy, log=log).all()
-    ended(run, policy=policy, base=config.policy.weights, store=None)
+    held = replace(config.policy, device=own_device(config.policy.device, ranks))
+    policy = held.load(seed=config.seed)
+    with run_log(run, ranks, trackers=config.watch.trackers, listen=listen) as log:
+        _Sft(config=config, run=run, parts=parts, policy=policy, log=log, ranks=ranks).all()
+    check_weights(policy, ranks)
+    led(ranks, lambda _: ended(run, policy=policy, base=config.policy.weights, store=None))
     return run
 
 
@@ -74,13 +87,15 @@ class _Sft:
         run: RunDirectory,
         parts: TaskSplits,
         policy: Policy,
-        log: RunLog,
+        log: Listener,
+        ranks: Ranks,
     ) -> None:
         self._config = config
         self._run = run
         self._parts = parts
         self._policy = policy
         self._log = log
+        self._ranks = ranks
         self._library: Library | None = library_of(config.library)
         self._asking: EvaluationSettings = config.asking.settings()
 
@@ -91,14 +106,22 @@ class _Sft:
         """
         is_plain = self._config.toolace is None
         examples = self._taught() if is_plain else Examples()
-        taken = steps_taken(self._run.checkpoints) if is_plain else 0
-        self._run.rewind(lambda one: _stays(one, taken, is_plain=is_plain))
-        known = {one.phase for one in self._run.records()}
+        known = self._known(is_plain=is_plain)
         if not known:
             self._told_left_out(examples)
         self._measure(0, without=known)
         steps = self._tuned(examples) if is_plain else self._iterated()
         self._measure(steps)
+
+    def _known(self, *, is_plain: bool) -> frozenset[str]:
+        """What stays of the log of a run that goes on, by phase."""
+
+        def look(_: Beat) -> list[str]:
+            taken = steps_taken(self._run.checkpoints) if is_plain else 0
+            self._run.rewind(lambda one: _stays(one, taken, is_plain=is_plain))
+            return sorted({one.phase for one in self._run.records()})
+
+        return frozenset(self._ranks.broadcast(led(self._ranks, look)))
 
     def _taught(self) -> Examples:
         """What is learned from."""
@@ -122,6 +145,14 @@ class _Sft:
 
     def _tuned(self, examples: Examples) -> int:
         """One pass after the other over all examples; how many steps that took."""
+        if self._ranks.world > 1:
+            shared = sft_with_trl(
+                self._policy,
+                examples.rows,
+                self._config.sft,
+                listen=lambda step: self._log(_record(step)),
+            )
+            return len(shared.steps)
         report = sft(
             self._policy,
             examples.rows,
@@ -181,6 +212,7 @@ class _Sft:
                     phase=phase,
                     library=self._library,
                     settings=self._asking,
+                    ranks=self._ranks,
                 )
                 self._log(record)
 
@@ -201,7 +233,7 @@ def _record(step: SftStep) -> StepRecord:
         "loss": step.loss,
         "gradient_norm": step.gradient_norm,
         "learning_rate": step.learning_rate,
-        "read_tokens": float(step.read_tokens),
-        "update_seconds": step.seconds,
     }
+    if step.read_tokens:  # TRL does not tell
+        figures |= {"read_tokens": float(step.read_tokens), "update_seconds": step.seconds}
     return StepRecord(step=step.step, phase="sft", figures=figures)

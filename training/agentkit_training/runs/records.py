@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from agentkit.messages import JsonObject
 
@@ -57,3 +58,11 @@ class StepRecord:
             labels={name: int(count) for name, count in record.get("labels", {}).items()},
             notes=tuple(record.get("notes", ())),
         )
+
+
+Listener: TypeAlias = Callable[[StepRecord], None]
+"""Told of each record of a run."""
+
+
+def ignore(record: StepRecord) -> None:
+    """Where records go when nobody looks."""

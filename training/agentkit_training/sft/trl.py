@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import UsageError
+from agentkit_training.engines.trl.untouched import untouched
 from agentkit_training.errors import DivergedError
 from agentkit_training.policy.policy import Policy
 from agentkit_training.sft.examples import Example
@@ -49,7 +50,7 @@ def sft_with_trl(
 
     Raises:
         DivergedError: The gradient is not a number; the weights are those before the step.
-        UsageError: There is nothing to train on.
+        UsageError: There is nothing to train on, or a batch is not shared out evenly.
     """
     kept = [one for one in examples if len(one) <= settings.max_tokens]
     if not kept:
@@ -58,15 +59,13 @@ def sft_with_trl(
             f"{settings.max_tokens} tokens; raise max_tokens, or select other tasks"
         )
     with TemporaryDirectory() as passing:
-        config = _config(settings, len(kept), str(folder or passing), rows_at_once, options or {})
-        trainer = _trainer(policy, kept, config)
+        told = {"use_cpu": policy.device.type == "cpu", **(options or {})}
+        config = _config(settings, len(kept), str(folder or passing), rows_at_once, told)
         steps: list[SftStep] = []
-        trainer.add_callback(_listener(steps, listen))
-        try:
+        with untouched(policy):
+            trainer = _trainer(policy, kept, config)
+            trainer.add_callback(_listener(steps, listen))
             trainer.train()
-        finally:
-            policy.model.zero_grad(set_to_none=True)
-            policy.model.eval()
     too_long = tuple(one.task_id for one in examples if len(one) > settings.max_tokens)
     return SftReport(steps=tuple(steps), examples=len(kept), too_long=too_long)
 
@@ -90,16 +89,16 @@ def rows(examples: Sequence[Example]) -> list[dict[str, list[int]]]:
 def _config(
     settings: SftSettings, count: int, folder: str, rows_at_once: int, options: Mapping[str, Any]
 ) -> SFTConfig:
-    import torch
     from trl import SFTConfig
 
-    at_once = math.gcd(settings.batch_size, min(rows_at_once, settings.batch_size))
+    share = _share(settings.batch_size)
+    at_once = math.gcd(share, min(rows_at_once, share))
     steps = math.ceil(count / settings.batch_size) * settings.epochs
     optimizer = settings.optimizer
     asked: dict[str, Any] = {
         "output_dir": folder,
         "per_device_train_batch_size": at_once,
-        "gradient_accumulation_steps": settings.batch_size // at_once,
+        "gradient_accumulation_steps": share // at_once,
         "num_train_epochs": settings.epochs,
         "learning_rate": optimizer.learning_rate,
         "lr_scheduler_type": optimizer.schedule,
@@ -117,10 +116,22 @@ def _config(
         "report_to": "none",
         "bf16": False,  # the weights have the precision that they were loaded with
         _checkpointing_name(): False,
-        "use_cpu": not torch.cuda.is_available(),
         "disable_tqdm": True,
     }
     return SFTConfig(**{**asked, **options})
+
+
+def _share(batch_size: int) -> int:
+    """Examples of a batch that each process reads."""
+    import torch.distributed as dist
+
+    world = dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    if batch_size % world:
+        raise UsageError(
+            f"sft.batch_size is {batch_size}, which {world} processes do not share evenly; take a "
+            f"multiple of {world}"
+        )
+    return batch_size // world
 
 
 def _checkpointing_name() -> str:

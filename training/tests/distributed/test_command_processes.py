@@ -33,6 +33,13 @@ engine: {name: trl, optimizer: {learning_rate: 1.0e-3}}
 watch: {evaluate_every: 1, checkpoint_every: 1}
 """
 
+FINE_TUNING = """\
+policy: {weights: tiny, precision: fp32, answer_tokens: 8}
+tasks: {source: hidden-constraints, kinds: [enum], train: 4, validation: 2, test: 2}
+asking: {max_steps: 1, tool_choice: required}
+sft: {batch_size: 4, epochs: 4, optimizer: {learning_rate: 1.0e-3}}
+"""
+
 
 def taught(request):
     """What a feedback model says of the tool that it is asked about."""
@@ -168,6 +175,21 @@ def test_another_number_of_processes_does_not_go_on(config, alone):
     assert done.returncode != 0
     (error,) = told_errors(done)
     assert "1 process" in error
+
+
+def test_fine_tuning_in_two_processes_takes_the_steps_of_one(tmp_path):
+    """Each batch is read by both; one folder is written, with the weights of one process."""
+    path = tmp_path / "sft.yaml"
+    path.write_text(FINE_TUNING)
+    done = ended(start("sft", path, "--output", tmp_path / "both"))
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.count("held-out tasks") == 1
+    assert CliRunner().invoke(main, ["sft", str(path), "--output", str(tmp_path / "alone")])
+    both, alone = (RunDirectory(tmp_path / name) for name in ("both", "alone"))
+    assert [(one.phase, one.step) for one in both.records()] == [
+        (one.phase, one.step) for one in alone.records()
+    ]
+    assert torch.allclose(weights(both), weights(alone), atol=1e-4)
 
 
 def test_an_engine_of_one_process_is_refused(config, tmp_path):
