@@ -114,6 +114,8 @@ def _examples(done: Rollout, max_tokens: int) -> list[Example] | str:
 def _why_not(done: Rollout) -> str:
     """What a trajectory lacked, in words."""
     last = done.episodes[-1]
+    if last.stop_reason == "error":  # such as results that fill the window
+        return last.error or "it ended with an error"
     if last.stop_reason != "finished":
         return f"it ended with {last.stop_reason} (max_steps of the section asking may be too low)"
     told = [

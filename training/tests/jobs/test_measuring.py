@@ -36,11 +36,16 @@ def test_what_could_not_be_answered_is_not_solved(shop):
     policy = tiny_policy(["What does apple bread cheese cost?"])
     model = PolicyModel(policy, writer=Knowing(tokenizer=policy.tokenizer))
     settings = EvaluationSettings(max_steps=1)
-    figures = [
-        measured(model, replace(shop, tasks=tasks), step=0, settings=settings).figures
+    records = [
+        measured(model, replace(shop, tasks=tasks), step=0, settings=settings)
         for tasks in (shop.tasks, (long, *others))
     ]
+    figures = [one.figures for one in records]
     assert [(one["accuracy"], one["faults"], one["tasks"]) for one in figures] == [
         (1.0, 0.0, 3.0),
         (2 / 3, 1.0, 3.0),
     ]
+    assert records[0].notes == ()
+    (note,) = records[1].notes
+    assert note.startswith("1 of 3 tasks could not be asked, answered or judged; the first: Model")
+    assert "tiny has room for" in note
