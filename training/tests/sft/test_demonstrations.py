@@ -80,8 +80,8 @@ def test_a_trajectory_that_ends_early_is_told_why():
     """Too few steps are named with the setting, and a full window with its size."""
     cut = made(tiny_policy(context_tokens=2048), settings=EvaluationSettings(max_steps=1))
     assert "it ended with step_limit (max_steps" in cut.left_out[0].reason
-    longest = max(map(len, made(tiny_policy(context_tokens=2048)).rows))
-    full = made(tiny_policy(context_tokens=longest - 8))
+    asked = max(len(one.prompt) for one in made(tiny_policy(context_tokens=2048)).rows)
+    full = made(tiny_policy(context_tokens=asked + 1))
     assert any("has room for" in one.reason for one in full.left_out)
 
 
