@@ -18,7 +18,7 @@ COMMON = (
     "tasks.shares.validation=0",
     "tasks.validation=0",
     "tasks.test=400",
-    # A third faster on a CPU; fine-tuning keeps float32 copies of the adapters' weights anyway.
+    # A third faster on a CPU; fine-tuning in one process keeps float32 copies anyway.
     "policy.lora.full_precision=false",
 )
 """What differs from the examples' configurations: nothing is chosen here, so no validation."""
