@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from agentkit.episodes import Episode, Turn
@@ -13,14 +13,11 @@ from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit_training.coevolve.distilling import is_success
 from agentkit_training.coevolve.keeper import LibraryKeeper
-from agentkit_training.coevolve.naming import as_learned_from
-from agentkit_training.rollout.samples import Rollout
 
 
-def mined(rollouts: Sequence[Rollout], keeper: LibraryKeeper) -> list[MinedComposite]:
-    """The programs of the composites that the library took from these rollouts."""
+def mined(episodes: Iterable[Episode], keeper: LibraryKeeper) -> list[MinedComposite]:
+    """The programs of the composites that the library took from these episodes."""
     settings, library = keeper.settings, keeper.library
-    episodes = [as_learned_from(e) for one in rollouts if not one.fault for e in one.episodes]
     good = [episode for episode in episodes if is_success(episode, settings.rho)]
     primitives = {one.name: one for one in library.definitions if not one.is_composite}
     rules = MiningRules(search=SearchLimits(min_support=settings.support))
@@ -29,13 +26,17 @@ def mined(rollouts: Sequence[Rollout], keeper: LibraryKeeper) -> list[MinedCompo
 
 
 def shortened(
-    gold: Mapping[str, Episode], composites: Sequence[MinedComposite], library: Library
+    gold: Mapping[str, Episode],
+    composites: Sequence[MinedComposite],
+    library: Library,
+    *,
+    every: int = 1,
 ) -> dict[str, Episode]:
-    """Gold trajectories, every second one with composites where these fit."""
+    """Gold trajectories, every so many with composites where these fit."""
     primitives = {one.name: one for one in library.definitions if not one.is_composite}
     flows = {one.trajectory_id: one for one in trajectories_of(gold.values()).trajectories}
     found = dict(gold)
-    for task, episode in list(gold.items())[::2]:
+    for task, episode in list(gold.items())[::every]:
         shorter = apply(flows[episode.episode_id], composites, primitives)
         calls = [(step.tool, shorter.arguments(at)) for at, step in enumerate(shorter.steps)]
         turns = [

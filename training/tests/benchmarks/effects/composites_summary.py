@@ -13,6 +13,7 @@ Counts = Mapping[str, float]
 
 CONTROLS = {
     "primitives, offered composites": ("primitives",),
+    "rewritten": ("primitives",),
     "mixed": ("primitives",),
     "unrewarded": ("none", "mixed"),
     "gated": ("none", "mixed", "unrewarded"),
@@ -110,9 +111,8 @@ def _watched(record: Mapping[str, Any]) -> Sequence[Counts]:
 def _library(record: Mapping[str, Any]) -> str:
     composites = [one for one in record["library"] if one["flat"] > 1]
     depths = [one["depth"] for one in composites]
-    stage1 = record["stage1"]
     return (
-        f"stage 1 passed {stage1['passed']}/{stage1['tried']}; {len(composites)} composites, "
+        f"{len(composites)} composites, "
         f"depth {max(depths, default=0)} at most, {sum(one > 1 for one in depths)} deeper than 1"
     )
 
