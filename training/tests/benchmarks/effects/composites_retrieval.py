@@ -1,29 +1,29 @@
 """Whether typed retrieval offers an evolved library's composites: the prompts, without a model.
 
-Reads the libraries that ``composites.py`` has kept, and looks at what the runtime's own retrieval
-puts before a policy for each held-out question::
+Composites are made of the gold trajectories of arithmetic questions; then it is noted what the
+runtime's own retrieval puts before a policy for each held-out question, of all six calculations::
 
-    python tests/benchmarks/effects/composites_retrieval.py --output composites --seeds 1 2 3
+    python tests/benchmarks/effects/composites_retrieval.py --seeds 1 2 3
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from pathlib import Path
-
-from composites import Series, Sizes
 
 from agentkit._waiting import wait_for
-from agentkit.evaluation import EvaluationSettings, Task
-from agentkit.export import read_artifact
+from agentkit.evaluation import Benchmark, EvaluationSettings, Task
 from agentkit.library import Library
 from agentkit.library.dag import expand
 from agentkit.models.base import ModelRequest, ModelResponse
-from agentkit_training.coevolve.offering import with_composites
+from agentkit_training.coevolve.keeper import LibraryKeeper
+from agentkit_training.coevolve.offering import pure_tools, with_composites
+from agentkit_training.coevolve.settings import CoevolutionSettings
 from agentkit_training.policy.tiny import tiny_policy
 from agentkit_training.rollout.collecting import collect
+from agentkit_training.rollout.policy_model import PolicyModel
 from agentkit_training.sft.prompting import PromptReader
+from agentkit_training.tasks.arithmetic import arithmetic, arithmetic_episodes
 
 
 class Noting(PromptReader):
@@ -40,10 +40,22 @@ class Noting(PromptReader):
         return await super().complete(request)
 
 
-def offered(series: Series, library: Library) -> Counter[str]:
+def evolved(train: Benchmark) -> Library:
+    """The library after the gold trajectories of these questions."""
+    keeper = LibraryKeeper(
+        settings=CoevolutionSettings(composites=True),
+        benchmark=train,
+        model=PolicyModel(tiny_policy()),
+        tools=pure_tools(train),
+    )
+    keeper.distil(arithmetic_episodes(train))
+    return keeper.library
+
+
+def offered(test: Benchmark, library: Library) -> Counter[str]:
     """Of how many prompts what is true."""
     reader = Noting()
-    benchmark = with_composites(series.tasks.test, library)
+    benchmark = with_composites(test, library)
     settings = EvaluationSettings(tools="retrieved", max_steps=1)
     wait_for(
         collect(reader, benchmark, library=library, attempts=1, temperature=0, settings=settings)
@@ -71,16 +83,14 @@ def _facts(task: Task, names: tuple[str, ...], library: Library) -> Counter[str]
 def main() -> None:
     """Print what is offered, over all seeds."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, nargs="*", default=[])
-    parser.add_argument("--test", type=int, default=Sizes().test)
-    given = parser.parse_args()
+    parser.add_argument("--seeds", type=int, nargs="+", required=True)
     with_them, without = Counter[str](), Counter[str]()
-    for seed in given.seeds:
-        series = Series(seed=seed, sizes=Sizes(test=given.test), output=given.output)
-        library = read_artifact(given.output / f"seed-{seed}" / "library.json").library
-        with_them += offered(series, library)
-        without += offered(series, Library([t for t in library if not t.definition.is_composite]))
+    for seed in parser.parse_args().seeds:
+        parts = arithmetic(seed=seed)
+        library = evolved(parts.train)
+        with_them += offered(parts.test, library)
+        primitives = [tool for tool in library if not tool.definition.is_composite]
+        without += offered(parts.test, Library(primitives))
     print("evolved library", dict(with_them))
     print("primitives alone", dict(without))
 
