@@ -24,6 +24,7 @@ from agentkit_training.policy.lora import LoraSettings, with_lora
 from agentkit_training.policy.reference import reference_policy
 
 FAST = OptimizerSettings(learning_rate=3e-3, schedule="linear", weight_decay=0.01)
+SMALL = dataclasses.replace(FAST, learning_rate=2e-5, schedule="constant", weight_decay=0.0)
 STEPS = 4
 
 
@@ -94,8 +95,27 @@ class Scenarios:
 
     def resumed(self):
         """Two steps of four, saved by all processes, restored and gone on with."""
-        policy, source, first = tiny_policy(), self.recorded(), self.engine()
-        half = Path(self.folder) / "half"
+        return self.broken_off(tiny_policy(), Path(self.folder) / "half"), {}
+
+    def small_steps(self):
+        """Bfloat16 weights, and steps that are smaller than what they can tell apart."""
+        policy = in_bf16(tiny_policy())
+        self.engine(optimizer=SMALL).train(policy, self.recorded(), steps=STEPS)
+        return policy, {}
+
+    def small_steps_resumed(self):
+        policy = in_bf16(tiny_policy())
+        return self.broken_off(policy, Path(self.folder) / "small", optimizer=SMALL), {}
+
+    def adapters_over_bf16(self):
+        """Adapters in float32, over weights in bfloat16."""
+        policy = with_lora(in_bf16(tiny_policy()), LoraSettings(rank=4, alpha=8))
+        self.engine().train(policy, self.recorded(), steps=STEPS)
+        return policy, {}
+
+    def broken_off(self, policy, half, **settings):
+        """Two steps of four, saved by all processes, restored and gone on with."""
+        source, first = self.recorded(), self.engine(**settings)
 
         def save_and_stop(report):
             if report.step == 1:
@@ -112,10 +132,10 @@ class Scenarios:
         except StopError:
             torch.save(weights(policy), half / "weights.pt")
         torch.distributed.barrier()
-        second = self.engine()
+        second = self.engine(**settings)
         second.restore(half)
         second.train(policy, self.recorded(), steps=STEPS)
-        return policy, {}
+        return policy
 
     def called_again(self):
         """The engine is asked for two steps, then for two more."""
@@ -158,8 +178,13 @@ def numbers(tensors):
     return sum((getattr(one, "_local_tensor", one)).numel() for one in tensors)
 
 
+def in_bf16(policy):
+    policy.model.to(torch.bfloat16)
+    return policy
+
+
 def weights(policy):
-    return torch.cat([one.detach().flatten() for one in policy.model.parameters()])
+    return torch.cat([one.detach().float().flatten() for one in policy.model.parameters()])
 
 
 def made(path):

@@ -72,6 +72,8 @@ def fsdp(tmp_path_factory):
     """What two processes left, whose weights lie in shares of FSDP2."""
     if not hasattr(Accelerator, "is_fsdp2"):
         pytest.skip("accelerate has no FSDP2 before 1.6")
+    if importlib.metadata.version("trl").startswith("1.0"):
+        pytest.skip("TRL 1.0 gathers weights of FSDP2 on a GPU alone")
     return ran(tmp_path_factory.mktemp("fsdp"), TWO, "fsdp", ["every_weight", "adapters"])
 
 

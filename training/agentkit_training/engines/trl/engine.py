@@ -19,6 +19,7 @@ from agentkit_training.engines.schedule import rate_factor
 from agentkit_training.engines.trl.config import trainer_config
 from agentkit_training.engines.trl.feed import Feed
 from agentkit_training.engines.trl.learner import Learner
+from agentkit_training.engines.trl.sharded_adam import ShardedAdam
 from agentkit_training.engines.trl.sharding import Sharding, adam_of, learner_of, sharding_of
 from agentkit_training.engines.trl.trainer import rollout_trainer
 from agentkit_training.engines.trl.untouched import untouched
@@ -41,7 +42,8 @@ class TrlEngine:
 
     With ``sharding`` a copy of the weights is trained that lies in shares on the processes, with
     its gradients and the optimiser's state. The policy itself stays whole on each of them, weights
-    alone: it writes the rollouts, and takes over what was learned after each step.
+    alone: it writes the rollouts, and takes over what was learned after each step. The copy keeps
+    bfloat16 weights in float32, so that small steps count, which the policy's own would round away.
 
     Attributes:
         optimizer: How the weights follow the gradient.
@@ -88,8 +90,6 @@ class TrlEngine:
             DivergedError: The gradient is no number, and the weights are as before; or a weight is
                 none after the step.
         """
-        import torch
-
         learner = learner_of(policy, self.sharding)
         adam = self._kept.empty(learner.trainable, self.optimizer)
         if not learner.is_shared:
@@ -97,7 +97,7 @@ class TrlEngine:
         if self._kept.step >= steps:
             return
         on_cpu = self._trains_on_cpu(policy, learner)
-        is_bf16 = policy.model.dtype == torch.bfloat16
+        is_bf16 = learner.keeps_masters
         feed = self._feed(policy, source, learner, adam)
         with tempfile.TemporaryDirectory() as folder, untouched(policy), _quiet():
             config = trainer_config(
@@ -109,7 +109,7 @@ class TrlEngine:
                 on_cpu=on_cpu,
                 folder=Path(folder),
                 vllm=self.writer.settings if self.writer else None,
-                is_bf16=is_bf16 and self.sharding == "zero3",  # which DeepSpeed wants to be told
+                is_bf16=is_bf16 and self.sharding == "zero3",  # which it must be told twice
             )
             try:
                 schedule = self._schedule(adam, steps)
@@ -132,7 +132,8 @@ class TrlEngine:
         self, policy: Policy, source: Source, learner: Learner, adam: torch.optim.Optimizer
     ) -> Feed:
         def begin() -> None:
-            if learner.is_shared:  # the state is shared as the weights are, which they are now
+            if isinstance(self._kept, ShardedAdam):  # weights lie in shares only now
+                self._kept.keeps_masters = learner.keeps_masters
                 self._kept.fill(adam)
             follow()
 

@@ -37,6 +37,17 @@ class Learner:
         return False
 
     @property
+    def keeps_masters(self) -> bool:
+        """Whether bfloat16 weights of the policy are kept in float32 by what trains them.
+
+        Small steps are not rounded away then. Adapters are in float32 themselves.
+        """
+        import torch
+
+        is_bf16 = any(one.dtype == torch.bfloat16 for one in self.policy.trainable)
+        return self.is_shared and is_bf16
+
+    @property
     def steps_itself(self) -> bool:
         """Whether a step is taken in the backward pass, where TRL's callback comes too late."""
         return False

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class ShardedAdam(KeptAdam):
-    """See ``KeptAdam``. Rank 0 saves, and the other processes give their shares meanwhile."""
+    """See ``KeptAdam``. Rank 0 saves, and the other processes give their shares meanwhile.
+
+    Attributes:
+        keeps_masters: Whether weights are kept more exactly than the policy holds them; they are
+            saved beside the state then.
+    """
+
+    keeps_masters: bool = False
 
     def save(self, folder: Path) -> None:
         """Gather the state, one tensor after another, and write it; the others ``give`` theirs.
@@ -57,7 +64,8 @@ class ShardedAdam(KeptAdam):
             number: {name: _whole(value) for name, value in of_weight.items()}
             for number, of_weight in state["state"].items()
         }
-        return {"state": found, "param_groups": state["param_groups"]}
+        masters = [_whole(one.detach()) for one in _weights(adam)] if self.keeps_masters else []
+        return {"state": found, "param_groups": state["param_groups"], "masters": masters}
 
     def load(self, adam: torch.optim.Optimizer, whole: dict[str, Any]) -> None:
         """Keep this process's share of a whole state; every process does so.
@@ -65,13 +73,23 @@ class ShardedAdam(KeptAdam):
         Raises:
             ValueError: It is of other weights.
         """
-        weights = [one for group in adam.param_groups for one in group["params"]]
+        import torch
+
+        weights = _weights(adam)
         shares = {
             number: {name: _share(value, weights[number]) for name, value in of_weight.items()}
             for number, of_weight in whole["state"].items()
             if number < len(weights)  # the optimiser itself says that there are too many
         }
         adam.load_state_dict({"state": shares, "param_groups": whole["param_groups"]})
+        if self.keeps_masters:
+            with torch.no_grad():
+                for weight, master in zip(weights, whole.get("masters", ()), strict=False):
+                    weight.copy_(_share(master, weight))
+
+
+def _weights(adam: torch.optim.Optimizer) -> list[Any]:
+    return [one for group in adam.param_groups for one in group["params"]]
 
 
 def is_first() -> bool:

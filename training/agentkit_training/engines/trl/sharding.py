@@ -48,7 +48,11 @@ def learner_of(policy: Policy, sharding: Sharding) -> Learner:
     if sharding == "zero3":
         _require_deepspeed()
         return Zero3Learner(policy=policy, module=_copied(policy.model))
-    return ShardedLearner(policy=policy, module=_copied(policy.model))
+    learner = ShardedLearner(policy=policy, module=_copied(policy.model))
+    if learner.keeps_masters:
+        for one in learner.trainable:
+            one.data = one.data.float()
+    return learner
 
 
 def adam_of(sharding: Sharding, file: str) -> KeptAdam:
@@ -93,7 +97,7 @@ def sharding_of(sharding: Sharding, *, on_cpu: bool, is_bf16: bool) -> Iterator[
     Args:
         sharding: How.
         on_cpu: Whether the processes train on CPUs.
-        is_bf16: Whether weights are bfloat16.
+        is_bf16: Whether the model computes in bfloat16 with weights that are kept in float32.
 
     Raises:
         MissingExtraError: What shards is not installed.
@@ -107,7 +111,7 @@ def sharding_of(sharding: Sharding, *, on_cpu: bool, is_bf16: bool) -> Iterator[
     before = {name: os.environ.get(name) for name in _SWITCHES}
     try:
         if sharding == "fsdp":
-            _use_fsdp(on_cpu=on_cpu)
+            _use_fsdp(on_cpu=on_cpu, is_bf16=is_bf16)
         else:
             _use_zero3(on_cpu=on_cpu, is_bf16=is_bf16)
         yield
@@ -121,16 +125,21 @@ def sharding_of(sharding: Sharding, *, on_cpu: bool, is_bf16: bool) -> Iterator[
                 os.environ[name] = value
 
 
-def _use_fsdp(*, on_cpu: bool) -> None:
+def _use_fsdp(*, on_cpu: bool, is_bf16: bool) -> None:
+    import torch
     from accelerate import Accelerator
     from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
+    from torch.distributed.fsdp import MixedPrecisionPolicy
 
     if not hasattr(Accelerator, "is_fsdp2"):
         raise MissingExtraError(
             'sharding "fsdp"', package="accelerate>=1.6", install='pip install "accelerate>=1.6"'
         )
+    computed = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
     plugin = FullyShardedDataParallelPlugin(
-        fsdp_version=2, auto_wrap_policy="transformer_based_wrap"
+        fsdp_version=2,
+        auto_wrap_policy="transformer_based_wrap",
+        mixed_precision_policy=computed if is_bf16 else None,
     )
     state = Accelerator(cpu=on_cpu, fsdp_plugin=plugin).state
     if on_cpu:

@@ -152,9 +152,11 @@ class Zero3Adam(ShardedAdam):
         for number, weight in enumerate(self._weights):
             for name in _MOMENTS:
                 _put_part(weight, states[number][name], name)
+        for weight, master in zip(self._weights, whole.get("masters", ()), strict=False):
+            _put_part(weight, master)
 
     def _gathered(self, adam: torch.optim.Optimizer, *, is_kept: bool) -> dict[str, Any]:
-        from deepspeed.utils import safe_get_full_optimizer_state
+        from deepspeed.utils import safe_get_full_fp32_param, safe_get_full_optimizer_state
 
         steps = [one["step"] for one in adam.state.values()]
         found: dict[int, dict[str, Any]] = {}
@@ -165,7 +167,11 @@ class Zero3Adam(ShardedAdam):
                 found[number][name] = moment.cpu() if is_kept else None
         group = {name: value for name, value in adam.param_groups[0].items() if name != "params"}
         group["params"] = list(range(len(self._weights)))
-        return {"state": found, "param_groups": [group]}
+        masters = []
+        for weight in self._weights if self.keeps_masters else ():
+            master = safe_get_full_fp32_param(weight)
+            masters.append(master.cpu() if is_kept else None)
+        return {"state": found, "param_groups": [group], "masters": masters}
 
 
 def _make_room(adam: torch.optim.Optimizer, weights: Sequence[Any], step: torch.Tensor) -> None:
@@ -178,14 +184,21 @@ def _make_room(adam: torch.optim.Optimizer, weights: Sequence[Any], step: torch.
         }
 
 
-def _put_part(weight: Any, value: torch.Tensor, name: str) -> None:
-    """Write this process's part of a whole tensor; the last part is filled up."""
+def _put_part(weight: Any, value: torch.Tensor, name: str = "") -> None:
+    """Write this process's part of a moment, or of the weight itself; the last is filled up."""
     import torch
     import torch.distributed as dist
-    from deepspeed.utils import safe_get_local_fp32_param, safe_set_local_optimizer_state
+    from deepspeed.utils import (
+        safe_get_local_fp32_param,
+        safe_set_local_fp32_param,
+        safe_set_local_optimizer_state,
+    )
 
     size = safe_get_local_fp32_param(weight).numel()
     flat = value.flatten()
     flat = torch.nn.functional.pad(flat, (0, size * dist.get_world_size() - flat.numel()))
     own = flat[size * dist.get_rank() : size * (dist.get_rank() + 1)]
-    safe_set_local_optimizer_state(weight, own, name)
+    if name:
+        safe_set_local_optimizer_state(weight, own, name)
+    else:
+        safe_set_local_fp32_param(weight, own)
