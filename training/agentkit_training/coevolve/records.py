@@ -58,6 +58,7 @@ class RolloutSums:
         calls: Tool calls in all of them.
         reward: Mean reward of those without a fault.
         reward_parts: Mean of each part.
+        reward_notes: Mean of what else the reward function recorded.
         weight: Mean weight.
         labels: How often each failure label was given to a turn.
     """
@@ -71,6 +72,7 @@ class RolloutSums:
     calls: int = 0
     reward: float = 0.0
     reward_parts: Mapping[str, float] = field(default_factory=dict)
+    reward_notes: Mapping[str, float] = field(default_factory=dict)
     weight: float = 1.0
     labels: Mapping[str, int] = field(default_factory=dict)
 
@@ -234,10 +236,11 @@ class CoevolutionStep:
             "library_seconds": self.seconds.library,
         }
         parts = {f"reward/{name}": value for name, value in sums.reward_parts.items()}
+        noted = {f"noted/{name}": value for name, value in sums.reward_notes.items()}
         return StepRecord(
             step=self.step,
             phase="coevolve",
-            figures=figures | parts,
+            figures=figures | parts | noted,
             labels=sums.labels,
             notes=(*map(str, self.proposals), *self.silent, *self._warnings()),
         )

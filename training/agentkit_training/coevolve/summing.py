@@ -23,6 +23,7 @@ class RolloutNote:
         fault: Why it says nothing about the policy; empty for any other.
         reward: Its reward.
         reward_parts: What the reward is made of.
+        reward_notes: What the reward function recorded beside it.
         weight: Of its advantage.
         labels: Of its turns.
         blocks: Answers with a ``<description>`` block.
@@ -34,6 +35,7 @@ class RolloutNote:
     fault: str
     reward: float
     reward_parts: Mapping[str, float]
+    reward_notes: Mapping[str, float]
     weight: float
     labels: tuple[str, ...]
     blocks: int
@@ -48,6 +50,7 @@ class RolloutNote:
             fault=rollout.fault,
             reward=rollout.reward,
             reward_parts=dict(rollout.reward_parts),
+            reward_notes=dict(rollout.reward_notes),
             weight=rollout.weight,
             labels=rollout.labels,
             blocks=block_count(rollout),
@@ -62,10 +65,6 @@ class RolloutNote:
 def summed(notes: Sequence[RolloutNote]) -> RolloutSums:
     """Add up the notes of one step, of all processes in order."""
     sound = [one for one in notes if not one.fault]
-    parts: defaultdict[str, list[float]] = defaultdict(list)
-    for one in sound:
-        for name, value in one.reward_parts.items():
-            parts[name].append(value)
     labels = Counter(label for one in sound for label in one.labels)
     return RolloutSums(
         tasks=tuple(dict.fromkeys(one.task_id for one in notes)),
@@ -76,10 +75,20 @@ def summed(notes: Sequence[RolloutNote]) -> RolloutSums:
         blocks=sum(one.blocks > 0 for one in notes),
         calls=sum(one.calls for one in notes),
         reward=_mean(one.reward for one in sound),
-        reward_parts={name: fmean(values) for name, values in sorted(parts.items())},
+        reward_parts=_means(one.reward_parts for one in sound),
+        reward_notes=_means(one.reward_notes for one in sound),
         weight=_mean((one.weight for one in sound), empty=1.0),
         labels=dict(sorted(labels.items())),
     )
+
+
+def _means(several: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each name, over those that have it."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for values in several:
+        for name, value in values.items():
+            found[name].append(value)
+    return {name: fmean(values) for name, values in sorted(found.items())}
 
 
 def _mean(values: Iterable[float], *, empty: float = 0.0) -> float:

@@ -13,6 +13,7 @@ from agentkit_training.coevolve.naming import with_stable_ids
 from agentkit_training.coevolve.records import CoevolutionStep
 from agentkit_training.coevolve.settings import CoevolutionSettings
 from agentkit_training.interface import LearningInterface
+from agentkit_training.rewards import tooldna_reward
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.weighting.dynamic import DynamicWeighting
 
@@ -38,6 +39,16 @@ def test_the_log_gets_the_figures_of_the_report(begin):
     assert line.figures["library/edit_size"] > 0
     assert line.labels == {"argument_mismatch": 6}
     assert line.notes[0].startswith("evidence, loan_rate: active")
+
+
+def test_what_a_reward_notes_is_in_the_log(begin, bank):
+    """Numbers that do not count, such as ToolDNA's metrics, are logged as means over the step."""
+    run = begin(CoevolutionSettings(), reward=tooldna_reward(bank, "R1")).train(1)
+    line = run.source.records[0].to_record()
+    assert line.figures["noted/tooldna_tool_name"] == 1
+    assert line.figures["noted/tooldna_perfect_match"] == 0
+    assert "reward/tooldna_tool_name" not in line.figures
+    assert line.figures["reward"] == line.figures["reward/format"]
 
 
 def test_a_fault_is_counted_and_taught_to_nobody(begin):
