@@ -186,9 +186,17 @@ class Seed:
             found += self.examples(policy, tasks, own, self.config.sft.max_tokens)
         return found
 
+    def take_over(self) -> None:
+        """Keep what the warm policy has answered already, where it was asked the same."""
+        file = self.warm / f"free-{self.number}-trained.json"
+        asked_before = kept(file) if file.exists() else None
+        if asked_before and asked_before.passed.keys() == {one.task_id for one in self.test.tasks}:
+            keep(self.file(f"{_WARM}-none"), asked_before, examples=0, steps=0)
+
     def run(self, variant: str) -> None:
         """Choose, fine-tune from the warm weights, and ask."""
-        if all(self.file(f"{variant}-{way}").exists() for way in ways(variant)):
+        open_ways = [way for way in ways(variant) if not self.file(f"{variant}-{way}").exists()]
+        if not open_ways:
             return
         policy = self.policy()
         examples, steps = 0, 0
@@ -196,7 +204,7 @@ class Seed:
             rows = self.chosen(policy, variant).rows
             report = sft(policy, rows, self.config.sft, listen=lambda s: print(s, flush=True))
             examples, steps = report.examples, len(report.steps)
-        for way in ways(variant):
+        for way in open_ways:
             settings = replace(self.config.asking.settings(), refine=way)
             answers = asked(self.config.policy.model(policy), self.test, settings)
             keep(self.file(f"{variant}-{way}"), answers, examples=examples, steps=steps)
@@ -264,6 +272,7 @@ def main() -> None:
     given.output.mkdir(parents=True, exist_ok=True)
     for number in given.seeds:
         seed = seed_of(number, given)
+        seed.take_over()
         for variant in given.variants:
             seed.run(variant)
     if given.summary:
