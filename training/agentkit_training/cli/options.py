@@ -10,6 +10,10 @@ from typing import Any, TypeVar
 
 import click
 
+from agentkit_training.distributed.failing import company
+
+_NAME = "agentkit-train"
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
@@ -43,5 +47,8 @@ def run_options(command: Decorated) -> Decorated:
 
 
 def command_line() -> str:
-    """What was typed, for the record of the run."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    """What was typed, for the record of the run; with how many processes, where there are more."""
+    name = Path(sys.argv[0]).name
+    typed = shlex.join([_NAME if name.endswith(".py") else name, *sys.argv[1:]])
+    _, world = company()
+    return typed if world == 1 else f"{typed}  # in {world} processes"

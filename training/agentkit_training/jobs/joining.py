@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
-from agentkit.errors import UsageError
+from agentkit.errors import MissingExtraError, UsageError
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.distributed.leading import led
 from agentkit_training.distributed.ranks import Ranks
@@ -13,11 +14,13 @@ from agentkit_training.runs.directory import RunDirectory
 
 
 def check_engine(config: CoevolveConfig, ranks: Ranks) -> None:
-    """Refuse an engine that does not fit the number of processes, before anything is loaded.
+    """Refuse an engine that can not run here, before anything is loaded.
 
     Raises:
         UsageError: It is for one process and several were started, or the other way round.
+        MissingExtraError: It needs a package that is not installed.
     """
+    _check_packages(config)
     if ranks.world == 1 and config.engine.sharding != "none":
         raise UsageError(
             f"engine.sharding is {config.engine.sharding}, and one process has nobody to share "
@@ -27,6 +30,17 @@ def check_engine(config: CoevolveConfig, ranks: Ranks) -> None:
         raise UsageError(
             f"engine.name is lean, which trains in one process, and {ranks.world} were started; "
             "set engine.name: trl (--set engine.name=trl), or start it without torchrun"
+        )
+
+
+def _check_packages(config: CoevolveConfig) -> None:
+    if config.frozen:
+        return
+    if config.engine.vllm is not None and find_spec("vllm") is None:
+        raise MissingExtraError("engine.vllm", package="vllm", install='pip install "trl[vllm]"')
+    if config.engine.sharding == "zero3" and find_spec("deepspeed") is None:
+        raise MissingExtraError(
+            "engine.sharding zero3", package="deepspeed", install="pip install deepspeed"
         )
 
 
