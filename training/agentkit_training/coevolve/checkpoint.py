@@ -122,7 +122,7 @@ def step_of(checkpoint: Path) -> int:
 
 @dataclass(kw_only=True)
 class Checkpointed:
-    """A ``Source`` that writes a checkpoint after every few steps.
+    """A ``Source`` that writes a checkpoint after every few steps, and after the last.
 
     Only the process that decides about the library writes.
 
@@ -160,7 +160,7 @@ class Checkpointed:
         """
         self.source.finished(report)
         done = report.step + 1
-        if done % self.every:
+        if done % self.every and done != self.source.steps:
             return
         if self.source.ranks.rank:
             if isinstance(self.engine, SharedState):

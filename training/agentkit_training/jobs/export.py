@@ -41,7 +41,10 @@ def export_job(
         ) from error
     newest = newest_checkpoint(run.checkpoints)
     if newest is None:
-        raise CheckpointError(f"{folder} has no checkpoint yet; wait for its first one")
+        raise CheckpointError(
+            f"{folder} has no checkpoint yet; wait for its first one, after "
+            f"{config.watch.checkpoint_every} steps (checkpoint_every of the section watch)"
+        )
     policy = config.policy.load(seed=config.coevolution.seed)
     restore_weights(policy, newest)
     store = None

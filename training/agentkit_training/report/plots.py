@@ -152,7 +152,7 @@ def tick_step(low: float, high: float) -> float:
         >>> tick_step(0, 0.94), tick_step(-3, 41), tick_step(2, 2)
         (0.25, 10.0, 0.5)
     """
-    wanted = (high - low or max(abs(high), 1.0)) / _TICKS
+    wanted = (high - low or abs(high) or 1.0) / _TICKS
     power = 10.0 ** math.floor(math.log10(wanted))
     steps = (1.0, 2.0, 2.5, 5.0, 10.0)
     return min((step * power for step in steps), key=lambda step: abs(math.log(step / wanted)))

@@ -92,6 +92,15 @@ def test_what_is_counted_has_whole_ticks_and_what_is_never_there_no_plot(run):
     assert "Mean reward of the rollouts" in page
 
 
+def test_a_small_figure_that_stays_is_told_in_its_own_size(run):
+    """A learning rate of 0.0001 is a line at 0.0001, not one at nothing below 0.25."""
+    for step in range(3):
+        run.append(grpo(step, learning_rate=1e-4))
+    page = run_html(run)
+    assert ">0.0001</text>" in page
+    assert ">0.25</text>" not in page
+
+
 def test_a_note_that_comes_again_is_told_once(run):
     """With the steps that told it."""
     for step in range(3):
