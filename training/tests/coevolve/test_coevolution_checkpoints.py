@@ -74,6 +74,13 @@ def test_an_interrupt_in_a_step_loses_that_step_only(begin, tmp_path):
     assert [path.name for path in checkpoints(tmp_path)] == ["step-000003", "step-000004"]
 
 
+def test_the_state_after_the_last_step_is_kept(begin, tmp_path):
+    """A run whose length is no multiple of the distance need not take its last steps again."""
+    run = begin(CoevolutionSettings(steps=3))
+    coevolve(run.policy, run.source, run.engine, folder=tmp_path, every=2)
+    assert [path.name for path in checkpoints(tmp_path)] == ["step-000002", "step-000003"]
+
+
 def test_another_run_is_refused_with_the_difference(begin, tmp_path):
     """Other settings, another policy or another reward are named with both values."""
     carry_on(begin(CoevolutionSettings(evidence=True, steps=1)), tmp_path)
