@@ -118,6 +118,17 @@ def test_every_step_is_written_with_the_weights_of_now(request, where, scenario)
         assert found["synced"] == found["resets"] == STEPS + 1
 
 
+def test_a_server_is_asked_as_one_in_the_process_is(tmp_path):
+    """TRL's client writes over HTTP with the weights of now; NCCL alone is left out."""
+    if importlib.metadata.version("trl").startswith("1.0"):
+        pytest.skip("the server of TRL 1.0 has other addresses")
+    found = told(ran(tmp_path, [], "none", ["served"]), "served")
+    assert found["tokens"] > 100
+    assert found["apart"] <= 1e-5
+    assert found["asked"] == [6] * STEPS
+    assert found["synced"] == found["resets"] == STEPS + 1
+
+
 def test_requests_that_wait_are_written_together(alone):
     """Each turn of all six attempts is one call, and vLLM is let answer many at once."""
     found = told(alone, "every_weight")

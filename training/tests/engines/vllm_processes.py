@@ -62,14 +62,15 @@ class Scenarios:
     def policy(self):
         return load_policy(Path(self.folder) / "tiny", precision="fp32")
 
-    def written(self, policy, **settings):
-        writer = VllmWriter(policy=policy, settings=VllmSettings(at_once=48))
+    def written(self, policy, vllm=VllmSettings(at_once=48), **settings):  # noqa: B008 - immutable
+        writer = VllmWriter(policy=policy, settings=vllm)
         model = PolicyModel(policy, writer=writer, max_tokens=12)
         source = Written(policy, model, self.shop)
         made = len(LLM.made)
         engine = TrlEngine(optimizer=FAST, writer=writer, sharding=self.sharding, **settings)
         engine.train(policy, source, steps=STEPS)
-        (one,) = LLM.made[made:]
+        one = LLM.made[-1]
+        assert len(LLM.made) - made == (vllm.mode == "colocate")
         after = asyncio.run(collect(model, self.shop, attempts=1))  # the policy writes itself
         return {
             "apart": max(source.apart),
@@ -86,6 +87,14 @@ class Scenarios:
     def every_weight(self):
         policy = self.policy()
         return policy, self.written(policy)
+
+    def served(self):
+        """A server writes, which TRL's client asks over HTTP."""
+        from vllm_server import serving
+
+        policy = self.policy()
+        with serving(Path(self.folder) / "tiny") as url:
+            return policy, self.written(policy, VllmSettings(mode="server", url=url))
 
     def adapters(self):
         policy = with_lora(self.policy(), LoraSettings(rank=4, alpha=8))

@@ -7,8 +7,8 @@ of weights. That rules out two things that TRL offers: in one process vLLM sprea
 only, and it does not sleep while the weights learn, since TRL wakes it up with a gathering of all
 processes.
 
-vLLM could not be installed where this was written. What calls it, and what TRL does with it, is
-tested with a double of vLLM's own names.
+It was never run with vLLM itself. What calls it, and what TRL does with it, is tested with a double
+of vLLM's own names, in the process and as a server, weights not travelling through NCCL.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class VllmSettings:
     the same factor in its ratio, bounded by the clip, and nothing is multiplied.
 
     Attributes:
-        mode: ``colocate`` runs one in each process, on its device; ``server`` asks ``vllm serve``
-            (``trl vllm-serve`` for TRL before 1.6 or so; its guide tells the flags).
+        mode: ``colocate`` runs one in each process, on its device; ``server`` asks ``vllm serve``,
+            or for older releases of TRL ``trl vllm-serve``; TRL's guide tells the flags.
         weights: For ``colocate``: the folder of the model that vLLM is made from; empty for the one
             that the policy was loaded from.
         memory_share: For ``colocate``: the part of the device's memory that vLLM takes.
