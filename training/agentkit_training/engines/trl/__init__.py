@@ -1,6 +1,7 @@
 """TRL's ``GRPOTrainer`` as an engine: what it reads, what it is told, and what it tells back.
 
-One method of the trainer is overridden (``_generate_and_score_completions``), rows come through
+One method of the trainer is overridden (``_generate_and_score_completions``), and two hand over our
+optimiser and schedule, which are no arguments where weights are sharded. Rows come through
 ``rollout_func``, and a callback tells the source of each step. It holds from TRL 1.0.0 (with
 transformers 4.56.2) on; a test runs against that release as well.
 
