@@ -26,7 +26,7 @@ def begun(
     *,
     command: str,
     seeds: Mapping[str, int],
-    files: tuple[Path, ...] = (),
+    data: Mapping[str, str] | None = None,
     resumes: bool = False,
 ) -> RunDirectory:
     """The folder of a run.
@@ -36,7 +36,7 @@ def begun(
         config: The configuration's record.
         command: What was typed.
         seeds: By what they are for.
-        files: What tasks come from.
+        data: Digest of each part of the tasks, by its name.
         resumes: Whether a run that is there is gone on with.
 
     Raises:
@@ -45,7 +45,7 @@ def begun(
     """
     text = written_config(config)
     if not resumes:
-        told = provenance(command=command, seeds=seeds, files=files)
+        told = provenance(command=command, seeds=seeds, data=data or {})
         return RunDirectory.create(folder, config=text, provenance=told)
     if not folder.exists():
         raise UsageError(f"there is no run {folder} to go on with; leave --resume out")

@@ -66,7 +66,14 @@ def sft_job(
     run = shared_run(
         folder,
         ranks,
-        lambda: begun(folder, config, command=command, seeds=seeds, resumes=resumes),
+        lambda: begun(
+            folder,
+            config,
+            command=command,
+            seeds=seeds,
+            data=parts.digests,
+            resumes=resumes,
+        ),
     )
     held = replace(config.policy, device=own_device(config.policy.device, ranks))
     policy = held.load(seed=config.seed)

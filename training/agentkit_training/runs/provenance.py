@@ -37,7 +37,7 @@ class Provenance:
         commit: Of the git checkout that the run was started in, ``-dirty`` where files differ from
             it; empty outside of one.
         machine: Processor, cores and accelerator.
-        data: SHA-256 of each file that tasks came from, by name.
+        data: SHA-256 of each part of the tasks, or of each file that they came from, by name.
         seeds: By what they are for.
     """
 
@@ -72,6 +72,7 @@ def provenance(
     command: str,
     seeds: Mapping[str, int],
     files: Iterable[Path] = (),
+    data: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> Provenance:
     """What there is to know about a run that begins now.
@@ -80,6 +81,7 @@ def provenance(
         command: What was typed.
         seeds: By what they are for.
         files: What tasks come from.
+        data: Digests that are known already, such as ``TaskSplits.digests``.
         folder: Where to look for a git checkout; None for the working directory.
     """
     return Provenance(
@@ -88,7 +90,7 @@ def provenance(
         versions={"python": platform.python_version(), **dict(_versions())},
         commit=_commit(folder or Path.cwd()),
         machine=_machine(),
-        data={path.name: file_digest(path) for path in files},
+        data={**(data or {}), **{path.name: file_digest(path) for path in files}},
         seeds=dict(seeds),
     )
 

@@ -10,6 +10,7 @@ from agentkit_training.config.reading import parse_config
 from agentkit_training.errors import CheckpointError
 from agentkit_training.jobs.sft import sft_job
 from agentkit_training.policy.loading import load_policy
+from agentkit_training.tasks.loading import load_tasks_for_training
 
 CONFIG = """\
 policy: {weights: tiny, precision: fp32, answer_tokens: 8}
@@ -33,6 +34,10 @@ def test_a_run_leaves_log_report_and_policy(tmp_path):
     assert losses[-1] < losses[0]
     assert "How the policy learns" in (run.path / "report.html").read_text()
     assert load_policy(run.path / "policy", precision="fp32").name == "tiny"
+    assert (
+        run.provenance.data
+        == load_tasks_for_training(parse_config(CONFIG, SftConfig).tasks).digests
+    )
 
 
 def test_a_run_is_gone_on_with_under_the_same_configuration_only(tmp_path):
