@@ -1,9 +1,9 @@
 """What composites save, and what the reward for them does: CoCoDA's three stages with a small model.
 
-For each seed two models are fine-tuned on the same arithmetic questions: one on gold calls of
-primitives alone; one on gold calls of which every second trajectory is written anew with the
-composites that the Tool Manager made of what the first model did right. Then each arm goes through
-the same steps of reinforcement learning::
+For each seed the Tool Manager makes composites of gold trajectories, and three models are
+fine-tuned on the same arithmetic questions: on calls of primitives, on trajectories written anew
+with the composites, and on every second one so. Then each arm goes through the same steps of
+reinforcement learning, from the first model or from the last::
 
     python tests/benchmarks/effects/composites.py --output composites --seeds 1 2 3
 
