@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from agentkit_training.engines.lean import LeanEngine
     from agentkit_training.engines.objective import Objective
     from agentkit_training.engines.trl.engine import TrlEngine
+    from agentkit_training.engines.trl.vllm import VllmSettings, VllmWriter
     from agentkit_training.export.handover import Handover, hand_over, load_handover
     from agentkit_training.export.library import export_library
     from agentkit_training.interface.collecting import collect_through
@@ -107,6 +108,8 @@ __all__ = [
     "TokenSequence",
     "ToolAceSettings",
     "TrlEngine",
+    "VllmSettings",
+    "VllmWriter",
     "Weighting",
     "Worth",
     "__version__",
@@ -175,6 +178,8 @@ _MODULES = {
     "TokenSequence": "agentkit_training.rollout.samples",
     "ToolAceSettings": "agentkit_training.toolace.settings",
     "TrlEngine": "agentkit_training.engines.trl.engine",
+    "VllmSettings": "agentkit_training.engines.trl.vllm",
+    "VllmWriter": "agentkit_training.engines.trl.vllm",
     "Weighting": "agentkit_training.weighting.protocol",
     "Worth": "agentkit_training.rewards.reward",
     "ablation": "agentkit_training.coevolve.settings",

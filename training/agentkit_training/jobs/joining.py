@@ -37,10 +37,14 @@ def _check_packages(config: CoevolveConfig) -> None:
     if config.frozen:
         return
     if config.engine.vllm is not None and find_spec("vllm") is None:
-        raise MissingExtraError("engine.vllm", package="vllm", install='pip install "trl[vllm]"')
+        raise MissingExtraError(
+            "engine.vllm", package="vllm", install="pip install 'agentkit-training[vllm]'"
+        )
     if config.engine.sharding == "zero3" and find_spec("deepspeed") is None:
         raise MissingExtraError(
-            "engine.sharding zero3", package="deepspeed", install="pip install deepspeed"
+            "engine.sharding zero3",
+            package="deepspeed",
+            install="pip install 'agentkit-training[deepspeed]'",
         )
 
 

@@ -232,7 +232,7 @@ def test_deepspeed_that_is_absent_is_named(recorded, monkeypatch):
         pytest.skip("DeepSpeed is installed here")
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
-    with pytest.raises(MissingExtraError, match="pip install deepspeed"):
+    with pytest.raises(MissingExtraError, match="agentkit-training\\[deepspeed\\]"):
         TrlEngine(sharding="zero3").train(tiny_policy(), recorded(), steps=1)
 
 

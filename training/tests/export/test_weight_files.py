@@ -64,7 +64,9 @@ def test_adapters_are_merged(
     assert farthest(got, next_tokens_of_policy(trained, prompts)) < 3e-3
 
 
-@pytest.mark.filterwarnings("ignore:Model (has|with) `tie_word_embeddings", "ignore:`lora_bias=True`")
+@pytest.mark.filterwarnings(
+    "ignore:Model (has|with) `tie_word_embeddings", "ignore:`lora_bias=True`"
+)
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [

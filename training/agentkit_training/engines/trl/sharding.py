@@ -74,7 +74,9 @@ def adam_of(sharding: Sharding, file: str) -> KeptAdam:
 def _require_deepspeed() -> None:
     if importlib.util.find_spec("deepspeed") is None:
         raise MissingExtraError(
-            'sharding "zero3"', package="deepspeed", install="DS_BUILD_OPS=0 pip install deepspeed"
+            'sharding "zero3"',
+            package="deepspeed",
+            install="pip install 'agentkit-training[deepspeed]'",
         )
 
 

@@ -219,7 +219,9 @@ def _generation(trainer: Any, settings: VllmSettings, policy: Policy) -> Any:
 
     if not is_vllm_available():
         raise MissingExtraError(
-            "vLLM as the writer of rollouts", package="vllm", install='pip install "trl[vllm]"'
+            "vLLM as the writer of rollouts",
+            package="vllm",
+            install="pip install 'agentkit-training[vllm]'",
         )
     known = inspect.signature(VLLMGeneration).parameters
     older = {"is_fsdp_enabled": trainer.is_fsdp_enabled} if "is_fsdp_enabled" in known else {}
