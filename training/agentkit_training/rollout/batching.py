@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentkit.errors import ModelStatusError, UsageError
+from agentkit.errors import ModelResponseError, ModelStatusError, UsageError
 from agentkit.messages import AssistantMessage, JsonObject, ProviderItem, TokenIds, Usage
 from agentkit.models.base import ModelRequest, ModelResponse, ModelSettings
 from agentkit_training.generation.decoding import Completion, Prompt
@@ -167,7 +167,7 @@ class BatchingModel:
     async def _answer(self, batch: Sequence[_Waiting]) -> None:
         prompts = [one.prompt for one in batch]
         try:
-            completions = await self._writer.write(prompts)
+            completions = await self._written(prompts)
         except Exception as error:  # noqa: BLE001 - each run that waits is told
             for one in batch:
                 if not one.future.done():
@@ -177,6 +177,16 @@ class BatchingModel:
         for one, completion in zip(batch, completions, strict=True):
             if not one.future.done():  # its run was cancelled meanwhile
                 one.future.set_result(completion)
+
+    async def _written(self, prompts: Sequence[Prompt]) -> Sequence[Completion]:
+        """What the writer gives, if that is an answer to each."""
+        completions = await self._writer.write(prompts)
+        if len(completions) != len(prompts):
+            raise ModelResponseError(
+                f"the writer of {self.name} gave {len(completions)} answers to {len(prompts)} "
+                "prompts; it must give one to each"
+            )
+        return completions
 
     def _response(
         self, request: ModelRequest, waiting: _Waiting, completion: Completion

@@ -43,6 +43,16 @@ class Refusing:
         raise OSError(f"no route to the server for {len(prompts)} prompts")
 
 
+@dataclass(kw_only=True)
+class Forgetful:
+    """A server that leaves out its last answer."""
+
+    inner: PolicyWriter
+
+    async def write(self, prompts):
+        return (await self.inner.write(prompts))[:-1]
+
+
 def elsewhere(policy):
     return Elsewhere(
         name=policy.name,
@@ -69,6 +79,14 @@ async def test_a_writer_that_fails_spoils_the_rollouts_that_wait_for_it(shop):
     rollouts = await collect(model, shop, attempts=1)
     assert len(rollouts) == 3
     assert all("no route to the server for 3 prompts" in one.fault for one in rollouts)
+
+
+async def test_a_writer_that_leaves_answers_out_leaves_no_run_waiting(shop):
+    """Whose answers are whose is not known then: every run of the batch is told, and none waits."""
+    policy = tiny_policy()
+    model = PolicyModel(policy, writer=Forgetful(inner=PolicyWriter(policy=policy)), max_tokens=8)
+    rollouts = await asyncio.wait_for(collect(model, shop, attempts=1), timeout=60)
+    assert all("gave 2 answers to 3 prompts" in one.fault for one in rollouts)
 
 
 def test_weights_elsewhere_need_a_writer():
