@@ -84,6 +84,8 @@ class Agent:
         settings: How to generate.
         tool_timeout_seconds: Longest run of one tool call, unless the tool says otherwise.
         tool_retries: Retry budget per tool and run, unless the tool says otherwise.
+        tool_repeats: How often a call that raised is made again without asking the model, where the
+            tool is safe to repeat; no more than it has retries.
         contracts: ``always`` checks the pre- and postconditions of every tool that the model
             calls; a broken one is a failed call that says which and why.
         router: Decides before each run which library it uses and how its episode is labelled, see
@@ -132,6 +134,7 @@ class Agent:
         settings: ModelSettings = ModelSettings(),  # noqa: B008 - immutable
         tool_timeout_seconds: float = 30.0,
         tool_retries: int = 1,
+        tool_repeats: int = 3,
         contracts: Literal["off", "always"] = "off",
         router: Router | None = None,
         observers: Iterable[Observer] = (),
@@ -153,7 +156,11 @@ class Agent:
             instructions=instructions,
             choosing=Choosing.of(retriever, offers=offers, tracing=tracing),
             executing=Executing(
-                policy=ExecutionPolicy(timeout_seconds=tool_timeout_seconds, retries=tool_retries),
+                policy=ExecutionPolicy(
+                    timeout_seconds=tool_timeout_seconds,
+                    retries=tool_retries,
+                    repeats=tool_repeats,
+                ),
                 limits=limits,
                 approve=approve,
                 contracts=ContractChecker(contracts),

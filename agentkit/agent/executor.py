@@ -39,14 +39,17 @@ class ExecutionPolicy:
 
     Attributes:
         timeout_seconds: Longest run of one attempt.
-        retries: Per tool and run: how often the model may try again after a failure, and how many
-            further attempts a tool that is safe to repeat gets after an exception.
+        retries: Per tool and run: how often the model may try again after a failure.
+        repeats: How many further attempts at a call a tool that is safe to repeat gets after an
+            exception, and no more than it has retries. Waits double, so that this is a small number
+            even where the model may try for as long as it likes.
         backoff_seconds: Wait before the second attempt; doubles each time.
         sleep: How to wait; a test passes its own.
     """
 
     timeout_seconds: float = 30.0
     retries: int = 1
+    repeats: int = 3
     backoff_seconds: float = 0.2
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
@@ -58,6 +61,8 @@ class ExecutionPolicy:
             )
         if self.retries < 0:
             raise UsageError(f"a tool has {self.retries} retries; give 0 or more")
+        if self.repeats < 0:
+            raise UsageError(f"a call has {self.repeats} repeats; give 0 or more")
 
 
 @dataclass(kw_only=True)
@@ -238,7 +243,8 @@ class Executor:
     async def _attempts(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> ToolResult:
         effects = tool.definition.signature.effects
         safe_to_repeat = not effects.destructive and (effects.idempotent or effects.is_read_only)
-        allowed = 1 + (self._retries(tool) if safe_to_repeat else 0)
+        repeats = min(self._retries(tool), self.policy.repeats)
+        allowed = 1 + (repeats if safe_to_repeat else 0)
         for attempt in range(1, allowed + 1):
             outcome = await self._attempt(call, tool, arguments)
             result = replace(outcome, attempts=attempt)

@@ -63,6 +63,17 @@ async def test_repeats_end_at_the_budget(call):
     assert result.attempts == 3
 
 
+async def test_a_generous_budget_does_not_repeat_a_call_for_ever(call):
+    """What the model may try a thousand times is repeated three times: each wait is the double."""
+    sleeps = []
+    runs = executor(Library([flaky(1_000, effects=("reads",))]), sleeps, retries=1_000)
+
+    (result,) = await runs.execute([call("fetch")])
+
+    assert (result.attempts, sleeps) == (4, [0.5, 1.0, 2.0])
+    assert result.failure.retryable  # by the model
+
+
 async def test_a_tool_of_unknown_effect_runs_once(call):
     """Without a declaration the executor does not dare to run a tool twice."""
     (result,) = await executor(Library([flaky(1)]), []).execute([call("fetch")])

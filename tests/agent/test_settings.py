@@ -54,6 +54,7 @@ async def test_a_resumed_run_has_its_own_settings():
         ({"retriever": "all"}, "retriever is 'all'; use 'auto'"),
         ({"tool_timeout_seconds": 0}, "a call may take 0 seconds.*give more than 0"),
         ({"tool_retries": -1}, "a tool has -1 retries; give 0 or more"),
+        ({"tool_repeats": -1}, "a call has -1 repeats; give 0 or more"),
     ],
 )
 def test_a_setting_that_means_nothing_is_refused(options, advice):

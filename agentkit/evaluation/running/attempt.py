@@ -221,6 +221,7 @@ class _Conversation:
             tool_choice=settings.tool_choice,
             settings=generation,
             tool_retries=_MANY,  # how often to try is the model's business here
+            tool_repeats=1,
             name="evaluation",
         )
 

@@ -10,6 +10,7 @@ from agentkit.evaluation.running.evaluation import evaluate
 from agentkit.evaluation.running.settings import EvaluationSettings
 from agentkit.messages import ToolCall, ToolMessage, UserMessage
 from agentkit.testing import FunctionModel, ScriptedModel
+from agentkit.tools.definition import Effects
 
 
 def switch(tool):
@@ -123,3 +124,40 @@ async def test_a_failure_left_open_is_followed_into_the_next_turn(house, store):
     assert [one.outcome for one in first.diagnosis.recoveries] == ["abandoned"]
     assert [one.outcome for one in second.diagnosis.recoveries] == ["recovered"]
     assert second.diagnosis.recoveries[0].episode == first.episode_id
+
+
+async def test_a_tool_that_raises_is_tried_again_once(house, store):
+    """However often the model may try, a call is not repeated with ever longer waits."""
+    pressed = []
+
+    class Stuck:
+        """A house whose switches raise."""
+
+        def __init__(self, task):
+            self._house = house.environment(task)
+
+        def tools(self):
+            return [replace(one, function=self._raise) for one in self._house.tools()]
+
+        def state(self):
+            return self._house.state()
+
+        def _raise(self, room, state):
+            pressed.append(room)
+            raise RuntimeError(f"the switch in the {room} is stuck, and not {state}")
+
+    stuck = replace(
+        house,
+        environment=Stuck,
+        definitions=tuple(safe_to_repeat(one) for one in house.definitions),
+    )
+    await evaluate(stuck, model=FunctionModel(diligent), store=store, run="r")
+    results = [one for episode in store.select() for one in episode.results]
+    assert {(one.failure.kind, one.attempts) for one in results} == {("tool_error", 2)}
+    assert pressed == ["hall"] * 2 * len(results)
+
+
+def safe_to_repeat(definition):
+    """The definition of a tool that may be called again without harm."""
+    signature = replace(definition.signature, effects=Effects(idempotent=True))
+    return replace(definition, signature=signature)
