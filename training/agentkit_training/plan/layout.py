@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 from agentkit.evaluation import Benchmark
+from agentkit_training.config.hardware import VerlSection
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.plan.memory import Setup, Workload
 from agentkit_training.plan.shape import ModelShape, known_shape
@@ -46,6 +47,7 @@ def layout_of(config: CoevolveConfig, tasks: Benchmark, *, processes: int) -> La
     prompt = about_prompt_tokens(tasks, config.asking.instructions)
     completion = config.policy.answer_tokens * (config.asking.max_steps or 1)
     is_lean = config.engine.name == "lean"
+    in_shares = config.engine.sharding != "none" or config.verl != VerlSection()  # verl has FSDP
     workload = Workload(
         tasks=wanted.tasks_per_step,
         group_size=wanted.group_size,
@@ -60,10 +62,10 @@ def layout_of(config: CoevolveConfig, tasks: Benchmark, *, processes: int) -> La
     setup = Setup(
         precision=config.policy.precision,
         lora_rank=config.policy.lora.rank if config.policy.lora else 0,
-        has_master_weights=config.engine.sharding == "zero3" and config.policy.precision == "bf16",
+        has_master_weights=in_shares and config.policy.precision == "bf16",
         has_reference=bool(config.engine.objective.kl_coefficient),
         devices=processes,
-        sharding="none" if config.engine.sharding == "none" else "zero3",
+        sharding="zero3" if in_shares else "none",
         device_gib=config.hardware.device_gib,
         writes_whole=True,
         writer_gib=_writer_gib(config),

@@ -64,8 +64,6 @@ def test_an_example_is_built_without_its_weights(path, tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", LAID_OUT, ids=lambda path: path.stem)
 def test_an_example_fits_the_devices_that_it_names(path):
     """The plan of each file that names its hardware leaves a tenth of it free."""
-    if command_of(path) == "verl":
-        pytest.skip("verl lays the weights out by itself")
     found = json.loads(run("plan", path, "--json").stdout)
     assert found["fits"]
     assert found["devices"] == read_config(path, kind_of(path)).hardware.processes
