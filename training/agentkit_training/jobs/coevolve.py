@@ -8,10 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentkit import open_store
-from agentkit._waiting import wait_for
 from agentkit.evaluation import Benchmark
 from agentkit.models.resolve import resolve_model
-from agentkit_training.atomic import new_folder
 from agentkit_training.coevolve.checkpoint import newest_checkpoint, step_of
 from agentkit_training.coevolve.frozen import FrozenEngine
 from agentkit_training.coevolve.keeper import LibraryKeeper
@@ -32,19 +30,14 @@ from agentkit_training.jobs.ending import ended, restored_store
 from agentkit_training.jobs.joining import check_engine, shared_run
 from agentkit_training.jobs.measuring import measured
 from agentkit_training.jobs.runtime import close_model
+from agentkit_training.jobs.warming import WarmStart
 from agentkit_training.policy.policy import Policy
-from agentkit_training.policy.saving import restore_weights, save_weights
 from agentkit_training.rollout.collecting import RolloutModel
 from agentkit_training.rollout.outside import OutsideModel
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import Listener, StepRecord, ignore
-from agentkit_training.sft.settings import SftStep
-from agentkit_training.sft.teaching import left_out_notes, taught_examples
-from agentkit_training.sft.training import sft
 from agentkit_training.tasks.loading import load_tasks_for_training
 from agentkit_training.tasks.splits import TaskSplits
-
-_WARM = "cold-start"
 
 
 def coevolve_job(
@@ -152,6 +145,7 @@ class _Coevolve:
         self._model = model
         self._writer = writer
         self._asking = config.asking.settings()
+        self._warm = WarmStart(config=config, policy=policy, run=run.path, log=log, ranks=ranks)
         self.source = self._source()
 
     def all(self) -> None:
@@ -162,7 +156,9 @@ class _Coevolve:
         if "test" not in known:
             self._measure(0, self._parts.test, "test")
         if self._config.cold_start is not None:
-            self._take_up_warm(is_measured="cold start" in known)
+            self._warm.take(self._parts.train, self.source.library, self._asking)
+            if "cold start" not in known:
+                self._measure(0, self._parts.validation, "cold start")
         coevolve(
             self._policy,
             self.source,
@@ -219,48 +215,6 @@ class _Coevolve:
         seed = self._config.coevolution.seed
         return self._config.engine.make(self._policy, seed=seed, writer=self._writer)
 
-    def _take_up_warm(self, *, is_measured: bool) -> None:
-        """Start warm, once: a run that goes on takes up the weights that it came to.
-
-        Training begins there, and the reference of a KL divergence is the policy as it was then.
-        Rank 0 fine-tunes, and the others take up what it came to.
-        """
-        folder = self._run.path / _WARM
-        is_there = self._ranks.broadcast(folder.is_dir())
-        if not is_there:
-            led(self._ranks, lambda beat: self._start_warm(folder, beat))
-        if is_there or self._ranks.rank:
-            restore_weights(self._policy, folder)
-        if not is_measured:
-            self._measure(0, self._parts.validation, "cold start")
-
-    def _start_warm(self, folder: Path, beat: Beat) -> None:
-        """Fine-tune on the gold answers (CoCoDA's stage 2)."""
-        settings = self._config.cold_start
-        assert settings is not None  # asked for
-        examples = wait_for(
-            taught_examples(
-                self._policy,
-                self._parts.train,
-                self._config.tasks,
-                prompting=self._config.policy.prompting(),
-                library=self.source.library,
-                settings=self._asking,
-                max_tokens=settings.max_tokens,
-            )
-        )
-        if notes := tuple(left_out_notes(examples.left_out)):
-            self._log(StepRecord(step=0, phase="cold start", notes=notes))
-
-        def told(one: SftStep) -> None:
-            figures = {"loss": one.loss}
-            self._log(StepRecord(step=one.step, phase="cold start", figures=figures))
-            beat()
-
-        sft(self._policy, examples.rows, settings, listen=told)
-        with new_folder(folder) as draft:
-            save_weights(self._policy, draft)
-
     def _told(self, record: CoevolutionStep) -> None:
         self._log(record.to_record())
         if self._is_looked_at(record.step):
@@ -279,7 +233,7 @@ class _Coevolve:
             case "test":
                 return record.step == 0
             case "cold start":
-                return (self._run.path / _WARM).is_dir()
+                return self._warm.is_done
             case _:
                 return True
 
