@@ -156,7 +156,7 @@ class _Coevolve:
         if "test" not in known:
             self._measure(0, self._parts.test, "test")
         if self._config.cold_start is not None:
-            self._warm.take(self._parts.train, self.source.library, self._asking)
+            self._warm.take(self._parts.train, lambda: self.source.library, self._asking)
             if "cold start" not in known:
                 self._measure(0, self._parts.validation, "cold start")
         coevolve(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,17 +49,21 @@ class WarmStart:
         """Whether its weights are there."""
         return self._folder.is_dir()
 
-    def take(self, tasks: Benchmark, library: Library, asking: EvaluationSettings) -> None:
+    def take(
+        self, tasks: Benchmark, library: Callable[[], Library], asking: EvaluationSettings
+    ) -> None:
         """Leave the policy fine-tuned; every process calls it.
 
         Args:
             tasks: Whose gold answers are taught.
-            library: What the prompts are rendered from.
+            library: Gives what the prompts are rendered from. It is asked for where there is
+                something to teach alone: the store of a run that goes on must stay empty until
+                its checkpoint is put there.
             asking: How tasks are asked.
         """
         was_done = self.ranks.broadcast(self.is_done)
         if not was_done:
-            led(self.ranks, lambda beat: self._tune(tasks, library, asking, beat))
+            led(self.ranks, lambda beat: self._tune(tasks, library(), asking, beat))
         if was_done or self.ranks.rank:
             restore_weights(self.policy, self._folder)
 

@@ -47,10 +47,20 @@ def test_rows_and_tokens_are_those_of_a_process(config):
 
 def test_shares_take_less_beside_a_whole_policy(config):
     """With FSDP2 gradients and state shrink to an eighth; weights are whole and once more shared."""
-    whole, shared = planned(config), planned(config, "engine.sharding=fsdp")
+    precise = "policy.precision=fp32"
+    whole, shared = planned(config, precise), planned(config, precise, "engine.sharding=fsdp")
     assert shared["bytes"]["optimizer"] == pytest.approx(whole["bytes"]["optimizer"] / 8, rel=1e-6)
     assert shared["bytes"]["weights"] == pytest.approx(whole["bytes"]["weights"] * 9 / 8, rel=1e-6)
     assert shared["peak_bytes"] < whole["peak_bytes"]
+
+
+@pytest.mark.parametrize(
+    "change", ["engine.sharding=fsdp", "engine.sharding=zero3", "verl={tensor_parallel: 2}"]
+)
+def test_shares_keep_float32_weights_beside_bfloat16(config, change):
+    """Twelve bytes for each weight, an eighth of them on each device; verl shares out as well."""
+    found = planned(config, change)
+    assert found["bytes"]["optimizer"] == pytest.approx(12 * 7_615_283_200 / 8, rel=1e-3)
 
 
 def test_vllm_takes_its_part_of_each_device(config):

@@ -191,7 +191,7 @@ def test_vllm_that_is_absent_is_named(recorded):
         pytest.skip("vLLM is installed here")
     policy = tiny_policy()
     writer = VllmWriter(policy=policy, settings=VllmSettings(weights="anywhere"))
-    with pytest.raises(MissingExtraError, match=r"trl\[vllm\]"):
+    with pytest.raises(MissingExtraError, match=r"agentkit-training\[vllm\]"):
         TrlEngine(writer=writer).train(policy, recorded(), steps=1)
     assert torch.equal(flat(policy), flat(tiny_policy()))
 
