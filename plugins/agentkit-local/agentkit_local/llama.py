@@ -153,7 +153,7 @@ class Llama:
 
 
 def _not_loaded(path: Path, adapter: Adapter | None, error: RuntimeError) -> str:
-    said = f"{error} The lines above on stderr say more."
+    said = f"{error} Its lines on stderr say more."
     if adapter is None:
         return (
             f"llama.cpp could not load {path}: {said} The file may be damaged, of a newer kind "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import struct
+import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,21 @@ def model() -> Iterator[LocalModel]:
         pytest.skip(str(error))
     with LocalModel("smollm2-135m", context_tokens=1024, max_tokens=60) as model:
         yield model
+
+
+@pytest.fixture
+def engine_says(capfd: pytest.CaptureFixture[str]) -> Callable[[str], bool]:
+    """Whether llama.cpp writes something on stderr: its own thread does, a little later."""
+
+    def is_said(words: str, *, seconds: float = 30.0) -> bool:
+        heard = ""
+        until = time.monotonic() + seconds
+        while words not in heard and time.monotonic() < until:
+            heard += capfd.readouterr().err
+            time.sleep(0.01)
+        return words in heard
+
+    return is_said
 
 
 @pytest.fixture

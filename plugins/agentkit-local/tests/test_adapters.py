@@ -121,11 +121,13 @@ def test_an_adapter_of_another_architecture_is_refused(tiny_model, write_adapter
         LocalModel(tiny_model, adapter=write_adapter(general__architecture="gemma3"))
 
 
-def test_an_adapter_of_another_shape_is_told_when_it_is_loaded(tiny_model, write_adapter, capfd):
+def test_an_adapter_of_another_shape_is_told_when_it_is_loaded(
+    tiny_model, write_adapter, engine_says
+):
     """llama.cpp says which tensor on stderr, the error which two files do not fit."""
     with pytest.raises(ModelError, match=r"tiny\.gguf with the adapter .*shop\.gguf"):
         answer(tiny_model, adapter=write_adapter(wide=48))
-    assert "blk.0.attn_" in capfd.readouterr().err
+    assert engine_says("blk.0.attn_")
 
 
 def test_no_beginning_of_a_file_is_taken_for_the_whole(tiny_model, write_adapter):

@@ -93,7 +93,7 @@ async def test_a_schema_holds_the_answer(model):
     jsonschema.validate(json.loads(response.message.text), shape)
 
 
-async def test_a_grammar_that_does_not_compile_is_noticed(model, capfd):
+async def test_a_grammar_that_does_not_compile_is_noticed(model, engine_says):
     """llama.cpp goes on without the grammar; the caller is told instead of given prose."""
     impossible = {"type": "string", "not": {"const": "x"}}
     asked = ModelRequest(
@@ -101,7 +101,7 @@ async def test_a_grammar_that_does_not_compile_is_noticed(model, capfd):
     )
     with pytest.raises(ModelResponseError, match="not JSON although"):
         await model.engine.complete(asked)
-    assert "not" in capfd.readouterr().err
+    assert engine_says("not")
 
 
 async def test_a_cancelled_request_leaves_the_model_usable(model):

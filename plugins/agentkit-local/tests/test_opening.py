@@ -54,14 +54,14 @@ def test_a_path_names_the_model_after_its_file(broken):
     model.close()
 
 
-async def test_a_damaged_file_is_reported_when_it_is_loaded(broken, capfd):
+async def test_a_damaged_file_is_reported_when_it_is_loaded(broken, engine_says):
     """llama.cpp's own words are on stderr, ours say what to make of them."""
     pytest.importorskip("xllamacpp", reason="the engine is not installed")
     engine = LocalEngine(broken)
     with pytest.raises(ModelError, match="could not load"):
         await engine.complete(HELLO)
     engine.close()
-    assert "GGUF" in capfd.readouterr().err
+    assert engine_says("GGUF")
 
 
 async def test_a_closed_engine_says_so(broken):
