@@ -11,8 +11,7 @@ import click
 from agentkit.errors import UsageError
 from agentkit_training.cli.dry_run import show_run
 from agentkit_training.cli.options import command_line, run_options
-from agentkit_training.cli.processes import joined, shown_at_first, told_once
-from agentkit_training.cli.showing import show_result
+from agentkit_training.cli.processes import shown_run, told_once
 from agentkit_training.distributed.failing import company
 
 if TYPE_CHECKING:
@@ -96,15 +95,10 @@ def _run(wanted: CoevolveConfig, folder: Path, *, resumes: bool, is_dry: bool) -
         return
     from agentkit_training.jobs.coevolve import coevolve_job
 
-    with joined(device=wanted.policy.device) as ranks:
-        with shown_at_first(ranks, steps=wanted.coevolution.steps) as tell:
-            run = coevolve_job(
-                wanted,
-                folder,
-                command=command_line(),
-                resumes=resumes,
-                listen=tell,
-                ranks=ranks,
-            )
-        if ranks.rank == 0:
-            show_result(run)
+    shown_run(
+        lambda tell, ranks: coevolve_job(
+            wanted, folder, command=command_line(), resumes=resumes, listen=tell, ranks=ranks
+        ),
+        device=wanted.policy.device,
+        steps=wanted.coevolution.steps,
+    )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
 
 from agentkit.cli.boundary import EXIT_INTERRUPTED
 from agentkit.cli.output import say
-from agentkit_training.cli.showing import shown_steps
+from agentkit_training.cli.showing import show_result, shown_steps
 from agentkit_training.distributed.failing import (
     company,
     has_the_word,
@@ -21,6 +21,7 @@ from agentkit_training.distributed.failing import (
 from agentkit_training.distributed.ranks import Ranks
 from agentkit_training.distributed.torch_ranks import joined_ranks, left_ranks
 from agentkit_training.errors import TrainingError
+from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import Listener, ignore
 
 _SECONDS_TO_TELL = 3.0
@@ -57,8 +58,25 @@ def told_once() -> Iterator[None]:
         raise
 
 
+def shown_run(
+    job: Callable[[Listener, Ranks], RunDirectory], *, device: str, steps: int | None = None
+) -> None:
+    """Run a job in all processes; rank 0 shows its records and what came of it.
+
+    Args:
+        job: Given whom to tell of records, and the processes.
+        device: Where the policy is.
+        steps: How many training steps are expected; None when that is not known.
+    """
+    with _joined(device=device) as ranks:
+        with _shown_at_first(ranks, steps=steps) as tell:
+            run = job(tell, ranks)
+        if ranks.rank == 0:
+            show_result(run)
+
+
 @contextmanager
-def joined(*, device: str) -> Iterator[Ranks]:
+def _joined(*, device: str) -> Iterator[Ranks]:
     """The processes of this run, which rank 0 speaks for.
 
     Args:
@@ -72,7 +90,7 @@ def joined(*, device: str) -> Iterator[Ranks]:
 
 
 @contextmanager
-def shown_at_first(ranks: Ranks, *, steps: int | None = None) -> Iterator[Listener]:
+def _shown_at_first(ranks: Ranks, *, steps: int | None) -> Iterator[Listener]:
     """What shows the records of a run, at rank 0; see ``shown_steps``."""
     if ranks.rank:
         yield ignore

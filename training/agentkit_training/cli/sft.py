@@ -8,8 +8,7 @@ import click
 
 from agentkit_training.cli.dry_run import show_tasks
 from agentkit_training.cli.options import command_line, run_options
-from agentkit_training.cli.processes import joined, shown_at_first, told_once
-from agentkit_training.cli.showing import show_result
+from agentkit_training.cli.processes import shown_run, told_once
 
 
 @click.command(
@@ -42,15 +41,9 @@ def sft(
         if dry_run:
             show_tasks(wanted.policy, wanted.tasks)
             return
-        with joined(device=wanted.policy.device) as ranks:
-            with shown_at_first(ranks) as tell:
-                run = sft_job(
-                    wanted,
-                    folder,
-                    command=command_line(),
-                    resumes=resume,
-                    listen=tell,
-                    ranks=ranks,
-                )
-            if ranks.rank == 0:
-                show_result(run)
+        shown_run(
+            lambda tell, ranks: sft_job(
+                wanted, folder, command=command_line(), resumes=resume, listen=tell, ranks=ranks
+            ),
+            device=wanted.policy.device,
+        )

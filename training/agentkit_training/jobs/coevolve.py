@@ -20,14 +20,13 @@ from agentkit_training.coevolve.source import Coevolution
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.sections import reward_named
 from agentkit_training.distributed.agreeing import check_weights
-from agentkit_training.distributed.devices import own_device
-from agentkit_training.distributed.leading import Beat, in_turn, led
+from agentkit_training.distributed.leading import Beat, led
 from agentkit_training.distributed.ranks import ALONE, Ranks
 from agentkit_training.engines.base import Engine, Share
 from agentkit_training.engines.trl.vllm import VllmWriter
-from agentkit_training.jobs.beginning import begun, run_log
+from agentkit_training.jobs.beginning import run_log
 from agentkit_training.jobs.ending import ended, restored_store
-from agentkit_training.jobs.joining import check_engine, shared_run
+from agentkit_training.jobs.joining import check_engine, started
 from agentkit_training.jobs.measuring import measured
 from agentkit_training.jobs.runtime import close_model
 from agentkit_training.jobs.warming import WarmStart
@@ -36,7 +35,6 @@ from agentkit_training.rollout.collecting import RolloutModel
 from agentkit_training.rollout.outside import OutsideModel
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import Listener, StepRecord, ignore
-from agentkit_training.tasks.loading import load_tasks_for_training
 from agentkit_training.tasks.splits import TaskSplits
 
 
@@ -67,22 +65,9 @@ def coevolve_job(
         TrainingError: The run can not go on.
     """
     check_engine(config, ranks)
-    parts = in_turn(ranks, lambda: load_tasks_for_training(config.tasks))
-    seeds = {"run": config.coevolution.seed, "tasks": config.tasks.seed}
-    run = shared_run(
-        folder,
-        ranks,
-        lambda: begun(
-            folder,
-            config,
-            command=command,
-            seeds=seeds,
-            data=parts.digests,
-            resumes=resumes,
-        ),
-    )
-    held = replace(config.policy, device=own_device(config.policy.device, ranks))
-    policy = held.load(seed=config.coevolution.seed)
+    seed = config.coevolution.seed
+    at = started(config, folder, ranks, seed=seed, command=command, resumes=resumes)
+    run, policy = at.run, at.policy
     writer = config.engine.writer(policy)
     with (
         run_log(run, ranks, trackers=config.watch.trackers, listen=listen) as log,
@@ -91,7 +76,7 @@ def coevolve_job(
         job = _Coevolve(
             config=config,
             run=run,
-            parts=parts,
+            parts=at.parts,
             policy=policy,
             model=model,
             writer=writer,

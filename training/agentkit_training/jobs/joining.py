@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from agentkit.errors import MissingExtraError, UsageError
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
-from agentkit_training.distributed.leading import led
+from agentkit_training.distributed.devices import own_device
+from agentkit_training.distributed.leading import in_turn, led
 from agentkit_training.distributed.ranks import Ranks
+from agentkit_training.jobs.beginning import begun
+from agentkit_training.policy.policy import Policy
 from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.tasks.loading import load_tasks_for_training
+from agentkit_training.tasks.splits import TaskSplits
 
 
 def check_engine(config: CoevolveConfig, ranks: Ranks) -> None:
@@ -68,7 +74,62 @@ def check_fine_tuning(config: SftConfig, ranks: Ranks, *, resumes: bool) -> None
         )
 
 
-def shared_run(folder: Path, ranks: Ranks, begin: Callable[[], RunDirectory]) -> RunDirectory:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Beginning:
+    """What every run begins with.
+
+    Attributes:
+        parts: The tasks.
+        run: The folder.
+        policy: On a device of this process's own.
+    """
+
+    parts: TaskSplits
+    run: RunDirectory
+    policy: Policy
+
+
+def started(
+    config: SftConfig | CoevolveConfig,
+    folder: Path,
+    ranks: Ranks,
+    *,
+    seed: int,
+    command: str,
+    resumes: bool,
+) -> Beginning:
+    """Load the tasks, make the folder or take it up, load the policy; every process calls it.
+
+    Args:
+        config: The run.
+        folder: Where it is kept.
+        ranks: The processes.
+        seed: Of the run.
+        command: What was typed, for the record.
+        resumes: Whether a run that is there is gone on with.
+
+    Raises:
+        UsageError: The configuration can not be used, or a process does not see the folder.
+        TrainingError: The run can not go on.
+    """
+    parts = in_turn(ranks, lambda: load_tasks_for_training(config.tasks))
+    run = _shared_run(
+        folder,
+        ranks,
+        lambda: begun(
+            folder,
+            config,
+            command=command,
+            seeds={"run": seed, "tasks": config.tasks.seed},
+            data=parts.digests,
+            resumes=resumes,
+        ),
+    )
+    held = replace(config.policy, device=own_device(config.policy.device, ranks))
+    return Beginning(parts=parts, run=run, policy=held.load(seed=seed))
+
+
+def _shared_run(folder: Path, ranks: Ranks, begin: Callable[[], RunDirectory]) -> RunDirectory:
     """The folder of a run: rank 0 makes it, the others look at it.
 
     Args:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import replace
 from pathlib import Path
 
 from agentkit._waiting import wait_for
@@ -11,12 +10,11 @@ from agentkit.evaluation import EvaluationSettings
 from agentkit.library import Library
 from agentkit_training.config.jobs import SftConfig
 from agentkit_training.distributed.agreeing import check_weights
-from agentkit_training.distributed.devices import own_device
-from agentkit_training.distributed.leading import Beat, in_turn, led
+from agentkit_training.distributed.leading import Beat, led
 from agentkit_training.distributed.ranks import ALONE, Ranks
-from agentkit_training.jobs.beginning import begun, run_log
+from agentkit_training.jobs.beginning import run_log
 from agentkit_training.jobs.ending import ended, library_of
-from agentkit_training.jobs.joining import check_fine_tuning, shared_run
+from agentkit_training.jobs.joining import check_fine_tuning, started
 from agentkit_training.jobs.measuring import measured
 from agentkit_training.policy.policy import Policy
 from agentkit_training.runs.directory import RunDirectory
@@ -28,7 +26,6 @@ from agentkit_training.sft.settings import SftStep
 from agentkit_training.sft.teaching import left_out_notes, taught_examples
 from agentkit_training.sft.training import sft
 from agentkit_training.sft.trl import sft_with_trl
-from agentkit_training.tasks.loading import load_tasks_for_training
 from agentkit_training.tasks.splits import TaskSplits
 from agentkit_training.toolace.iterations import iterate
 from agentkit_training.toolace.rounds import Progress
@@ -61,24 +58,10 @@ def sft_job(
         TrainingError: The run can not go on.
     """
     check_fine_tuning(config, ranks, resumes=resumes)
-    parts = in_turn(ranks, lambda: load_tasks_for_training(config.tasks))
-    seeds = {"run": config.seed, "tasks": config.tasks.seed}
-    run = shared_run(
-        folder,
-        ranks,
-        lambda: begun(
-            folder,
-            config,
-            command=command,
-            seeds=seeds,
-            data=parts.digests,
-            resumes=resumes,
-        ),
-    )
-    held = replace(config.policy, device=own_device(config.policy.device, ranks))
-    policy = held.load(seed=config.seed)
+    at = started(config, folder, ranks, seed=config.seed, command=command, resumes=resumes)
+    run, policy = at.run, at.policy
     with run_log(run, ranks, trackers=config.watch.trackers, listen=listen) as log:
-        _Sft(config=config, run=run, parts=parts, policy=policy, log=log, ranks=ranks).all()
+        _Sft(config=config, run=run, parts=at.parts, policy=policy, log=log, ranks=ranks).all()
     check_weights(policy, ranks)
     led(ranks, lambda _: ended(run, policy=policy, base=config.policy.weights, store=None))
     return run

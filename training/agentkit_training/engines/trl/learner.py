@@ -98,16 +98,15 @@ class ShardedLearner(Learner):
         with torch.no_grad():
             for name, share in self.module.named_parameters():
                 if share.requires_grad:
-                    with gathered(share) as weight:
+                    with self.gathered(share) as weight:
                         whole[name].copy_(weight)
 
+    @contextmanager
+    def gathered(self, share: Any) -> Iterator[torch.Tensor]:
+        """A weight as a whole, for as long as it is read; every process asks for it."""
+        from torch.distributed.tensor import DTensor
 
-@contextmanager
-def gathered(share: Any) -> Iterator[torch.Tensor]:
-    """A weight as a whole, for as long as it is read; every process asks for it."""
-    from torch.distributed.tensor import DTensor
-
-    yield share.full_tensor() if isinstance(share, DTensor) else share
+        yield share.full_tensor() if isinstance(share, DTensor) else share
 
 
 def total_norm(tensors: Iterable[Any]) -> float:

@@ -6,12 +6,13 @@ goes through the functions that DeepSpeed offers for it, one weight after anothe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from agentkit_training.engines.base import OptimizerSettings
-from agentkit_training.engines.trl.learner import Learner
+from agentkit_training.engines.trl.learner import ShardedLearner
 from agentkit_training.engines.trl.sharded_adam import ShardedAdam, is_first
 
 if TYPE_CHECKING:
@@ -38,13 +39,8 @@ def zero3_config(*, is_bf16: bool) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Zero3Learner(Learner):
+class Zero3Learner(ShardedLearner):
     """A copy of the policy's module, whose weights lie in DeepSpeed's partitions."""
-
-    @property
-    def is_shared(self) -> bool:
-        """They do, once TRL has prepared the module."""
-        return True
 
     @property
     def steps_itself(self) -> bool:
@@ -76,17 +72,13 @@ class Zero3Learner(Learner):
 
         return self._norm(safe_get_local_fp32_param)
 
-    def hand_over(self) -> None:
-        """Gather what was learned, one weight after another, and write it into the policy."""
+    @contextmanager
+    def gathered(self, share: Any) -> Iterator[torch.Tensor]:
+        """A weight as a whole, for as long as it is read; every process asks for it."""
         import deepspeed  # type: ignore[import-not-found]  # optional
-        import torch
 
-        whole = dict(self.policy.model.named_parameters())
-        with torch.no_grad():
-            for name, share in self.module.named_parameters():
-                if share.requires_grad:
-                    with deepspeed.zero.GatheredParameters([share]):
-                        whole[name].copy_(share.data)
+        with deepspeed.zero.GatheredParameters([share]):
+            yield share.data
 
     def _norm(self, part: Callable[[Any], torch.Tensor | None]) -> float:
         import torch
