@@ -15,7 +15,7 @@ EXIT_INTERRUPTED = 130
 
 
 class Failure(click.ClickException):
-    """An error of ours as one line on stderr; exit status 1."""
+    """An error of ours as its sentence on stderr, or as the list that it is; exit status 1."""
 
 
 class Misuse(click.ClickException):
@@ -69,9 +69,9 @@ class LazyGroup(click.Group):
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
         except UsageError as error:
-            raise Misuse(_line(error)) from error
+            raise Misuse(_lines(error)) from error
         except AgentKitError as error:
-            raise Failure(_line(error)) from error
+            raise Failure(_lines(error)) from error
         except OSError as error:
             raise Failure(f"{type(error).__name__}: {error}") from error
         except KeyboardInterrupt:
@@ -82,6 +82,11 @@ class LazyGroup(click.Group):
                 f"unexpected {type(error).__name__}: {_line(error)} "
                 f"(run '{self.name} --debug ...' for the trace, and please report it)"
             ) from error
+
+
+def _lines(error: AgentKitError) -> str:
+    """What an error of ours says: lists, such as two configurations beside each other, stay so."""
+    return "\n".join(line.rstrip() for line in str(error).splitlines() if line.strip())
 
 
 def _line(error: Exception) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from agentkit.evaluation import Benchmark
-from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
 from agentkit_training.coevolve.parts import described
 from agentkit_training.coevolve.source import Coevolution
+from agentkit_training.differing import Difference, differing
 from agentkit_training.policy.policy import Policy
 
 _MAY_DIFFER = frozenset({"steps", "epochs"})
@@ -50,21 +50,17 @@ def differences(kept: Mapping[str, Any], given: Mapping[str, Any]) -> list[str]:
         >>> differences({"settings": {"seed": 1}}, {"settings": {"seed": 2}})
         ['settings.seed: the checkpoint has 1, this run 2']
     """
-    return list(_differences(kept, given, ""))
+    return [_told(one) for one in differing(kept, given)]
 
 
-def _differences(kept: JsonObject, given: JsonObject, place: str) -> Iterator[str]:
-    for name in dict.fromkeys([*kept, *given]):
-        mine, other = kept.get(name), given.get(name)
-        if isinstance(mine, Mapping) and isinstance(other, Mapping):
-            yield from _differences(mine, other, f"{place}{name}.")
-        elif name == "world" and mine != other:
-            yield (
-                f"world: the checkpoint is of {mine} process{'es' if mine != 1 else ''}, and "
-                f"{other} were started; shares of rollouts are summed up and rounded otherwise"
-            )
-        elif mine != other:
-            yield f"{place}{name}: the checkpoint has {mine!r}, this run {other!r}"
+def _told(found: Difference) -> str:
+    if found.place == "world":
+        return (
+            f"world: the checkpoint is of {found.kept} process{'es' if found.kept != 1 else ''}, "
+            f"and {found.given} were started; shares of rollouts are summed up and rounded "
+            "otherwise"
+        )
+    return f"{found.place}: the checkpoint has {found.kept!r}, this run {found.given!r}"
 
 
 def _tasks(benchmark: Benchmark) -> dict[str, Any]:

@@ -128,6 +128,11 @@ class CoevolveConfig:
                 f"teacher is {self.teacher!r}, which writes composites, and coevolution.composites "
                 "is off; switch it on, or leave teacher out"
             )
+        if not self.frozen and self.coevolution.group_size == 1 and self.coevolution.steps != 0:
+            raise UsageError(
+                "coevolution.group_size is 1, and GRPO learns from how attempts at the same task "
+                "differ; give 2 or more, or frozen: true where the library alone learns"
+            )
         sampled, trained = self.coevolution.temperature, self.engine.objective.temperature
         if not self.frozen and sampled != trained:
             raise UsageError(

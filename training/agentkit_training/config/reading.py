@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -69,6 +69,8 @@ def parse_config(
         given = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise UsageError(f"{name} is not YAML: {error}") from error
+    if twice := [*_twice(node)]:
+        raise UsageError(f"{name} can not be used:\n  " + "\n  ".join(twice))
     given = {} if given is None else given
     if not isinstance(given, dict):
         raise UsageError(f"{name} holds a {type(given).__name__}; a configuration is keys: values")
@@ -203,6 +205,26 @@ def _told(error: Any, node: yaml.Node | None) -> str:
         return f"{where}{name} is not known here"
     given = "" if error["type"] == "missing" else f", not {error['input']!r}"
     return f"{where}{name}: {error['msg']}{given}"
+
+
+def _twice(root: yaml.Node | None) -> Iterator[str]:
+    """Keys that stand twice in one place, of which YAML's reader would take the last in silence."""
+    todo, known = [root], set[int]()
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, yaml.CollectionNode) or id(node) in known:
+            continue
+        known.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            todo.extend(reversed(node.value))
+            continue
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            line = key.start_mark.line + 1
+            if key.value in seen:
+                yield f"line {line}: {key.value} is given in line {seen[key.value]} already"
+            seen[key.value] = line
+        todo.extend(value for _, value in reversed(node.value))
 
 
 def _line(node: yaml.Node | None, keys: Sequence[int | str]) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -10,8 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import yaml
+
 from agentkit.errors import UsageError
 from agentkit_training.config.reading import written_config
+from agentkit_training.differing import differing
 from agentkit_training.distributed.ranks import Ranks
 from agentkit_training.errors import CheckpointError
 from agentkit_training.runs.directory import RunDirectory
@@ -50,16 +52,19 @@ def begun(
     if not folder.exists():
         raise UsageError(f"there is no run {folder} to go on with; leave --resume out")
     run = RunDirectory(folder)
-    if run.config != text:
-        lines = difflib.unified_diff(
-            run.config.splitlines(), text.splitlines(), "the run", "asked for", lineterm="", n=0
-        )
+    if found := [*differing(_settings(run.config), _settings(text))]:
+        lines = [f"{one.place}: {one.kept!r} in the run, {one.given!r} asked for" for one in found]
         raise CheckpointError(
-            f"{folder} was begun with another configuration; begin anew, or ask for the same:\n"
-            + "\n".join(lines)
+            f"{folder} was begun with another configuration:\n  " + "\n  ".join(lines) + "\n"
+            "Go on with the same, or begin a run in another folder"
         )
     run.rewind()
     return run
+
+
+def _settings(config: str) -> dict[str, Any]:
+    found = yaml.safe_load(config)
+    return found if isinstance(found, dict) else {"configuration": found}
 
 
 @dataclass(kw_only=True)

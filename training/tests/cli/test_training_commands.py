@@ -53,6 +53,20 @@ def test_a_dry_run_loads_no_weights(config, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_run_is_not_gone_on_with_under_other_settings(config, tmp_path):
+    """What differs stands on lines of its own, by its key."""
+    run = tmp_path / "run"
+    invoke("grpo", config, "--output", run, "--set", "coevolution.steps=0")
+    changes = ("--set", "coevolution.seed=3", "--set", "policy.answer_tokens=8")
+    result = invoke("grpo", config, "--output", run, "--resume", *changes)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[1:4] == [
+        "  policy.answer_tokens: 6 in the run, 8 asked for",
+        "  coevolution.steps: 0 in the run, 1 asked for",
+        "  coevolution.seed: 0 in the run, 3 asked for",
+    ]
+
+
 def test_an_unknown_ablation_lists_the_known_ones(config, tmp_path):
     """A name that is none of the papers' is misuse."""
     result = invoke("coevolve", config, "--output", tmp_path / "run", "--ablation", "none")

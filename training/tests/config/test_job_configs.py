@@ -30,6 +30,14 @@ def test_one_temperature_is_sampled_and_trained_at():
     assert read("coevolution.temperature=0.7", "frozen=true").frozen
 
 
+def test_grpo_compares_attempts_at_a_task():
+    """One attempt has nothing to be compared with; a frozen policy may make one."""
+    with pytest.raises(UsageError, match=r"coevolution\.group_size is 1"):
+        read("coevolution.group_size=1")
+    assert read("coevolution.group_size=1", "frozen=true").frozen
+    assert read("coevolution.group_size=1", "coevolution.steps=0").coevolution.steps == 0
+
+
 def test_a_teacher_is_for_composites():
     """A model that nobody would ask is a mistake in the file."""
     with pytest.raises(UsageError, match=r"coevolution\.composites is off"):

@@ -41,9 +41,9 @@ def test_a_run_leaves_log_report_and_policy(tmp_path):
 
 
 def test_a_run_is_gone_on_with_under_the_same_configuration_only(tmp_path):
-    """Another configuration is refused with the line that differs."""
+    """Another configuration is refused with the key that differs."""
     job(tmp_path / "run")
-    with pytest.raises(CheckpointError, match="epochs: 3"):
+    with pytest.raises(CheckpointError, match=r"sft\.epochs: 2 in the run, 3 asked for"):
         job(tmp_path / "run", "sft.epochs=3", resumes=True)
 
 
