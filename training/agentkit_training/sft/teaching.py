@@ -34,7 +34,8 @@ async def taught_examples(
     """Examples of every task whose solution is known.
 
     A task that one answer solves is taught with that answer, any other with its gold trajectory,
-    acted out in the task's own world.
+    acted out in the task's own world. Where tools are run and ``settings`` let the policy speak
+    after them, the words at the end are taught too: who learns calls alone goes on calling.
 
     Args:
         policy: Whose tokenizer and chat template to use.
@@ -51,14 +52,16 @@ async def taught_examples(
         DatasetError: A file that the tasks came from can not be read any more.
         PolicyError: The chat template writes no end token after an answer.
     """
-    single = gold_answers(benchmark, no_call=no_call)
-    asked = [task for task in benchmark.tasks if task.task_id not in single.answers]
+    answers = gold_answers(benchmark, no_call=no_call).answers
+    if prompting.tools_in == "prompt" and _speaks_after_calls(benchmark, settings):
+        answers = {name: one for name, one in answers.items() if not one.calls}
+    asked = [task for task in benchmark.tasks if task.task_id not in answers]
     longer = _longer(spec, replace(benchmark, tasks=tuple(asked)), no_call, prompting)
     room = min(max_tokens or policy.context_tokens, policy.context_tokens)
     answered = await make_examples(
         policy,
         benchmark,
-        single.answers,
+        answers,
         prompting=prompting,
         library=library,
         settings=settings,
@@ -99,6 +102,12 @@ def left_out_notes(left_out: Iterable[LeftOut]) -> Iterator[str]:
         many = "1 task is" if len(some) == 1 else f"{len(some)} tasks are"
         such = first.where if len(some) == 1 else f"{first.where}, for one"
         yield f"{many} left out: {first.reason} ({such})"
+
+
+def _speaks_after_calls(benchmark: Benchmark, settings: EvaluationSettings | None) -> bool:
+    """Whether calls are answered, and there is a turn left to say something then."""
+    steps = None if settings is None else settings.max_steps
+    return benchmark.environment is not None and steps != 1
 
 
 def _longer(

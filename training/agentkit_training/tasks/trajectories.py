@@ -8,8 +8,8 @@ a user who speaks several times:
 * NESTful: its recorded calls with the values that the records hold, one a turn;
 * GSM8K: the calculations of its solutions, with the primitives.
 
-What is said after the last call is not judged, and benchmarks do not say it. ``DONE`` is taught
-there, and the answer itself where it is known.
+What is said after the last call is seldom judged, and benchmarks do not say it. ``DONE`` is taught
+there, and the answer itself where it is known: as a text or a number that the task expects, too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agentkit.episodes import Episode, Turn
-from agentkit.evaluation import Benchmark, FinalState, GoldCall, NoCall, Task
+from agentkit.evaluation import (
+    Benchmark,
+    FinalState,
+    GoldCall,
+    NoCall,
+    NumberAnswer,
+    Task,
+    TextAnswer,
+)
 from agentkit.evaluation.nestful import load_nestful
 from agentkit.evaluation.task import LeftOut, UserTurn
 from agentkit.messages import AssistantMessage, ToolCall
@@ -135,7 +143,7 @@ def _of_calls(task: Task, benchmark: Benchmark, no_call: str) -> Episode | str:
         steps = _steps(task, turn, benchmark, no_call)
         if isinstance(steps, str):
             return steps
-        told.append((steps, DONE if steps else no_call))
+        told.append((steps, _last_words(turn) if steps else no_call))
     return _episode(task, list(_turns(told)))
 
 
@@ -152,6 +160,13 @@ def _steps(task: Task, turn: UserTurn, benchmark: Benchmark, no_call: str) -> St
         return found.left_out[0].reason
     calls = found.answers[task.task_id].calls
     return [calls] if calls else []
+
+
+def _last_words(turn: UserTurn) -> str:
+    """What the answer has to hold."""
+    texts = [one.text for one in turn.expects if isinstance(one, TextAnswer)]
+    numbers = [one.value for one in turn.expects if isinstance(one, NumberAnswer)]
+    return " ".join([*texts, *numbers]) or DONE
 
 
 def _turns(told: Iterable[tuple[Steps, str]]) -> Iterator[Turn]:

@@ -135,6 +135,29 @@ def test_solutions_of_word_problems_are_taught_with_calculations(roomy, tmp_path
     assert note.startswith("1 task is left out: no calls to teach: the task expects NumberAnswer")
 
 
+ORDERS = Path(__file__).parents[2] / "examples" / "orders"
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"), [(None, "delivered"), (3, "delivered"), (1, None)], ids=["free", "3", "1"]
+)
+def test_a_call_is_taught_with_the_words_after_it(roomy, steps, words):
+    """Where tools run, the policy learns to end with what was found; with one turn the call alone.
+
+    Of a policy that learned calls alone the runtime got call after call.
+    """
+    spec = TaskSpec(
+        source=str(ORDERS / "tasks.jsonl"), environment=str(ORDERS / "tools.py"), shares=ALL
+    )
+    benchmark = load_tasks_for_training(spec).train
+    (task,) = (one for one in benchmark.tasks if one.task_id == "order-1")
+    settings = EvaluationSettings(max_steps=steps)
+    found = taught(roomy, replace(benchmark, tasks=(task,)), spec, settings=settings)
+    (call, *ends) = spoken(roomy, found.rows)
+    assert [one.arguments for one in parse_calls(call).calls] == [{"order": "A10"}]
+    assert [json.loads(one)["answer"] for one in ends] == ([words] if words else [])
+
+
 def test_what_is_too_long_is_told_with_its_length(roomy, tmp_path):
     """With room for none, the error says how much the first would have taken."""
     spec = gsm8k(tmp_path)
