@@ -18,7 +18,8 @@ def shown_steps(*, steps: int | None = None) -> Iterator[Callable[[StepRecord], 
     """A line for each record, and on a terminal a bar with the newest figures.
 
     Args:
-        steps: How many training steps are expected; None when that is not known.
+        steps: How many training steps are expected, where records do not say; None when that is
+            not known.
     """
     from agentkit.cli.progress import progress
 
@@ -31,14 +32,14 @@ def shown_steps(*, steps: int | None = None) -> Iterator[Callable[[StepRecord], 
                 if (record.phase, note) not in said:  # the log has it with each of its steps
                     say(f"{record.phase}, step {record.step}: {note}")
                 said.add((record.phase, note))
-            if record.phase in {"validation", "test"}:
+            if "accuracy" in record.figures:
                 say(_line(record))
                 return
             if not record.figures:
                 return
             if record.phase not in bars:
                 bars[record.phase] = begin(record.phase)
-            total = max(steps or 0, record.step + 1)
+            total = max(record.steps or steps or 0, record.step + 1)
             bars[record.phase](record.step + 1, total, _figures(record))
 
         yield tell
@@ -73,7 +74,11 @@ def show_result(run: RunDirectory) -> None:
 
 def _line(record: StepRecord) -> str:
     share, count = record.figures["accuracy"], record.figures["tasks"]
-    return f"{record.phase}, after {record.step} steps: {share:.1%} of {count:.0f} tasks pass"
+    is_held_out = record.phase in {"validation", "test"}  # a cold start is over when it is measured
+    when = (
+        f"{record.phase}, after {record.step} steps" if is_held_out else f"after the {record.phase}"
+    )
+    return f"{when}: {share:.1%} of {count:.0f} tasks pass"
 
 
 def _figures(record: StepRecord) -> str:

@@ -226,4 +226,4 @@ def _record(step: SftStep) -> StepRecord:
     }
     if step.read_tokens:  # TRL does not tell
         figures |= {"read_tokens": float(step.read_tokens), "update_seconds": step.seconds}
-    return StepRecord(step=step.step, phase="sft", figures=figures)
+    return StepRecord(step=step.step, phase="sft", figures=figures, steps=step.steps)

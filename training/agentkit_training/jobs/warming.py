@@ -91,7 +91,8 @@ class WarmStart:
             self.log(StepRecord(step=0, phase=_PHASE, notes=notes))
 
         def told(one: SftStep) -> None:
-            self.log(StepRecord(step=one.step, phase=_PHASE, figures={"loss": one.loss}))
+            figures = {"loss": one.loss}
+            self.log(StepRecord(step=one.step, phase=_PHASE, figures=figures, steps=one.steps))
             beat()
 
         sft(self.policy, examples.rows, settings, listen=told)

@@ -21,6 +21,7 @@ class StepRecord:
         figures: Numbers by name, such as ``reward``, ``loss``, ``library/tools``.
         labels: How many turns bear each failure label.
         notes: What happened, in words: proposals, tasks left out.
+        steps: How many steps the phase has in all; None where nobody knows yet.
     """
 
     step: int
@@ -28,6 +29,7 @@ class StepRecord:
     figures: Mapping[str, float] = field(default_factory=dict)
     labels: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    steps: int | None = None
 
     def to_line(self) -> str:
         """The record as one line of JSON; numbers that JSON does not know are null."""
@@ -40,6 +42,7 @@ class StepRecord:
             },
             "labels": dict(self.labels),
             "notes": list(self.notes),
+            "steps": self.steps,
         }
         kept = {name: value for name, value in record.items() if value or name == "step"}
         return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
@@ -57,6 +60,7 @@ class StepRecord:
             figures=figures,
             labels={name: int(count) for name, count in record.get("labels", {}).items()},
             notes=tuple(record.get("notes", ())),
+            steps=record.get("steps"),
         )
 
 

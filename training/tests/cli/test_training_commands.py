@@ -37,6 +37,18 @@ def test_grpo_prints_before_and_after(config, tmp_path):
     assert (tmp_path / "run" / "report.html").exists()
 
 
+def test_each_phase_says_how_far_it_is(config, tmp_path):
+    """The steps of a cold start are counted by its own number of them, not by the training's."""
+    cold = "cold_start={batch_size: 1, epochs: 1}"
+    result = invoke("grpo", config, "--output", tmp_path / "run", "--set", cold)
+    assert result.exit_code == 0, result.output
+    told = [one for one in result.stderr.splitlines() if one.startswith("cold start: ")]
+    assert told[-1].startswith("cold start: 100%, done in")
+    assert all("100%" not in one for one in told[:-1])
+    log = [json.loads(one) for one in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert [one["steps"] for one in log if "steps" in one] == [2, 2]
+
+
 def test_grpo_leaves_the_library_to_coevolve(config, tmp_path):
     """A switch that changes the library is misuse of grpo."""
     result = invoke("grpo", config, "--output", tmp_path, "--set", "coevolution.evidence=true")

@@ -54,6 +54,7 @@ def test_the_log_gives_back_its_records(run):
         figures=st.dictionaries(names, st.floats(allow_nan=False, allow_infinity=False)),
         labels=st.dictionaries(names, st.integers(1, 10**6)),
         notes=st.lists(names).map(tuple),
+        steps=st.none() | st.integers(1, 10**6),
     )
 )
 def test_any_record_survives_its_line(record):
