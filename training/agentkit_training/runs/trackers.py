@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -65,7 +66,10 @@ class _TensorBoard:
 
 
 class _Wandb:
-    """Each phase has steps of its own: W&B drops what comes with a lower step than the last."""
+    """A run of W&B, gone on with where the run is.
+
+    Each phase has steps of its own: W&B drops what comes with a lower step than the last.
+    """
 
     def __init__(self, folder: Path, run: str) -> None:
         try:
@@ -76,7 +80,13 @@ class _Wandb:
                 package="wandb",
                 install="pip install 'agentkit-training[wandb]'",
             ) from error
-        self._run: Any = wandb.init(project="agentkit-training", name=run, dir=str(folder))
+        self._run: Any = wandb.init(
+            project="agentkit-training",
+            name=run,
+            dir=str(folder),
+            id=_lasting_id(folder / "wandb.id"),
+            resume="allow",
+        )
         self._phases: set[str] = set()
 
     def log(self, record: StepRecord) -> None:
@@ -89,3 +99,10 @@ class _Wandb:
 
     def close(self) -> None:
         self._run.finish()
+
+
+def _lasting_id(file: Path) -> str:
+    """What W&B knows the run by, the same each time the run is gone on with."""
+    if not file.exists():
+        file.write_text(uuid.uuid4().hex[:12], encoding="ascii")
+    return file.read_text(encoding="ascii")

@@ -21,3 +21,17 @@ def test_phases_that_begin_again_at_step_0_lose_nothing(tmp_path, monkeypatch, c
     assert "will be ignored" not in told
     for name in ("cold start/loss", "coevolve/reward"):
         assert f"{name} 2" in told
+
+
+def test_a_run_that_goes_on_is_one_run_there_too(tmp_path, monkeypatch):
+    """Opened again in the same folder it has the same id; a run elsewhere has another one."""
+    pytest.importorskip("wandb", reason="W&B is not installed")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    (tmp_path / "other").mkdir()
+    for folder in (tmp_path, tmp_path, tmp_path / "other"):
+        tracker = open_tracker("wandb", folder=folder, run="resumed")
+        tracker.log(StepRecord(step=0, phase="sft", figures={"loss": 1.0}))
+        tracker.close()
+    kept = [one.stem.partition("-")[2] for one in tmp_path.rglob("run-*.wandb")]
+    assert len(kept) == 3
+    assert len(set(kept)) == 2
