@@ -37,9 +37,12 @@ def export(run: Path, folder: Path, precision: str) -> None:
     A run that ended has its hand-over already, in 'handover'; this makes one from the newest
     checkpoint of a run that is under way, or with another precision.
     """
+    from agentkit_training.cli.showing import show_handover
     from agentkit_training.jobs.export import export_job
+    from agentkit_training.runs.directory import RunDirectory
 
     if folder.resolve().is_relative_to((run / "checkpoints").resolve()):
         raise UsageError(f"{folder} lies among the checkpoints of the run; choose another folder")
     handed = export_job(run, folder, adapter_precision="f16" if precision == "f16" else "f32")
-    say(f"Wrote {handed.folder}. Ask it with:\n  {handed.command}")
+    say(f"Wrote {handed.folder}.")
+    show_handover(handed, RunDirectory(run))

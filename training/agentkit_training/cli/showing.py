@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from agentkit.cli.output import Column, print_table, say
+from agentkit.messages import JsonObject
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import StepRecord
+
+if TYPE_CHECKING:
+    from agentkit_training.export.handover import Handover
 
 _SHOWN = ("loss", "reward", "passed", "accuracy", "weight", "library/version", "library/tools")
 _MOST_LABELS = 3
@@ -47,6 +54,9 @@ def shown_steps(*, steps: int | None = None) -> Iterator[Callable[[StepRecord], 
 
 def show_result(run: RunDirectory) -> None:
     """First and last measurement of each held-out part, and where everything lies."""
+    from agentkit_training.export.handover import load_handover
+    from agentkit_training.jobs.ending import HANDOVER
+
     rows = []
     records = list(run.records())
     for phase in ("validation", "test"):
@@ -70,6 +80,33 @@ def show_result(run: RunDirectory) -> None:
     if rows:
         print_table(columns, rows)
     say(f"Everything about the run: {run.path}")
+    if (run.path / HANDOVER).is_dir():
+        weights = _section(run, "policy")["weights"]
+        base = None if weights.startswith("local:") else weights
+        show_handover(load_handover(run.path / HANDOVER, base=base), run)
+
+
+def show_handover(handed: Handover, run: RunDirectory) -> None:
+    """The command that asks what a run handed over, with the tools that its tasks are about."""
+    say(f"Ask it with:\n  {handed.command}{_tools_option(run)}")
+
+
+def _tools_option(run: RunDirectory) -> str:
+    """The tools of a user's own tasks; a world of their own is made anew for each task."""
+    from agentkit.evaluation import environment_from
+
+    target = _section(run, "tasks").get("environment")
+    if not target or inspect.isclass(environment_from(target)):
+        return ""
+    return f" --tools {shlex.quote(target)}"
+
+
+def _section(run: RunDirectory, name: str) -> JsonObject:
+    """A section of the run's configuration, in which every default is written out."""
+    import yaml
+
+    found: JsonObject = yaml.safe_load(run.config)[name]
+    return found
 
 
 def _line(record: StepRecord) -> str:
