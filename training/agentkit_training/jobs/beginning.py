@@ -13,7 +13,7 @@ import yaml
 
 from agentkit.errors import UsageError
 from agentkit_training.config.reading import written_config
-from agentkit_training.differing import differing
+from agentkit_training.differing import Difference, differing
 from agentkit_training.distributed.ranks import Ranks
 from agentkit_training.errors import CheckpointError
 from agentkit_training.runs.directory import RunDirectory
@@ -44,6 +44,7 @@ def begun(
     Raises:
         UsageError: Something is there already, or nothing is there to go on with.
         CheckpointError: The run that is there has another configuration; the difference is shown.
+            A run may be made longer where its learning rate does not follow the number of steps.
     """
     text = written_config(config)
     if not resumes:
@@ -52,14 +53,33 @@ def begun(
     if not folder.exists():
         raise UsageError(f"there is no run {folder} to go on with; leave --resume out")
     run = RunDirectory(folder)
-    if found := [*differing(_settings(run.config), _settings(text))]:
-        lines = [f"{one.place}: {one.kept!r} in the run, {one.given!r} asked for" for one in found]
+    asked = _settings(text)
+    changed = list(differing(_settings(run.config), asked))
+    if refused := [one for one in changed if not _is_longer(one, asked)]:
+        lines = [f"{at.place}: {at.kept!r} in the run, {at.given!r} asked for" for at in refused]
         raise CheckpointError(
             f"{folder} was begun with another configuration:\n  " + "\n  ".join(lines) + "\n"
             "Go on with the same, or begin a run in another folder"
         )
+    if changed:
+        run.ask_for(text)
     run.rewind()
     return run
+
+
+def _is_longer(changed: Difference, asked: Mapping[str, Any]) -> bool:
+    """Whether a run is only to take more steps than it was begun with.
+
+    What it did until then would have been the same, unless the learning rate follows the number of
+    steps.
+    """
+    if changed.place not in {"coevolution.steps", "coevolution.epochs"}:
+        return False
+    if not (isinstance(changed.kept, int) and isinstance(changed.given, int)):
+        return False
+    optimizer = asked["engine"]["optimizer"]
+    is_steady = optimizer["schedule"] == "constant" and not optimizer["warmup_ratio"]
+    return is_steady and changed.given > changed.kept
 
 
 def _settings(config: str) -> dict[str, Any]:

@@ -79,6 +79,16 @@ class RunDirectory:
         """What was asked for, as YAML."""
         return (self.path / CONFIG).read_text(encoding="utf-8")
 
+    def ask_for(self, config: str) -> None:
+        """Put another configuration in the place of what was asked for, atomically.
+
+        Raises:
+            CheckpointError: It can not be written.
+        """
+        place = self.path / CONFIG
+        with _written(place), whole_file(place) as draft:
+            draft.write_text(config, encoding="utf-8")
+
     @property
     def provenance(self) -> Provenance:
         """Where the numbers come from."""

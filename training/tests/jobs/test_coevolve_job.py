@@ -7,6 +7,7 @@ from safetensors.torch import load_file
 
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
+from agentkit_training.errors import CheckpointError
 from agentkit_training.jobs.coevolve import coevolve_job
 
 CONFIG = """\
@@ -95,3 +96,32 @@ def test_a_resumed_run_goes_on(tmp_path, engine):
     found = list(again.records())  # the last look at the held-out tasks is made again
     assert found[:-1] == before[:-1]
     assert (found[-1].phase, found[-1].figures) == (before[-1].phase, before[-1].figures)
+
+
+def weights(run):
+    """What the policy of a run came to."""
+    (file,) = (run.path / "policy").glob("*.safetensors")
+    return load_file(file)
+
+
+@pytest.mark.parametrize("engine", ["lean", "trl"])
+def test_a_run_may_be_made_longer(tmp_path, engine):
+    """Two steps and two more come to what four come to; the folder says that four were asked for."""
+    changes = (f"engine.name={engine}", "engine.optimizer.learning_rate=0.001")
+    whole = job(tmp_path / "whole", *changes, "coevolution.steps=4")
+    job(tmp_path / "longer", *changes)
+    longer = job(tmp_path / "longer", *changes, "coevolution.steps=4", resumes=True)
+    assert longer.config == whole.config
+    assert told(longer) == told(whole)
+    wanted, found = weights(whole), weights(longer)
+    assert all(found[name].equal(wanted[name]) for name in wanted)
+    with pytest.raises(CheckpointError, match="steps: 4 in the run, 3 asked for"):
+        job(tmp_path / "longer", *changes, "coevolution.steps=3", resumes=True)
+
+
+def test_a_rate_that_falls_to_the_last_step_is_not_stretched(tmp_path):
+    """Its first steps would have had other rates in a longer run."""
+    falling = "engine.optimizer={learning_rate: 0.001, schedule: cosine}"
+    job(tmp_path / "run", falling)
+    with pytest.raises(CheckpointError, match="steps: 2 in the run, 4 asked for"):
+        job(tmp_path / "run", falling, "coevolution.steps=4", resumes=True)
