@@ -119,8 +119,7 @@ def summary(output: Path) -> None:
             print(f"{way:8} {who:8} {share:22} by seed {of_each_seed(found)}")
             print(f"{'':17} labels {dict(labels)}; found {dict(findings)}")
         if right["base"].keys() & right["trained"].keys():
-            change = gain(right["base"], right["trained"])
-            print(f"{way:8} {change}; {change.won} won, {change.lost} lost")
+            print(f"{way:8} {gain(right['base'], right['trained'])}")
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from intervals import interval
 
 Counts = Mapping[str, float]
 
@@ -123,16 +123,22 @@ def _against(
     """Paired differences: of success over all questions, of calls over those that both solve."""
     keys = [key for key in own if key in control]
     solved = [key for key in keys if own[key]["passed"] and control[key]["passed"]]
-    success = _interval([own[key]["passed"] - control[key]["passed"] for key in keys])
-    calls = _interval([own[key]["calls"] - control[key]["calls"] for key in solved])
+    success = _change(own, control, keys, "passed")
+    calls = _change(own, control, solved, "calls")
     return f"against {name}: success {success}; calls, of {len(solved)} solved by both: {calls}"
 
 
-def _interval(differences: Sequence[float], *, draws: int = 10_000) -> str:
-    """A mean and its 95 % bootstrap interval over questions."""
-    if not differences:
+def _change(
+    own: Mapping[tuple[int, str], Counts],
+    control: Mapping[tuple[int, str], Counts],
+    keys: Sequence[tuple[int, str]],
+    figure: str,
+) -> str:
+    """How much a figure changed from the control on."""
+    if not keys:
         return "none"
-    values = np.array(differences)
-    picks = np.random.default_rng(0).integers(len(values), size=(draws, len(values)))
-    low, high = np.percentile(values[picks].mean(1), [2.5, 97.5])
-    return f"{values.mean():+.3f} [{low:+.3f}, {high:+.3f}]"
+    changes: dict[int, list[float]] = {}
+    for key in keys:
+        changes.setdefault(key[0], []).append(own[key][figure] - control[key][figure])
+    found = interval(changes)
+    return f"{found.mean:+.3f} [{found.low:+.3f}, {found.high:+.3f}]"

@@ -19,10 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import TypeAlias
 
-import numpy as np
 import torch
+from intervals import Right, gain, of_each_seed
 
 from agentkit.evaluation import EvaluationReport
 from agentkit.models.base import ChatModel, ModelRequest, ModelResponse
@@ -192,40 +191,23 @@ def _write(seed: int, asked: Asked, report: EvaluationReport, folder: Path) -> N
     print(seed, asked, f"{sum(passed.values())} of {len(passed)}", flush=True)
 
 
-Right: TypeAlias = dict[tuple[int, str], bool]
-"""Whether each question of each seed was answered rightly."""
-
-
 def summary(output: Path) -> None:
-    """Share of right answers and paired differences, with intervals from resampled questions."""
+    """Share of right answers, and paired differences with intervals."""
     found: dict[Asked, Right] = {}
     for path in sorted(output.glob("*/*.json")):
         record = json.loads(path.read_text())
         asked = Asked(**{name: record[name] for name in ("model", "library", "world")})
         passed = {(record["seed"], task): right for task, right in record["passed"].items()}
         found.setdefault(asked, {}).update(passed)
-    print("95 % bootstrap intervals over paired questions; right answers of each seed in brackets")
+    print("right answers of each seed in brackets; differences with 95 % intervals")
     for asked in (one for one in ANSWERS if one in found):
         right = found[asked]
-        seeds = sorted({seed for seed, _ in right})
-        each = [sum(was for (of, _), was in right.items() if of == seed) for seed in seeds]
-        share = f"{sum(each)} of {len(right)} ({sum(each) / len(right):.1%}) {each}"
-        untouched = found.get(Asked(world=asked.world), {})
-        print(f"{asked!s:36} {share:34} {difference(right, untouched)}")
+        count = sum(right.values())
+        share = f"{count} of {len(right)} ({count / len(right):.1%}) [{of_each_seed(right)}]"
+        print(f"{asked!s:36} {share:34} {gain(found[Asked(world=asked.world)], right)}")
     for one, other in PAIRS:
         if one in found and other in found:
-            print(f"{one!s:36} against {other!s:32} {difference(found[one], found[other])}")
-
-
-def difference(one: Right, other: Right, *, draws: int = 10_000) -> str:
-    """How much more was right, in points, over the questions that both were asked."""
-    keys = [key for key in one if key in other]
-    if not keys:
-        return ""
-    gain = np.array([one[key] - other[key] for key in keys], dtype=float)
-    picks = np.random.default_rng(0).integers(len(keys), size=(draws, len(keys)))
-    low, high = np.percentile(gain[picks].mean(1), [2.5, 97.5]) * 100
-    return f"{gain.mean() * 100:+.1f} [{low:+.1f}, {high:+.1f}] over {len(keys)}"
+            print(f"{one!s:36} against {other!s:32} {gain(found[other], found[one])}")
 
 
 def main() -> None:

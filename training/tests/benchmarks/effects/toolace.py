@@ -252,8 +252,7 @@ def summary(output: Path) -> None:
         print(f"{name:25} {share:20} by seed {of_each_seed(right)}; steps {', '.join(steps)}")
     for base, other in PAIRS:
         if base in found and other in found:
-            change = gain(found[base][0], found[other][0])
-            print(f"{other} against {base}: {change}; {change.won} won, {change.lost} lost")
+            print(f"{other} against {base}: {gain(found[base][0], found[other][0])}")
 
 
 def main() -> None:
