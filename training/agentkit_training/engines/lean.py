@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +25,7 @@ from agentkit_training.engines.schedule import rate_factor
 from agentkit_training.engines.token_scores import Limits
 from agentkit_training.engines.update import UpdateReport, update
 from agentkit_training.policy.policy import Policy
+from agentkit_training.policy.recomputing import recomputing
 from agentkit_training.rollout.samples import Rollout
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class LeanEngine:
         """All updates of a step."""
         rows = training_rows(rollouts, scaled=self.scaled)
         with (
-            _checkpointed(policy, wanted=self.gradient_checkpointing),
+            recomputing(policy, wanted=self.gradient_checkpointing),
             drawing(policy.device, self.seed, self._kept.step),
         ):
             return [
@@ -171,19 +171,6 @@ class LeanEngine:
             CheckpointError: There is no such state in ``folder``.
         """
         self._kept.restore(folder)
-
-
-@contextmanager
-def _checkpointed(policy: Policy, *, wanted: bool) -> Iterator[None]:
-    """Let the model keep no activations while it is updated."""
-    if not wanted:
-        yield
-        return
-    policy.model.gradient_checkpointing_enable({"use_reentrant": False})
-    try:
-        yield
-    finally:
-        policy.model.gradient_checkpointing_disable()
 
 
 def _report(

@@ -41,7 +41,8 @@ class RunIdentity:
         digest = hashlib.sha256()
         for one in examples:
             digest.update(repr((one.task_id, one.prompt, one.completion, *one.written)).encode())
-        relevant = {**asdict(settings), "save_every": None, "input_tokens": None}
+        free = ("save_every", "input_tokens", "gradient_checkpointing")  # learn the same
+        relevant = {**asdict(settings), **dict.fromkeys(free)}
         return cls(
             policy=policy,
             settings=json.dumps(relevant, sort_keys=True),

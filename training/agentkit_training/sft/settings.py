@@ -25,6 +25,8 @@ class SftSettings:
         input_tokens: Most tokens, padding included, that are read at once; a batch is read in as
             many parts as that takes. It bounds the memory and does not change what is learned.
         seed: Of the order of examples, and of dropout where the policy has any.
+        gradient_checkpointing: Whether activations are computed again in the backward pass, which
+            saves memory and takes a third more time.
         save_every: Steps between checkpoints, where there is a folder for them.
     """
 
@@ -34,6 +36,7 @@ class SftSettings:
     max_tokens: int = 2048
     input_tokens: int = 4096
     seed: int = 0
+    gradient_checkpointing: bool = False
     save_every: int = 50
 
     def __post_init__(self) -> None:

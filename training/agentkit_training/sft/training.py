@@ -20,6 +20,7 @@ from agentkit.errors import UsageError
 from agentkit_training.engines.schedule import rate_factor
 from agentkit_training.errors import DivergedError
 from agentkit_training.policy.policy import Policy
+from agentkit_training.policy.recomputing import recomputing
 from agentkit_training.sft.batches import block, parts, step_orders
 from agentkit_training.sft.checkpoint import RunIdentity, restore, save
 from agentkit_training.sft.examples import Example
@@ -149,12 +150,13 @@ class _Run:
 
         tokens = sum(one.loss_tokens for one in chosen)
         loss, read = 0.0, 0
-        for part in parts(chosen, input_tokens=self.settings.input_tokens):
-            one = block(part, pad=self.policy.pad_id)
-            part_loss = block_loss(self.policy, one) / tokens
-            torch.autograd.backward(part_loss)
-            loss += float(part_loss.detach())
-            read += one.ids.numel()
+        with recomputing(self.policy, wanted=self.settings.gradient_checkpointing):
+            for part in parts(chosen, input_tokens=self.settings.input_tokens):
+                one = block(part, pad=self.policy.pad_id)
+                part_loss = block_loss(self.policy, one) / tokens
+                torch.autograd.backward(part_loss)
+                loss += float(part_loss.detach())
+                read += one.ids.numel()
         return loss, read
 
     def _save(self, folder: Path, step: int) -> None:

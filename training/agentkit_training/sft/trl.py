@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from agentkit.errors import UsageError
 from agentkit_training.engines.trl.untouched import untouched
 from agentkit_training.errors import DivergedError
 from agentkit_training.policy.policy import Policy
+from agentkit_training.policy.recomputing import recomputing_option
 from agentkit_training.sft.examples import Example
 from agentkit_training.sft.settings import Listener, SftReport, SftSettings, SftStep, ignore
 
@@ -115,7 +115,7 @@ def _config(
         "save_strategy": "no",
         "report_to": "none",
         "bf16": False,  # the weights have the precision that they were loaded with
-        _checkpointing_name(): False,
+        recomputing_option(): settings.gradient_checkpointing,
         "disable_tqdm": True,
     }
     return SFTConfig(**{**asked, **options})
@@ -132,15 +132,6 @@ def _share(batch_size: int) -> int:
             f"multiple of {world}"
         )
     return batch_size // world
-
-
-def _checkpointing_name() -> str:
-    """What this release of transformers calls the trade of time for memory."""
-    from transformers import TrainingArguments
-
-    newer = "activation_checkpointing"
-    names = {one.name for one in fields(TrainingArguments)}
-    return newer if newer in names else "gradient_checkpointing"
 
 
 def _trainer(policy: Policy, kept: Sequence[Example], config: SFTConfig) -> SFTTrainer:

@@ -164,6 +164,24 @@ def test_small_parts_learn_the_same():
     assert torch.allclose(weights(once), weights(parted), atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", [tiny_policy, adapted], ids=["whole", "lora"])
+def test_activations_computed_again_learn_the_same(kind):
+    """Each layer is read twice for a step, and the weights come to the same."""
+    learned, read = [], []
+    for wanted in (False, True):
+        policy, calls = kind(), []
+        layer = next(m for name, m in policy.model.named_modules() if name.endswith("layers.0"))
+        layer.mlp.register_forward_pre_hook(lambda *_, calls=calls: calls.append(1))
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            sft(policy, examples(), dataclasses.replace(FAST, gradient_checkpointing=wanted))
+        learned.append(weights(policy))
+        read.append(len(calls))
+        assert not policy.model.is_gradient_checkpointing
+    assert torch.allclose(*learned, atol=1e-6)
+    assert read[1] == 2 * read[0]
+
+
 def test_small_steps_move_coarse_weights():
     """Steps that bfloat16 would round away add up: many small ones move what one can not."""
     policy = coarse()

@@ -10,6 +10,7 @@ from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.trl.batch import GROUP
 from agentkit_training.engines.trl.vllm import VllmSettings
+from agentkit_training.policy.recomputing import recomputing_option
 
 if TYPE_CHECKING:
     from trl import GRPOConfig
@@ -66,7 +67,7 @@ def trainer_config(
         beta=0.0,
         use_bias_correction_kl=False,
         temperature=objective.temperature,
-        **{_checkpointing_name(): gradient_checkpointing},
+        **{recomputing_option(): gradient_checkpointing},
         **_correction(vllm, objective),
         shuffle_dataset=False,
         remove_unused_columns=False,
@@ -91,12 +92,3 @@ def _correction(vllm: VllmSettings | None, objective: Objective) -> dict[str, An
         "vllm_importance_sampling_mode": vllm.correction,
         newer if has_newer else "vllm_importance_sampling_cap": vllm.cap,
     }
-
-
-def _checkpointing_name() -> str:
-    """What this release of transformers calls it."""
-    from transformers import TrainingArguments
-
-    newer = "activation_checkpointing"
-    has_newer = any(one.name == newer for one in fields(TrainingArguments))
-    return newer if has_newer else "gradient_checkpointing"
