@@ -21,6 +21,7 @@ from agentkit_training.runs.records import StepRecord
 Told = tuple[str, str, Callable[[float], str]]
 
 _FEWEST = 2  # points that make a curve
+_LEAST_PLAIN = 1e-3  # smaller numbers, such as learning rates, have too many places
 _ALWAYS = frozenset({"reward", "passed", "accuracy", "loss"})
 _MEASURED = frozenset({"validation", "test", "evaluate"})
 
@@ -30,6 +31,9 @@ def _share(value: float) -> str:
 
 
 def _number(value: float) -> str:
+    if 0 < abs(value) < _LEAST_PLAIN:
+        mantissa, _, exponent = f"{value:.2e}".partition("e")
+        return f"{float(mantissa):g}e{int(exponent)}"
     return f"{value:.3g}"
 
 
@@ -116,7 +120,9 @@ def _sections(records: Sequence[StepRecord], run: RunDirectory) -> Iterable[Sect
 def _plots(
     records: Sequence[StepRecord], figures: Iterable[Told], *, is_noisy: bool = True
 ) -> tuple[Markup, ...]:
+    """Curves, and in words what stayed the same; nothing of what stayed at 0."""
     drawn: list[Markup] = []
+    still: list[str] = []
     for phase in dict.fromkeys(record.phase for record in records):
         for name, told, text in figures:
             points = [
@@ -124,7 +130,11 @@ def _plots(
                 for record in records
                 if record.phase == phase and name in record.figures
             ]
-            if len(points) < _FEWEST or _is_idle(name, points):
+            if len(points) < _FEWEST:
+                continue
+            if name not in _ALWAYS and len({value for _, value in points}) == 1:
+                if value := points[0][1]:
+                    still.append(f"{told} ({phase}): {text(value)} in all steps.")
                 continue
             told_of = f"{told} ({phase})."
             least = 1.0 if text is _whole else 0.0
@@ -132,12 +142,8 @@ def _plots(
                 curve_plot(told_of, points, text=text, is_noisy=is_noisy, least_tick=least)
             )
     found = [one for one in drawn if one]
-    return (element("div", found, class_="plots"),) if found else ()
-
-
-def _is_idle(name: str, points: Sequence[tuple[int, float]]) -> bool:
-    """Whether a figure stays at 0, such as the composites of a run that makes none."""
-    return name not in _ALWAYS and not any(value for _, value in points)
+    plots = (element("div", found, class_="plots"),) if found else ()
+    return (*plots, element("p", " ".join(still), class_="soft")) if still else plots
 
 
 def _labels(records: Sequence[StepRecord]) -> tuple[Markup, ...]:

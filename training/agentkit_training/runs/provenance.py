@@ -137,7 +137,8 @@ def _machine() -> str:
 
     import torch
 
-    cores = f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
+    threads = torch.get_num_threads()
+    cores = f"{os.cpu_count()} cores, {threads} thread{'s' if threads != 1 else ''}"
     parts = [platform.system(), platform.machine(), cores]
     if torch.cuda.is_available():
         count = torch.cuda.device_count()

@@ -84,7 +84,8 @@ def test_a_single_point_is_no_curve(run):
 def test_what_is_counted_has_whole_ticks_and_what_is_never_there_no_plot(run):
     """Versions are told as 1 and 2, not as 1, 1 and 2; composites that nobody makes are left out."""
     for step in range(3):
-        run.append(grpo(step, reward=0.0, library__version=1.0, library__composites=0.0))
+        version = float(min(step + 1, 2))
+        run.append(grpo(step, reward=0.0, library__version=version, library__composites=0.0))
     page = run_html(run)
     version = page[page.index('aria-label="Version of the library') :].partition("</svg>")[0]
     assert (version.count(">1</text>"), version.count(">2</text>")) == (2, 2)  # of steps, too
@@ -92,13 +93,23 @@ def test_what_is_counted_has_whole_ticks_and_what_is_never_there_no_plot(run):
     assert "Mean reward of the rollouts" in page
 
 
-def test_a_small_figure_that_stays_is_told_in_its_own_size(run):
-    """A learning rate of 0.0001 is a line at 0.0001, not one at nothing below 0.25."""
+def test_a_figure_that_stays_is_told_in_words(run):
+    """A learning rate of 0.0001 in all steps needs no curve."""
     for step in range(3):
-        run.append(grpo(step, learning_rate=1e-4))
+        run.append(grpo(step, learning_rate=1e-4, weight=1.0))
     page = run_html(run)
-    assert ">0.0001</text>" in page
-    assert ">0.25</text>" not in page
+    assert "Learning rate (grpo): 1e-4 in all steps." in page
+    assert "(SEAL, Eq. 11) (grpo): 1 in all steps." in page
+    assert 'aria-label="Learning rate' not in page
+
+
+def test_a_small_figure_has_ticks_that_fit(run):
+    """A rate that falls from 0.0005 is told as 5e-4: more places would be cut off."""
+    for step in range(3):
+        run.append(grpo(step, learning_rate=5e-4 - step * 1e-4))
+    page = run_html(run)
+    assert ">5e-4</text>" in page
+    assert ">0.0005</text>" not in page
 
 
 def test_a_note_that_comes_again_is_told_once(run):
