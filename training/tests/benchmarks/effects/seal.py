@@ -1,0 +1,196 @@
+"""What SEAL's learning interface and diagnostic weights bring, beside plain GRPO (SEAL, section 4).
+
+For each seed five trainings begin with the same fine-tuned adapter and go through the same tasks:
+
+* ``vanilla``: GRPO;
+* ``interface``: training prompts say what the failure profile asks for (section 3.3);
+* ``weights``: advantages are weighted by diagnosis, as the paper has them (Eq. 10 to 12);
+* ``both``;
+* ``scaled``: ``vanilla`` with the learning rate times the mean weight of ``weights``: what weights
+  of more than 1 do by themselves.
+
+Then each policy, and the adapter that all began with, answers held-out questions greedily, without
+the interface::
+
+    python tests/benchmarks/effects/seal.py --output seal --seeds 1 2 3 --summary
+    python tests/benchmarks/effects/seal.py --config examples/one_gpu.yaml --output seal-gpu \
+--seeds 1 --set policy.device=cuda
+
+A finished part is kept and not done again. Seeds and arms may run as processes of their own
+(``scaled`` after ``weights``); ``--summary`` prints the table of what is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+
+import torch
+from intervals import Right, gain, of_each_seed
+
+from agentkit._waiting import wait_for
+from agentkit_training.config.jobs import CoevolveConfig
+from agentkit_training.config.reading import parse_config
+from agentkit_training.jobs.coevolve import coevolve_job
+from agentkit_training.jobs.ending import HANDOVER, POLICY, library_of
+from agentkit_training.rollout.collecting import collect
+from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.tasks.loading import load_tasks_for_training
+
+_WARM, _VANILLA, _WEIGHTS, _SCALED = "warm", "vanilla", "weights", "scaled"
+_RAW = ("coevolution.weighting=true", "weighting.normalised=false")
+ARMS: dict[str, tuple[str, ...]] = {
+    _VANILLA: (),
+    "interface": ("coevolution.interface=true",),
+    _WEIGHTS: _RAW,
+    "both": ("coevolution.interface=true", *_RAW),
+    _SCALED: (),
+}
+PAIRS = (
+    (_WARM, _VANILLA),
+    (_VANILLA, "interface"),
+    (_VANILLA, _WEIGHTS),
+    (_SCALED, _WEIGHTS),
+    (_VANILLA, "both"),
+    (_SCALED, "both"),
+)
+SMALL = (
+    "coevolution.evidence=false",
+    "coevolution.steps=8",
+    "coevolution.group_size=6",
+    "tasks.test=40",
+)
+"""What the small series on a CPU has other than the demo's configuration."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series:
+    """The parts of one seed.
+
+    Attributes:
+        seed: Of tasks, samples and orders.
+        output: Where the parts are kept.
+        text: The configuration.
+        changes: Keys of it that are other than in the file.
+    """
+
+    seed: int
+    output: Path
+    text: str
+    changes: Sequence[str]
+
+    def warm(self) -> None:
+        """The fine-tuned adapter that all arms begin with."""
+        self._train(_WARM, self._config("coevolution.steps=0"))
+
+    def arm(self, name: str) -> None:
+        """One arm, unless it is there."""
+        begun = f"policy.adapter={_adapter(self._folder(_WARM))}"
+        given = ["policy.lora=null", begun, "cold_start=null", *ARMS[name]]
+        config = self._config(*given)
+        if name == _SCALED:
+            optimizer = config.engine.optimizer
+            rate = optimizer.learning_rate * self._mean_weight()
+            engine = replace(config.engine, optimizer=replace(optimizer, learning_rate=rate))
+            config = replace(config, engine=engine)
+        self._train(name, config)
+
+    def ask(self, name: str) -> None:
+        """Which held-out questions a policy answers rightly, unless that is known."""
+        target = self.output / f"{self.seed}-{name}.json"
+        if target.exists():
+            return
+        adapter = f"policy.adapter={_adapter(self._folder(name))}"
+        config = self._config("policy.lora=null", adapter, "cold_start=null")
+        rollouts = wait_for(
+            collect(
+                config.policy.model(config.policy.load(seed=self.seed)),
+                load_tasks_for_training(config.tasks).test,
+                library=library_of(config.library),
+                attempts=1,
+                temperature=0,
+                settings=config.asking.settings(),
+            )
+        )
+        passed = {one.task_id: bool(one.passed and not one.fault) for one in rollouts}
+        target.write_text(json.dumps(passed, indent=1), encoding="utf-8")
+        print(self.seed, name, f"{sum(passed.values())} of {len(passed)}", flush=True)
+
+    def _config(self, *more: str) -> CoevolveConfig:
+        own = [f"{part}.seed={self.seed}" for part in ("tasks", "coevolution", "cold_start")]
+        return parse_config(self.text, CoevolveConfig, changes=[*own, *self.changes, *more])
+
+    def _folder(self, name: str) -> Path:
+        return self.output / str(self.seed) / name
+
+    def _train(self, name: str, config: CoevolveConfig) -> None:
+        folder = self._folder(name)
+        if not (folder / "report.html").exists():  # what a run writes last
+            shutil.rmtree(folder, ignore_errors=True)
+            unmeasured = replace(config, tasks=replace(config.tasks, validation=0, test=0))
+            coevolve_job(unmeasured, folder, listen=lambda one: print(self.seed, name, one))
+        self.ask(name)
+
+    def _mean_weight(self) -> float:
+        records = RunDirectory(self._folder(_WEIGHTS)).records()
+        found = [one.figures["weight"] for one in records if "weight" in one.figures]
+        return sum(found) / len(found)
+
+
+def _adapter(run: Path) -> Path:
+    """Where a run left its adapter in PEFT's form."""
+    handed = run / HANDOVER / "peft"
+    return handed if handed.exists() else run / POLICY
+
+
+def summary(output: Path) -> None:
+    """Right answers of each policy, and what is compared."""
+    found: dict[str, Right] = {}
+    for name in (_WARM, *ARMS):
+        right = {
+            (int(file.stem.partition("-")[0]), task): ok
+            for file in sorted(output.glob(f"*-{name}.json"))
+            for task, ok in json.loads(file.read_text(encoding="utf-8")).items()
+        }
+        if right:
+            found[name] = right
+            count = sum(right.values())
+            share = f"{count} of {len(right)} ({count / len(right):.1%})"
+            print(f"{name:10} {share:20} by seed {of_each_seed(right)}")
+    for base, other in PAIRS:
+        if base in found and other in found:
+            print(f"{other} against {base}: {gain(found[base], found[other])}")
+
+
+def main() -> None:
+    """Train and ask what is wanted, then print what is there."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--config", type=Path, help="the demo's, made smaller, where none is given")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[])
+    parser.add_argument("--arms", nargs="*", choices=ARMS, default=list(ARMS))
+    parser.add_argument("--set", dest="changes", action="append", default=[])
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--summary", action="store_true")
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    demo = resources.files("agentkit_training").joinpath("demo.yaml")
+    text = (given.config or demo).read_text(encoding="utf-8")
+    changes = [*(() if given.config else SMALL), *given.changes]
+    given.output.mkdir(parents=True, exist_ok=True)
+    for seed in given.seeds:
+        series = Series(seed=seed, output=given.output, text=text, changes=changes)
+        series.warm()
+        for arm in given.arms:
+            series.arm(arm)
+    if given.summary:
+        summary(given.output)
+
+
+if __name__ == "__main__":
+    main()
