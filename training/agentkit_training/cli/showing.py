@@ -111,10 +111,10 @@ def _section(run: RunDirectory, name: str) -> JsonObject:
 
 def _line(record: StepRecord) -> str:
     share, count = record.figures["accuracy"], record.figures["tasks"]
-    is_held_out = record.phase in {"validation", "test"}  # a cold start is over when it is measured
-    when = (
-        f"{record.phase}, after {record.step} steps" if is_held_out else f"after the {record.phase}"
-    )
+    if record.phase in {"validation", "test"}:
+        when = f"{record.phase}, after {record.step} step{'s' if record.step != 1 else ''}"
+    else:  # such as a cold start, which is over when it is measured
+        when = f"after the {record.phase}"
     return f"{when}: {share:.1%} of {count:.0f} tasks pass"
 
 
