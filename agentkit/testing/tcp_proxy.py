@@ -78,9 +78,9 @@ class TcpProxy:
     def close(self) -> None:
         """Break everything and listen no longer. A second call does nothing."""
         self._closed.set()
-        self._flows.set()
         self._listener.close()
-        self.reset()
+        self.reset()  # before what waits may flow: none of it is to arrive any more
+        self._flows.set()
         for thread in self._threads:
             thread.join(5)
 
@@ -101,6 +101,9 @@ class TcpProxy:
 
     def _connect(self, client: socket.socket) -> None:
         self._flows.wait()
+        if self._closed.is_set():
+            client.close()
+            return
         try:
             server = socket.create_connection(("127.0.0.1", self._target), timeout=5)
         except OSError:
