@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from agentkit.cli.output import Column, print_table, say
-from agentkit.messages import JsonObject
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import StepRecord
 
@@ -81,7 +80,7 @@ def show_result(run: RunDirectory) -> None:
         print_table(columns, rows)
     say(f"Everything about the run: {run.path}")
     if (run.path / HANDOVER).is_dir():
-        weights = _section(run, "policy")["weights"]
+        weights = run.settings["policy"]["weights"]
         base = None if weights.startswith("local:") else weights
         show_handover(load_handover(run.path / HANDOVER, base=base), run)
 
@@ -95,18 +94,10 @@ def _tools_option(run: RunDirectory) -> str:
     """The tools of a user's own tasks; a world of their own is made anew for each task."""
     from agentkit.evaluation import environment_from
 
-    target = _section(run, "tasks").get("environment")
+    target = run.settings["tasks"].get("environment")
     if not target or inspect.isclass(environment_from(target)):
         return ""
     return f" --tools {shlex.quote(target)}"
-
-
-def _section(run: RunDirectory, name: str) -> JsonObject:
-    """A section of the run's configuration, in which every default is written out."""
-    import yaml
-
-    found: JsonObject = yaml.safe_load(run.config)[name]
-    return found
 
 
 def _line(record: StepRecord) -> str:

@@ -9,14 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import yaml
-
 from agentkit.errors import UsageError
 from agentkit_training.config.reading import written_config
 from agentkit_training.differing import Difference, differing
 from agentkit_training.distributed.ranks import Ranks
 from agentkit_training.errors import CheckpointError
-from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.runs.directory import RunDirectory, settings_of
 from agentkit_training.runs.provenance import provenance
 from agentkit_training.runs.records import Listener, StepRecord, ignore
 from agentkit_training.runs.trackers import Tracker, TrackerName, open_tracker
@@ -53,8 +51,8 @@ def begun(
     if not folder.exists():
         raise UsageError(f"there is no run {folder} to go on with; leave --resume out")
     run = RunDirectory(folder)
-    asked = _settings(text)
-    changed = list(differing(_settings(run.config), asked))
+    asked = settings_of(text)
+    changed = list(differing(run.settings, asked))
     if refused := [one for one in changed if not _is_longer(one, asked)]:
         lines = [f"{at.place}: {at.kept!r} in the run, {at.given!r} asked for" for at in refused]
         raise CheckpointError(
@@ -80,11 +78,6 @@ def _is_longer(changed: Difference, asked: Mapping[str, Any]) -> bool:
     optimizer = asked["engine"]["optimizer"]
     is_steady = optimizer["schedule"] == "constant" and not optimizer["warmup_ratio"]
     return is_steady and changed.given > changed.kept
-
-
-def _settings(config: str) -> dict[str, Any]:
-    found = yaml.safe_load(config)
-    return found if isinstance(found, dict) else {"configuration": found}
 
 
 @dataclass(kw_only=True)

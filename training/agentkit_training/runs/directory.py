@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentkit.errors import UsageError
+from agentkit.messages import JsonObject
 from agentkit_training.atomic import room_beside, whole_file
 from agentkit_training.errors import CheckpointError
 from agentkit_training.runs.provenance import Provenance
@@ -78,6 +79,11 @@ class RunDirectory:
     def config(self) -> str:
         """What was asked for, as YAML."""
         return (self.path / CONFIG).read_text(encoding="utf-8")
+
+    @property
+    def settings(self) -> JsonObject:
+        """What was asked for, by section and key; every default is there."""
+        return settings_of(self.config)
 
     def ask_for(self, config: str) -> None:
         """Put another configuration in the place of what was asked for, atomically.
@@ -144,6 +150,14 @@ class RunDirectory:
         log = self.path / LOG
         with _written(log), whole_file(log) as draft:
             draft.write_text("".join(kept), encoding="utf-8")
+
+
+def settings_of(config: str) -> JsonObject:
+    """The sections and keys of a configuration; of what is none, the whole under one name."""
+    import yaml
+
+    found = yaml.safe_load(config)
+    return found if isinstance(found, dict) else {"configuration": found}
 
 
 def _is_of_use(path: Path) -> bool:
