@@ -45,10 +45,9 @@ def demo(folder: Path, changes: tuple[str, ...], resume: bool) -> None:  # noqa:
     """
     from agentkit_training.config.jobs import CoevolveConfig
     from agentkit_training.config.reading import parse_config
-    from agentkit_training.export.handover import load_handover
     from agentkit_training.jobs.coevolve import coevolve_job
-    from agentkit_training.jobs.ending import HANDOVER
     from agentkit_training.jobs.runtime import combinations
+    from agentkit_training.jobs.trained import handover_of
     from agentkit_training.tasks.loading import load_tasks_for_training
 
     text = resources.files("agentkit_training").joinpath(CONFIG).read_text(encoding="utf-8")
@@ -57,7 +56,7 @@ def demo(folder: Path, changes: tuple[str, ...], resume: bool) -> None:  # noqa:
     with shown_steps(steps=wanted.coevolution.steps) as tell:
         run = coevolve_job(wanted, folder, command=command_line(), resumes=resume, listen=tell)
     say(f"Trained in {time.monotonic() - started:.0f} s. Now the runtime answers, by itself:")
-    handed = load_handover(run.path / HANDOVER)
+    handed = handover_of(run)
     test = load_tasks_for_training(wanted.tasks).test
     found = list(combinations(handed, test, wanted.asking.settings(), tell=say))
     _show(found)

@@ -25,7 +25,7 @@ Examples:
 @click.option(
     "--run",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Take the hand-over of a run: its adapter or weights, and its library.",
+    help="Ask what a finished run left: its adapter or weights, and its library.",
 )
 @click.option("--model", help="Another model of the runtime, such as openai:gpt-4o-mini.")
 @click.option("--library", type=click.Path(path_type=Path, exists=True), help="An artifact.")
@@ -79,17 +79,15 @@ def _answering(wanted: EvaluationConfig, given: dict[str, Any]) -> tuple[ChatMod
     """Who answers, and the artifact with the texts of the tools."""
     from agentkit.errors import UsageError
     from agentkit.models.resolve import resolve_model
-    from agentkit_training.export.handover import LIBRARY, load_handover
-    from agentkit_training.jobs.ending import HANDOVER
+    from agentkit_training.jobs.trained import trained_by
+    from agentkit_training.runs.directory import RunDirectory
 
-    library = str(given["library"] or wanted.library)
     if given["run"] and given["model"]:
         raise UsageError("--run and --model both say who answers; give one")
     if given["run"]:
-        found = load_handover(given["run"] / HANDOVER)
-        if found.artifact is not None and not given["library"]:
-            library = str(found.folder / LIBRARY)
-        return resolve_model(found.model), library
+        found = trained_by(RunDirectory(given["run"]), wanted.policy)
+        return found.model, str(given["library"] or found.library or wanted.library)
+    library = str(given["library"] or wanted.library)
     if given["model"]:
         return resolve_model(given["model"]), library
     return wanted.policy.model(wanted.policy.load()), library

@@ -53,8 +53,8 @@ def shown_steps(*, steps: int | None = None) -> Iterator[Callable[[StepRecord], 
 
 def show_result(run: RunDirectory) -> None:
     """First and last measurement of each held-out part, and where everything lies."""
-    from agentkit_training.export.handover import load_handover
     from agentkit_training.jobs.ending import HANDOVER
+    from agentkit_training.jobs.trained import handover_of
 
     rows = []
     records = list(run.records())
@@ -80,9 +80,7 @@ def show_result(run: RunDirectory) -> None:
         print_table(columns, rows)
     say(f"Everything about the run: {run.path}")
     if (run.path / HANDOVER).is_dir():
-        weights = run.settings["policy"]["weights"]
-        base = None if weights.startswith("local:") else weights
-        show_handover(load_handover(run.path / HANDOVER, base=base), run)
+        show_handover(handover_of(run), run)
 
 
 def show_handover(handed: Handover, run: RunDirectory) -> None:

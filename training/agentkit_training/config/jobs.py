@@ -142,6 +142,6 @@ class CoevolveConfig:
             )
 
     @property
-    def trains_policy(self) -> bool:
-        """Whether the weights change at all."""
-        return not self.frozen or self.cold_start is not None
+    def has_own_weights(self) -> bool:
+        """Whether the policy ends as another one than its base weights: trained, or adapted."""
+        return not self.frozen or self.cold_start is not None or bool(self.policy.adapter)

@@ -86,7 +86,7 @@ def coevolve_job(
         job.all()
     check_weights(policy, ranks)
     store = job.source.keeper.store if config.coevolution.changes_library else None
-    trained = policy if config.trains_policy else None
+    trained = policy if config.has_own_weights else None
     led(ranks, lambda _: ended(run, policy=trained, base=config.policy.weights, store=store))
     return run
 

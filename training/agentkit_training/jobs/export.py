@@ -53,7 +53,7 @@ def export_job(
     return hand_over(
         target,
         base=config.policy.weights,
-        policy=policy if config.trains_policy else None,
+        policy=policy if config.has_own_weights else None,
         store=store,
         adapter_precision=adapter_precision,
     )

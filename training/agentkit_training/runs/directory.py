@@ -6,7 +6,9 @@
 ``log.jsonl``             a line for each step
 ``checkpoints/``          the newest good state
 ``report.html``           curves and tables
-``adapter/``, ``library`` what the runtime takes
+``handover/``             what the runtime takes, of weights that began as GGUF
+``policy/``               the policy as transformers and PEFT load it, of other weights,
+``library.json``          and the evolved library beside it
 ========================  ==========================================================
 """
 

@@ -1,0 +1,109 @@
+"""What a run has trained is asked again as it was left, whatever its form."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from agentkit._waiting import wait_for
+from agentkit.errors import UsageError
+from agentkit.messages import UserMessage
+from agentkit.models.base import ModelRequest, ModelSettings
+from agentkit_training.cli.main import main
+from agentkit_training.config.jobs import CoevolveConfig
+from agentkit_training.config.reading import parse_config
+from agentkit_training.jobs.coevolve import coevolve_job
+from agentkit_training.jobs.trained import trained_by
+from agentkit_training.policy.loading import load_policy
+from agentkit_training.policy.lora import load_adapter
+from agentkit_training.policy.tiny import tiny_policy
+from agentkit_training.runs.directory import RunDirectory
+
+CONFIG = """\
+policy: {weights: tiny, precision: fp32, answer_tokens: 4}
+tasks: {source: hidden-constraints, kinds: [enum], train: 2, validation: 0, test: 2}
+asking: {max_steps: 1, tool_choice: required}
+coevolution: {steps: 0, tasks_per_step: 1, group_size: 2, evidence: true}
+cold_start: {batch_size: 2, epochs: 6, optimizer: {learning_rate: 0.05}}
+"""
+FROZEN = ("frozen=true", "cold_start=null")
+"""A run in which only the library learns."""
+
+
+def configured(*changes):
+    return parse_config(CONFIG, CoevolveConfig, changes=changes)
+
+
+def said_by(model):
+    """What a model writes, its likeliest words."""
+    asked = ModelRequest(
+        messages=(UserMessage(text="A loan of 12."),), settings=ModelSettings(temperature=0)
+    )
+    return wait_for(model.complete(asked)).message.text
+
+
+def test_adapters_answer_over_what_they_were_trained_over(tmp_path):
+    """The policy is the one that was trained, not the one that it began as; so is the library."""
+    config = configured("policy.lora={rank: 4}")
+    run = coevolve_job(config, tmp_path)
+    trained = trained_by(run, config.policy)
+    expected = config.policy.model(load_adapter(tiny_policy(), tmp_path / "policy"))
+    assert said_by(trained.model) == said_by(expected)
+    assert said_by(trained.model) != said_by(config.policy.model(tiny_policy()))
+    assert trained.library == tmp_path / "library.json"
+
+
+def test_whole_weights_answer_in_the_place_of_those_they_began_as(tmp_path):
+    """Without adapters the run's own weights are loaded, whatever the section names."""
+    config = configured("coevolution.evidence=false")
+    run = coevolve_job(config, tmp_path)
+    other = replace(config.policy, weights="/nowhere")
+    trained = trained_by(run, other)
+    expected = config.policy.model(load_policy(tmp_path / "policy", precision="fp32"))
+    assert said_by(trained.model) == said_by(expected)
+    assert said_by(trained.model) != said_by(config.policy.model(tiny_policy()))
+    assert trained.library is None
+
+
+def test_a_frozen_policy_is_left_with_the_adapters_it_was_given(tmp_path):
+    """Where only the library learned, who answered in the run answers again."""
+    first = coevolve_job(configured("policy.lora={rank: 4}"), tmp_path / "first")
+    given = configured(*FROZEN, f"policy.adapter={first.path / 'policy'}")
+    run = coevolve_job(given, tmp_path / "second")
+    again = trained_by(run, replace(given.policy, adapter=""))
+    assert said_by(again.model) == said_by(trained_by(first, given.policy).model)
+    bare = coevolve_job(configured(*FROZEN), tmp_path / "bare")
+    assert said_by(trained_by(bare, given.policy).model) != said_by(again.model)
+
+
+def test_a_run_that_left_nothing_says_so(tmp_path):
+    """A run broken off has neither policy nor library, and the message says what to do."""
+
+    class StopError(Exception):
+        pass
+
+    def stop(_):
+        raise StopError
+
+    config = configured("watch.checkpoint_every=1")
+    with pytest.raises(StopError):
+        coevolve_job(config, tmp_path / "run", listen=stop)
+    with pytest.raises(UsageError, match=r"has left nothing.*--resume"):
+        trained_by(RunDirectory(tmp_path / "run"), config.policy)
+
+
+@pytest.mark.parametrize("form", ["tiny", "gguf"])
+def test_evaluate_asks_a_run(tmp_path, form, tiny_gguf):
+    """One option asks a run of either form, on weights of the user's own, too."""
+    weights = {"tiny": "tiny", "gguf": str(tiny_gguf)}[form]
+    text = CONFIG.replace("weights: tiny", f"weights: {weights}, lora: {{rank: 2}}")
+    (tmp_path / "own.yaml").write_text(text)
+    coevolve_job(parse_config(text, CoevolveConfig), tmp_path / "run")
+    assert (tmp_path / "run" / "handover").is_dir() is (form == "gguf")
+    command = ["evaluate", str(tmp_path / "own.yaml"), "--run", str(tmp_path / "run"), "--json"]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["total"]["attempts"] == 2
