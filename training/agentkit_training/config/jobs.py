@@ -13,6 +13,7 @@ from agentkit_training.config.sections import (
     EngineSection,
     PolicySection,
     RewardName,
+    TrackingSection,
     WatchSection,
     WeightingSection,
 )
@@ -55,7 +56,7 @@ class SftConfig:
         asking: How tasks are asked.
         sft: How to fine-tune.
         toolace: Iterations that select what the policy can learn from; None takes every task.
-        watch: What is measured and kept.
+        watch: Where figures go.
         no_call: What to answer where no call is right; such tasks are left out without it.
         library: An artifact whose texts the tools have; empty for the tasks' own.
         seed: Of weights and samples.
@@ -66,10 +67,14 @@ class SftConfig:
     asking: AskingSection = field(default_factory=AskingSection)
     sft: SftSettings = field(default_factory=SftSettings)
     toolace: ToolAceSection | None = None
-    watch: WatchSection = field(default_factory=WatchSection)
+    watch: TrackingSection = field(default_factory=TrackingSection)
     no_call: str = ""
     library: str = ""
     seed: int = 0
+
+
+def _by_profile() -> LearningInterface:
+    return LearningInterface(cues="by_profile", feedback="by_profile", guidelines="by_profile")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +88,8 @@ class CoevolveConfig:
         reward: What a rollout is worth.
         coevolution: What learns beside the policy; all switches off is plain GRPO.
         weighting: How advantages are weighted, where ``coevolution.weighting`` is on.
-        interface: What training prompts have more, where ``coevolution.interface`` is on.
+        interface: What training prompts have more, where ``coevolution.interface`` is on: each part
+            by the failure profile, as SEAL has it, where nothing else is said.
         engine: How the policy learns.
         cold_start: Fine-tuning before it (CoCoDA's stage 2); None leaves it out.
         frozen: Whether the policy stays as it is and only the library learns.
@@ -105,7 +111,7 @@ class CoevolveConfig:
     reward: RewardName = "verdict"
     coevolution: CoevolutionSettings = field(default_factory=CoevolutionSettings)
     weighting: WeightingSection = field(default_factory=WeightingSection)
-    interface: LearningInterface = field(default_factory=LearningInterface)
+    interface: LearningInterface = field(default_factory=_by_profile)
     engine: EngineSection = field(default_factory=EngineSection)
     cold_start: SftSettings | None = None
     frozen: bool = False
@@ -127,6 +133,11 @@ class CoevolveConfig:
             raise UsageError(
                 f"teacher is {self.teacher!r}, which writes composites, and coevolution.composites "
                 "is off; switch it on, or leave teacher out"
+            )
+        if self.coevolution.interface and not self.interface.can_show:
+            raise UsageError(
+                "coevolution.interface is on, and each part of the section interface is off; give "
+                "cues, feedback or guidelines by_profile or always, or switch it off"
             )
         if not self.frozen and self.coevolution.group_size == 1 and self.coevolution.steps != 0:
             raise UsageError(

@@ -32,6 +32,12 @@ from agentkit_training.weighting import (
 
 RewardName: TypeAlias = Literal["verdict", "R1", "R2", "R3"]
 
+_ALONE: dict[str, tuple[str, ...]] = {
+    "lean": ("max_logits", "iterations", "mini_batches", "resample"),
+    "trl": ("parts", "sharding", "vllm"),
+}
+"""What one engine does and the other does not."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PolicySection:
@@ -137,7 +143,7 @@ class EngineSection:
             write them. A run that goes on from a checkpoint learns from other rollouts then.
 
     Raises:
-        UsageError: ``lean`` is told what ``trl`` alone does.
+        UsageError: An engine is told what the other alone does.
     """
 
     name: Literal["lean", "trl"] = "lean"
@@ -155,12 +161,12 @@ class EngineSection:
     vllm: VllmSettings | None = None
 
     def __post_init__(self) -> None:
-        given = {"parts": self.parts != 1, "sharding": self.sharding != "none", "vllm": self.vllm}
-        asked = [name for name, is_given in given.items() if is_given]
-        if self.name == "lean" and asked:
+        other = "trl" if self.name == "lean" else "lean"
+        defaults = type(self)
+        if asked := [one for one in _ALONE[other] if getattr(self, one) != getattr(defaults, one)]:
             raise UsageError(
-                f"engine.name is lean, which has no {' and no '.join(asked)}; set engine.name: "
-                "trl, or leave it out"
+                f"engine.name is {self.name}, which has no {' and no '.join(asked)}; set "
+                f"engine.name: {other}, or leave it out"
             )
 
     def writer(self, policy: Policy) -> VllmWriter | None:
@@ -248,6 +254,17 @@ class AskingSection:
             tool_choice=self.tool_choice,
             instructions=self.instructions,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackingSection:
+    """Where the figures of fine-tuning go; ``sft.save_every`` says when a checkpoint is kept.
+
+    Attributes:
+        trackers: Where figures go beside the log.
+    """
+
+    trackers: tuple[TrackerName, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

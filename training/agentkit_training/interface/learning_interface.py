@@ -88,6 +88,11 @@ class LearningInterface:
         return self._is_on(self.guidelines, GUIDELINES)
 
     @property
+    def can_show(self) -> bool:
+        """Whether anything may ever be shown or worded otherwise than at evaluation."""
+        return {self.cues, self.feedback, self.guidelines} != {"off"} or self.plain_errors
+
+    @property
     def helps(self) -> bool:
         """Whether anything is shown now that the policy is not to see at evaluation."""
         return self.has_cues or self.has_feedback or self.has_guidelines

@@ -9,7 +9,7 @@ from pathlib import Path
 from agentkit.errors import UsageError
 from agentkit_training.coevolve.tasks import step_count
 from agentkit_training.config.jobs import CoevolveConfig
-from agentkit_training.config.sections import PolicySection
+from agentkit_training.config.sections import EngineSection, PolicySection
 from agentkit_training.engines.verl.export import VerlExport, VerlRun, export_verl
 from agentkit_training.engines.verl.settings import VerlSettings, WeightsName
 from agentkit_training.engines.verl.update import VerlCluster, VerlUpdate
@@ -68,12 +68,22 @@ def _of_steps(config: CoevolveConfig) -> tuple[tuple[bool, str], ...]:
             bool(wanted.composite_coefficient),
             "coevolution.composite_coefficient: no composites are made there; take 0",
         ),
+        (
+            bool(updates := _updates(config.engine)),
+            f"engine: {' and '.join(updates)}: a step is one update there; leave it out",
+        ),
         (wanted.tools != "given", "coevolution.tools retrieved: tools are given; take given"),
         (
             bool(rollouts % devices),
             _uneven(rollouts, devices),
         ),
     )
+
+
+def _updates(engine: EngineSection) -> list[str]:
+    """What makes a step more than one update of its rollouts."""
+    asked = {"iterations": 1, "mini_batches": 1, "resample": 0}
+    return [name for name, plain in asked.items() if getattr(engine, name) != plain]
 
 
 def _uneven(rollouts: int, devices: int) -> str:

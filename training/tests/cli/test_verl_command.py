@@ -99,6 +99,7 @@ def test_all_that_does_not_run_in_verl_is_named(config, tmp_path):
         ("engine.optimizer.schedule=linear", "constant or cosine"),
         ("coevolution.tasks_per_step=32", "4 tasks to train on"),
         ("verl.keeps_episodes=true", "names no store"),
+        ("engine.mini_batches=2", "mini_batches: a step is one update"),
     ],
 )
 def test_what_verl_would_stumble_over_is_told_before(config, tmp_path, change, words):

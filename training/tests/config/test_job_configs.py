@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from agentkit.errors import UsageError
@@ -43,3 +45,32 @@ def test_a_teacher_is_for_composites():
     with pytest.raises(UsageError, match=r"coevolution\.composites is off"):
         read("teacher=local:smollm2-135m")
     assert read("teacher=local:smollm2-135m", "coevolution.composites=true").teacher
+
+
+def test_an_interface_that_is_asked_for_shows_what_the_profile_asks_for():
+    """The switch is enough, as SEAL has it; before there is a profile nothing is shown."""
+    interface = read("coevolution.interface=true").interface
+    assert not interface.helps
+    failing = replace(interface, labels=("argument_mismatch",))
+    assert failing.has_cues
+    assert replace(interface, labels=("recovery_failure",)).has_feedback
+
+
+def test_an_interface_with_nothing_to_show_is_refused():
+    """A switch that would change nothing is a mistake in the file."""
+    with pytest.raises(UsageError, match="each part of the section interface is off"):
+        read("coevolution.interface=true", "interface={}")
+    for shown in ("interface={cues: always}", "interface={plain_errors: true}"):
+        assert read("coevolution.interface=true", shown).interface.can_show
+
+
+@pytest.mark.parametrize(
+    "change", ["iterations=2", "mini_batches=2", "resample=1", "max_logits=1000"]
+)
+def test_trl_is_not_told_what_lean_alone_does(change):
+    """A key that the engine would pass by is named, in either direction."""
+    with pytest.raises(UsageError, match=rf"engine\.name is trl, which has no {change[:8]}"):
+        read("engine.name=trl", f"engine.{change}")
+    assert read(f"engine.{change}").engine.name == "lean"
+    with pytest.raises(UsageError, match=r"engine\.name is lean, which has no parts"):
+        read("engine.parts=2")
