@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,8 @@ import click
 from agentkit_training.cli.options import command_line
 
 if TYPE_CHECKING:
-    from agentkit.models.base import ChatModel
     from agentkit_training.config.evaluation import EvaluationConfig
+    from agentkit_training.jobs.trained import Trained
 
 
 @click.command(
@@ -57,15 +58,15 @@ def evaluate(config: Path, changes: tuple[str, ...], **given: Any) -> None:
     from agentkit_training.tasks.loading import load_tasks_for_training
 
     wanted = read_config(config, EvaluationConfig, changes=changes, ignores_rest=True)
-    model, library = _answering(wanted, given)
+    answering = _answering(wanted, given)
     asked = Examination(
         benchmark=getattr(load_tasks_for_training(wanted.tasks), given["part"]),
-        library=library_of(library),
-        settings=wanted.asking.settings(),
+        library=library_of(answering.library),
+        settings=replace(wanted.asking.settings(), tools=answering.tools),
         attempts=given["attempts"],
         temperature=given["temperature"],
     )
-    report = evaluate_job(model, asked, command=command_line())
+    report = evaluate_job(answering.model, asked, command=command_line())
     if given["html"]:
         given["html"].write_text(report_html(report), encoding="utf-8")
         say(f"Wrote {given['html']}")
@@ -75,19 +76,20 @@ def evaluate(config: Path, changes: tuple[str, ...], **given: Any) -> None:
         print_evaluation(report)
 
 
-def _answering(wanted: EvaluationConfig, given: dict[str, Any]) -> tuple[ChatModel, str]:
-    """Who answers, and the artifact with the texts of the tools."""
+def _answering(wanted: EvaluationConfig, given: dict[str, Any]) -> Trained:
+    """Who answers, the artifact with the texts of the tools, and which tools are offered."""
     from agentkit.errors import UsageError
     from agentkit.models.resolve import resolve_model
-    from agentkit_training.jobs.trained import trained_by
+    from agentkit_training.jobs.trained import Trained, trained_by
     from agentkit_training.runs.directory import RunDirectory
 
     if given["run"] and given["model"]:
         raise UsageError("--run and --model both say who answers; give one")
+    own = Path(wanted.library) if wanted.library else None
     if given["run"]:
         found = trained_by(RunDirectory(given["run"]), wanted.policy)
-        return found.model, str(given["library"] or found.library or wanted.library)
-    library = str(given["library"] or wanted.library)
-    if given["model"]:
-        return resolve_model(given["model"]), library
-    return wanted.policy.model(wanted.policy.load()), library
+    else:
+        named = given["model"]
+        model = resolve_model(named) if named else wanted.policy.model(wanted.policy.load())
+        found = Trained(model=model, library=None, tools=wanted.coevolution.tools)
+    return replace(found, library=given["library"] or found.library or own)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentkit.evaluation import Benchmark
+from agentkit.evaluation.benchmarks.task_records import task_to_json
 from agentkit.tools.canonical import digest
 from agentkit_training.coevolve.parts import described
 from agentkit_training.coevolve.source import Coevolution
@@ -64,8 +65,8 @@ def _told(found: Difference) -> str:
 
 
 def _tasks(benchmark: Benchmark) -> dict[str, Any]:
-    """A benchmark by its questions and tools; worlds are functions, and told by nobody."""
-    asked = [[one.task_id, one.request, list(one.offered)] for one in benchmark.tasks]
+    """A benchmark by its questions, answers and tools; worlds are functions, told by nobody."""
+    asked = [task_to_json(one) for one in benchmark.tasks]
     tools = {one.name: one.digest for one in benchmark.definitions}
     return {
         "benchmark": benchmark.name,

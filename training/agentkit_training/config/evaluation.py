@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from agentkit_training.coevolve.settings import CoevolutionSettings
 from agentkit_training.config.sections import AskingSection, PolicySection
 from agentkit_training.tasks.loading import TaskSpec
 
@@ -16,10 +17,12 @@ class EvaluationConfig:
         policy: Which model answers.
         tasks: What is asked.
         asking: How.
+        coevolution: Its ``tools`` say which tools are offered.
         library: An artifact whose texts the tools have; empty for the tasks' own.
     """
 
     policy: PolicySection
     tasks: TaskSpec
     asking: AskingSection = field(default_factory=AskingSection)
+    coevolution: CoevolutionSettings = field(default_factory=CoevolutionSettings)
     library: str = ""

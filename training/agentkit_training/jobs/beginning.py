@@ -41,8 +41,9 @@ def begun(
 
     Raises:
         UsageError: Something is there already, or nothing is there to go on with.
-        CheckpointError: The run that is there has another configuration; the difference is shown.
-            A run may be made longer where its learning rate does not follow the number of steps.
+        CheckpointError: The run that is there has another configuration, or other tasks; the
+            difference is shown. A run may be made longer where its learning rate does not follow
+            the number of steps.
     """
     text = written_config(config)
     if not resumes:
@@ -59,10 +60,25 @@ def begun(
             f"{folder} was begun with another configuration:\n  " + "\n  ".join(lines) + "\n"
             "Go on with the same, or begin a run in another folder"
         )
+    _check_data(run, data or {})
     if changed:
         run.ask_for(text)
     run.rewind()
     return run
+
+
+def _check_data(run: RunDirectory, data: Mapping[str, str]) -> None:
+    """Hold the tasks that are there now against those that the run was begun with."""
+    kept = run.provenance.data
+    if other := [name for name, digest in data.items() if kept.get(name) != digest]:
+        named = ", ".join(
+            f"{name} ({kept.get(name, 'none')[:8]} then, {data[name][:8]} now)" for name in other
+        )
+        raise CheckpointError(
+            f"{run.path} was begun with other tasks, by their digests: {named}. Questions, "
+            "expected answers or tools have changed since; bring them back as they were, or begin "
+            "a run in another folder"
+        )
 
 
 def _is_longer(changed: Difference, asked: Mapping[str, Any]) -> bool:

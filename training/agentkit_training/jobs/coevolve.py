@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agentkit import open_store
 from agentkit.evaluation import Benchmark
+from agentkit.library.store import Store
 from agentkit.models.resolve import resolve_model
 from agentkit_training.coevolve.checkpoint import newest_checkpoint, step_of
 from agentkit_training.coevolve.frozen import FrozenEngine
@@ -129,7 +130,7 @@ class _Coevolve:
         self._ranks = ranks
         self._model = model
         self._writer = writer
-        self._asking = config.asking.settings()
+        self._asking = replace(config.asking.settings(), tools=config.coevolution.tools)
         self._warm = WarmStart(config=config, policy=policy, run=run.path, log=log, ranks=ranks)
         self.source = self._source()
 
@@ -175,7 +176,7 @@ class _Coevolve:
             settings=wanted.coevolution,
             benchmark=train,
             model=self._model,
-            store=restored_store(wanted.library) if wanted.library else open_store("memory:"),
+            store=self._store(),
             tools=pure_tools(train) if wanted.coevolution.composites else (),
             feedback_model=feedback,
             teacher=resolve_model(wanted.teacher) if wanted.teacher else None,
@@ -193,6 +194,13 @@ class _Coevolve:
             ranks=self._ranks,
             listen=self._told,
         )
+
+    def _store(self) -> Store:
+        """The library to begin with; empty where a checkpoint will bring its own."""
+        goes_on = newest_checkpoint(self._run.checkpoints) is not None
+        if goes_on or not self._config.library:
+            return open_store("memory:")
+        return restored_store(self._config.library)
 
     def _engine(self) -> Engine:
         if self._config.frozen:
@@ -236,7 +244,7 @@ class _Coevolve:
                     step=step,
                     phase=phase,
                     library=library,
-                    settings=replace(self._asking, tools=self._config.coevolution.tools),
+                    settings=self._asking,
                     ranks=self._ranks,
                 )
             )

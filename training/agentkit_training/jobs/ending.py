@@ -47,7 +47,7 @@ def ended(
     (run.path / REPORT).write_text(run_html(run), encoding="utf-8")
 
 
-def library_of(artifact: str) -> Library | None:
+def library_of(artifact: str | Path | None) -> Library | None:
     """The library of an artifact; None for no artifact.
 
     Raises:

@@ -113,6 +113,11 @@ def started(
         TrainingError: The run can not go on.
     """
     parts = in_turn(ranks, lambda: load_tasks_for_training(config.tasks))
+    if not parts.validation.tasks and (key := _chooses_by_validation(config)):
+        raise UsageError(
+            f"{key} chooses by the validation tasks, and there are none; give some "
+            "(tasks.validation, tasks.shares)"
+        )
     run = _shared_run(
         folder,
         ranks,
@@ -127,6 +132,15 @@ def started(
     )
     held = replace(config.policy, device=own_device(config.policy.device, ranks))
     return Beginning(parts=parts, run=run, policy=held.load(seed=seed))
+
+
+def _chooses_by_validation(config: SftConfig | CoevolveConfig) -> str:
+    """The key that asks for validation tasks; empty for none."""
+    if isinstance(config, SftConfig):
+        return "toolace" if config.toolace is not None else ""
+    wanted = config.coevolution
+    is_asked = wanted.changes_library and wanted.acceptance != "validation"
+    return f"coevolution.acceptance {wanted.acceptance}" if is_asked else ""
 
 
 def _shared_run(folder: Path, ranks: Ranks, begin: Callable[[], RunDirectory]) -> RunDirectory:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentkit.errors import UsageError
+from agentkit.evaluation.running.settings import ToolSource
 from agentkit.models.base import ChatModel
 from agentkit.models.resolve import resolve_model
 from agentkit_training.config.sections import PolicySection
@@ -23,10 +24,12 @@ class Trained:
     Attributes:
         model: The trained model; the one that the run began with, where only the library changed.
         library: The evolved library's artifact; None where the library stayed as it was.
+        tools: Whether the run's tasks named their tools, or retrieval found them.
     """
 
     model: ChatModel
     library: Path | None
+    tools: ToolSource = "given"
 
 
 def trained_by(run: RunDirectory, policy: PolicySection) -> Trained:
@@ -45,10 +48,11 @@ def trained_by(run: RunDirectory, policy: PolicySection) -> Trained:
         PolicyError: Its policy can not be loaded.
         ModelNotFoundError: The base weights are not installed.
     """
+    tools = run.settings.get("coevolution", {}).get("tools", "given")
     if (run.path / HANDOVER).is_dir():
         handed = handover_of(run)
         library = None if handed.artifact is None else handed.folder / HANDED_LIBRARY
-        return Trained(model=resolve_model(handed.model), library=library)
+        return Trained(model=resolve_model(handed.model), library=library, tools=tools)
     own = run.path / LIBRARY
     library = own if own.is_file() else None
     if library is None and not (run.path / POLICY).is_dir():
@@ -58,7 +62,7 @@ def trained_by(run: RunDirectory, policy: PolicySection) -> Trained:
             "to its command"
         )
     section = _as_left(run, policy)
-    return Trained(model=section.model(section.load()), library=library)
+    return Trained(model=section.model(section.load()), library=library, tools=tools)
 
 
 def handover_of(run: RunDirectory) -> Handover:

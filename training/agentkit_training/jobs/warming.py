@@ -10,6 +10,7 @@ from agentkit._waiting import wait_for
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.library import Library
 from agentkit_training.atomic import new_folder
+from agentkit_training.coevolve.offering import with_composites
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.distributed.leading import Beat, led
 from agentkit_training.distributed.ranks import Ranks
@@ -59,7 +60,7 @@ class WarmStart:
             library: Gives what the prompts are rendered from. It is asked for where there is
                 something to teach alone: the store of a run that goes on must stay empty until
                 its checkpoint is put there.
-            asking: How tasks are asked.
+            asking: How tasks are asked; as in the steps that follow.
         """
         was_done = self.ranks.broadcast(self.is_done)
         if not was_done:
@@ -79,7 +80,7 @@ class WarmStart:
         examples = wait_for(
             taught_examples(
                 self.policy,
-                tasks,
+                with_composites(tasks, library),
                 self.config.tasks,
                 prompting=self.config.policy.prompting(),
                 library=library,

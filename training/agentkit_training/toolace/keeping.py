@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentkit.evaluation import Benchmark
+from agentkit.evaluation.benchmarks.task_records import task_to_json
 from agentkit.library import Library
+from agentkit.tools.canonical import canonical_json
 from agentkit_training.atomic import whole_file
 from agentkit_training.errors import CheckpointError
 from agentkit_training.policy.policy import Policy
@@ -62,7 +64,7 @@ def facts_of(
     digest = hashlib.sha256()
     for one in benchmarks:
         for task in one.tasks:
-            digest.update(f"{task.task_id}\0{task.request}\0".encode())
+            digest.update(canonical_json(task_to_json(task)))
         digest.update("\0".join(sorted(d.digest for d in one.definitions)).encode())
     digest.update(b"" if library is None else library.digest.encode())
     return RunFacts(policy=policy.name, settings=settings.to_json(), tasks=digest.hexdigest())

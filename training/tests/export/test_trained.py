@@ -107,3 +107,24 @@ def test_evaluate_asks_a_run(tmp_path, form, tiny_gguf):
     result = CliRunner().invoke(main, command)
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["total"]["attempts"] == 2
+
+
+def read_by(*arguments):
+    """How many tokens were read in an evaluation."""
+    result = CliRunner().invoke(main, ["evaluate", *map(str, arguments), "--json"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)["total"]["usage"]["prompt_tokens"]
+
+
+def test_a_run_is_asked_with_the_tools_that_it_was_asked_with(tmp_path):
+    """Where retrieval found them in training it does so again, and the file may say it, too."""
+    config = tmp_path / "own.yaml"
+    config.write_text(CONFIG)
+    retrieved = "coevolution.tools=retrieved"
+    coevolve_job(configured(retrieved), tmp_path / "run")
+    again = read_by(config, "--run", tmp_path / "run")
+    coevolve_job(configured(), tmp_path / "other")
+    assert read_by(config, "--run", tmp_path / "other") < again
+    library = tmp_path / "run" / "library.json"
+    assert read_by(config, "--set", retrieved, "--library", library) == again
+    assert read_by(config, "--set", retrieved) > read_by(config)

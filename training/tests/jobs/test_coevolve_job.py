@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from safetensors.torch import load_file
 
+from agentkit import open_store
+from agentkit.errors import UsageError
+from agentkit.evolution import ToolManager
+from agentkit.export import artifact_of, write_artifact
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.errors import CheckpointError
 from agentkit_training.jobs.coevolve import coevolve_job
+from agentkit_training.tasks.loading import load_tasks_for_training
 
+ORDERS = Path(__file__).parents[2] / "examples" / "orders"
 CONFIG = """\
 policy: {weights: tiny, precision: fp32, answer_tokens: 8}
 tasks: {source: hidden-constraints, kinds: [enum], train: 4, validation: 2, test: 2}
@@ -125,3 +134,75 @@ def test_a_rate_that_falls_to_the_last_step_is_not_stretched(tmp_path):
     job(tmp_path / "run", falling)
     with pytest.raises(CheckpointError, match="steps: 2 in the run, 4 asked for"):
         job(tmp_path / "run", falling, "coevolution.steps=4", resumes=True)
+
+
+def test_a_run_that_began_with_a_library_goes_on_with_its_own(tmp_path):
+    """The library has changed since, by the tools that it lacked: the checkpoint's is taken up."""
+    tasks = parse_config(CONFIG, CoevolveConfig).tasks
+    some = load_tasks_for_training(tasks).train.definitions[:1]
+    store = open_store("memory:")
+    ToolManager(store).register(list(some))
+    write_artifact(artifact_of(store), tmp_path / "begun.json")
+    given = f"library={tmp_path / 'begun.json'}"
+    first = list(job(tmp_path / "run", given).records())
+    assert first[0].phase == "validation"
+    longer = list(job(tmp_path / "run", given, "coevolution.steps=3", resumes=True).records())
+    versions = [one.figures["library/version"] for one in longer if one.phase == "coevolve"]
+    assert len(versions) == 3
+    assert versions == sorted(versions)
+    assert versions[0] > store.load().version
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_other_answers_are_another_run(tmp_path, part):
+    """A file whose expected answers were changed is not gone on with; the part is named."""
+    tasks = [
+        {"id": f"{split}-{name}", "request": f"Where is {split} {name}?", "tools": ["order_status"]}
+        | {"expects": {"calls": [{"name": "order_status", "arguments": {"order": name}}]}}
+        for split in ("train", "test")
+        for name in ("A1", "B2")
+    ]
+
+    def write(some):
+        for split in ("train", "test"):
+            lines = [json.dumps(one) for one in some if one["id"].startswith(split)]
+            (tmp_path / f"{split}.jsonl").write_text("\n".join(lines))
+
+    changes = (
+        f"tasks={{source: {tmp_path / 'train.jsonl'}, test_file: {tmp_path / 'test.jsonl'}, "
+        f"environment: {ORDERS / 'tools.py'}}}",
+        "coevolution={steps: 1, tasks_per_step: 1, group_size: 2}",
+    )
+    write(tasks)
+    job(tmp_path / "run", *changes)
+    job(tmp_path / "run", *changes, resumes=True)
+    for one in tasks:
+        if one["id"].startswith(part):
+            one["expects"]["calls"][0]["arguments"] = {"order": "C3"}
+    write(tasks)
+    with pytest.raises(CheckpointError, match=rf"other tasks, by their digests: {part} \("):
+        job(tmp_path / "run", *changes, resumes=True)
+
+
+@pytest.mark.parametrize("acceptance", ["held_out", "validation"])
+def test_held_out_tasks_that_decide_have_to_be_there(tmp_path, acceptance):
+    """Without them nothing could ever pass; who only checks texts needs none."""
+    changes = ("tasks.validation=0", f"coevolution.acceptance={acceptance}")
+    if acceptance == "validation":
+        assert job(tmp_path, *changes)
+        return
+    with pytest.raises(UsageError, match="acceptance held_out chooses by the validation tasks"):
+        job(tmp_path, *changes)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_cold_start_reads_the_prompts_of_the_steps(tmp_path):
+    """What retrieval offers is in the taught prompts, too, so that the first loss is another."""
+    cold = ("cold_start={batch_size: 4}", "coevolution.steps=0")
+
+    def first_loss(name, tools):
+        run = job(tmp_path / name, *cold, f"coevolution.tools={tools}")
+        return next(one.figures["loss"] for one in run.records() if one.phase == "cold start")
+
+    assert first_loss("given", "given") == first_loss("again", "given")
+    assert first_loss("given-too", "given") != first_loss("retrieved", "retrieved")

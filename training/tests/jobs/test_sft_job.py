@@ -54,6 +54,12 @@ def test_iterations_select_what_is_trained_on(tmp_path):
     assert any("difficulty" in note for note in notes)
 
 
+def test_iterations_need_validation_tasks(tmp_path):
+    """Rounds end by what they gain on them, so that none is a mistake in the file."""
+    with pytest.raises(UsageError, match="toolace chooses by the validation tasks"):
+        job(tmp_path / "run", "toolace={rounds: 1}", "tasks.validation=0")
+
+
 def test_a_run_that_is_gone_on_with_has_each_step_once(tmp_path):
     """Steps after the newest checkpoint are done and told again; the first measurement stays."""
     whole = job(tmp_path / "whole")
