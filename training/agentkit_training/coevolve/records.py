@@ -121,7 +121,8 @@ class UpdateFigures:
         divergence: KL divergence to the reference, in nats a token.
         clip_share: Share of the tokens whose ratio was held back.
         max_log_ratio: Largest difference between what was sampled and what the update read.
-        skipped: Share of the sequences that were not read, having no advantage.
+        skipped: Share of the sequences that nothing was learned from: they have neither an
+            advantage nor a divergence that counts, or are too long.
         read_tokens: Tokens that went through the model.
         loss_tokens: Tokens that the policy wrote.
         too_long: Sequences that are longer than the model's window.
@@ -154,7 +155,7 @@ class UpdateFigures:
 
     @property
     def has_learned_nothing(self) -> bool:
-        """Whether the policy was to learn, and no sequence had an advantage."""
+        """Whether the policy was to learn, and no sequence had anything to teach."""
         return self.learning_rate > 0 and self.skipped == 1
 
 

@@ -62,7 +62,7 @@ class StepReport:
         gradient_norm: Before clipping.
         learning_rate: Of the step.
         rows: Sequences in the batch.
-        read_rows: Those that were read; the rest had no advantage.
+        read_rows: Those that have a gradient, by an advantage or a divergence.
         read_tokens: Tokens that went through the model for the update.
         loss_tokens: Tokens of the batch that bear loss.
         rollout_seconds: Wall time of making the rollouts.

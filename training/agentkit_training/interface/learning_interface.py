@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from math import fsum
 from typing import Literal, Self, TypeAlias
 
 from agentkit.diagnosis import FailureProfile
@@ -44,14 +45,16 @@ class LearningInterface:
     Attributes:
         cues: Schema cues (``cues.py``).
         feedback: Help with recovering from failed calls (``feedback.py``).
-        guidelines: Sentences for frequent failures (``guidelines.py``); ``always`` shows the first
-            ones until a profile is known.
+        guidelines: Sentences for frequent failures (``guidelines.py``). The paper selects them from
+            the profile, so that a clean one leaves nothing to say (section 3.3); ``always`` does
+            not wait for it, and shows the first ones until the profile can tell.
         cue_kinds: Which demands of schemas are said again.
         plain_errors: Whether failed calls are worded as the paper's environments word them, by the
             bare error. It is no help, so it is for evaluation too: give it to ``FeedbackModel``.
         share: Least share among all turns for a failure to count as frequent.
         turns: Least number of turns for that.
         labels: The frequent failures of the last profile, the most frequent first.
+        is_clean: Whether the last profile has enough turns and no failure with the share.
     """
 
     cues: Mode = "off"
@@ -62,6 +65,7 @@ class LearningInterface:
     share: float = 0.1
     turns: float = 8.0
     labels: tuple[FailureLabel, ...] = ()
+    is_clean: bool = False
 
     def updated(self, profile: FailureProfile) -> Self:
         """The interface for the next round, I_{k+1} = Update(I_k, F_k) (SEAL, Eq. 15).
@@ -70,7 +74,8 @@ class LearningInterface:
             profile: The diagnoses of recent rollouts. ``profile.observe_all(rollout.episodes)``
                 counts a round, ``profile.decay(0.5)`` before it lets earlier ones fade.
         """
-        return replace(self, labels=prevalent_labels(profile, share=self.share, turns=self.turns))
+        labels = prevalent_labels(profile, share=self.share, turns=self.turns)
+        return replace(self, labels=labels, is_clean=self._finds_clean(profile))
 
     @property
     def has_cues(self) -> bool:
@@ -85,7 +90,7 @@ class LearningInterface:
     @property
     def has_guidelines(self) -> bool:
         """Whether guidelines are shown now."""
-        return self._is_on(self.guidelines, GUIDELINES)
+        return bool(guideline_text(self._guided))
 
     @property
     def can_show(self) -> bool:
@@ -108,11 +113,7 @@ class LearningInterface:
 
     def instructions(self, said: str = "") -> str:
         """The instructions of training: those that are given anyway, and what comes with them."""
-        shown = self.labels or tuple(GUIDELINES)
-        more = (
-            CUES_NOTE if self.has_cues else "",
-            guideline_text(shown) if self.has_guidelines else "",
-        )
+        more = (CUES_NOTE if self.has_cues else "", guideline_text(self._guided))
         return "\n\n".join(filter(None, (said, *more)))
 
     def model(self, model: RolloutModel) -> RolloutModel:
@@ -123,7 +124,7 @@ class LearningInterface:
 
     def state(self) -> JsonObject:
         """What it has learned from profiles, for a checkpoint and for the log of a round."""
-        return {"labels": list(self.labels)}
+        return {"labels": list(self.labels), "is_clean": self.is_clean}
 
     def restored(self, state: JsonObject) -> Self:
         """The interface with what ``state`` gave.
@@ -137,7 +138,23 @@ class LearningInterface:
                 f"the checkpoint holds {str(dict(state))[:200]} for the learning interface, which "
                 f"is no list of failures among {', '.join(GUIDELINES)}; it is of another version"
             )
-        return replace(self, labels=tuple(found))
+        return replace(self, labels=tuple(found), is_clean=state.get("is_clean") is True)
+
+    @property
+    def _guided(self) -> tuple[FailureLabel, ...]:
+        """The failures that guidelines are for now, of which the first few are shown."""
+        if self.guidelines == "off":
+            return ()
+        if self.guidelines == "always" and not self.labels and not self.is_clean:
+            return tuple(GUIDELINES)
+        return self.labels
+
+    def _finds_clean(self, profile: FailureProfile) -> bool:
+        """Whether no failure is frequent, and not just because too few turns were seen."""
+        observed = fsum(one.observed for one in profile.by_position())
+        if not observed or observed < self.turns - 1e-9:
+            return False
+        return not prevalent_labels(profile, share=self.share, turns=0.0)
 
     def _is_on(
         self, mode: Mode, labels: Collection[FailureLabel] | Mapping[FailureLabel, str]

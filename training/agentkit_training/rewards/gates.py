@@ -1,7 +1,10 @@
-"""Which rollouts the library learns from: r = 1 exactly, or r < 1 (ToolDNA, Algorithm 1).
+"""ToolDNA's gates for those who go by rewards: r = 1 exactly, or r < 1 (Algorithm 1).
 
-Line 8 sends perfect rollouts to the evolution path and line 15 all others to the feedback path. The
-library gets to see the reward for the result alone: credit for composites "acts only on the
+In the paper line 8 sends a rollout with r = 1 to the evolution path and line 15 any other to the
+feedback path. The training loop does not ask here: what its library learns from is decided on the
+verdict of each episode (``agentkit.evolution.proposals.perfection``), which holds for every reward
+alike. These are for a caller's own loop, or for counting, where a reward is to decide as in the
+paper. They look at the reward for the result alone: credit for composites "acts only on the
 planner" (CoCoDA, section 3.3).
 """
 
@@ -18,11 +21,12 @@ def result_reward(rollout: Rollout) -> float:
 
 
 def is_perfect(rollout: Rollout) -> bool:
-    """Whether a rollout has r = 1, so that the evolution path may learn from it.
+    """Whether a rollout has r = 1, for which ToolDNA takes the evolution path (line 8).
 
     Its reward for the result is 1 exactly, everything passed, and each judged episode is perfect
-    for ``agentkit.evolution`` too: a call that was refused and mended keeps it out. A reward of a
-    user's own drives evolution only if the best it gives is 1.
+    for ``agentkit.evolution`` too: a call that was refused and mended keeps it out. By a reward of
+    a user's own a rollout can be perfect only if the best it gives is 1; the training loop goes by
+    verdicts, and knows no such bound.
     """
     if rollout.fault or not rollout.passed or result_reward(rollout) != 1:
         return False
@@ -30,7 +34,7 @@ def is_perfect(rollout: Rollout) -> bool:
 
 
 def is_imperfect(rollout: Rollout) -> bool:
-    """Whether a rollout has r < 1, so that the feedback path may learn from it.
+    """Whether a rollout is judged and not perfect: ToolDNA's feedback path (line 15).
 
     One that nobody judged, or with a fault, is neither perfect nor imperfect; any other is one of
     the two.

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import UsageError
+from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.trl.untouched import untouched
 from agentkit_training.errors import DivergedError
 from agentkit_training.policy.policy import Policy
@@ -101,7 +102,7 @@ def _config(
         "gradient_accumulation_steps": share // at_once,
         "num_train_epochs": settings.epochs,
         "learning_rate": optimizer.learning_rate,
-        "lr_scheduler_type": optimizer.schedule,
+        "lr_scheduler_type": _schedule(optimizer),
         "warmup_steps": math.ceil(optimizer.warmup_ratio * steps),
         "weight_decay": optimizer.weight_decay,
         "adam_beta1": optimizer.betas[0],
@@ -119,6 +120,13 @@ def _config(
         "disable_tqdm": True,
     }
     return SFTConfig(**{**asked, **options})
+
+
+def _schedule(optimizer: OptimizerSettings) -> str:
+    """The schedule by transformers' name; its ``constant`` alone does not warm up."""
+    if optimizer.schedule == "constant" and optimizer.warmup_ratio:
+        return "constant_with_warmup"
+    return optimizer.schedule
 
 
 def _share(batch_size: int) -> int:

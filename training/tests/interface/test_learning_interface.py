@@ -198,3 +198,23 @@ def test_a_restored_interface_shows_what_it_showed():
     assert interface.restored(trained.state()) == trained
     with pytest.raises(CheckpointError, match="another version"):
         interface.restored({"labels": ["laziness"]})
+
+
+@pytest.mark.parametrize(
+    ("counts", "shown"),
+    [
+        ({}, 3),  # nothing is known
+        ({"pass": 4}, 3),  # too few turns
+        ({"pass": 4, "state_mismatch": 7}, 3),  # a share that counts, in too few turns
+        ({"pass": 20}, 0),
+        ({"pass": 200, "state_mismatch": 9}, 0),  # a rare failure
+        ({"pass": 20, "state_mismatch": 9}, 1),
+    ],
+)
+def test_guidelines_that_do_not_wait_still_follow_the_profile(counts, shown):
+    """``always`` says the first ones until a profile can tell, and nothing once it is clean."""
+    interface = LearningInterface(guidelines="always").updated(profile_of(counts))
+    assert interface.instructions().count("\n- ") == shown
+    assert interface.has_guidelines == interface.helps == bool(shown)
+    restored = LearningInterface(guidelines="always").restored(interface.state())
+    assert restored.instructions() == interface.instructions()

@@ -168,9 +168,9 @@ def test_other_answers_are_another_run(tmp_path, part):
             lines = [json.dumps(one) for one in some if one["id"].startswith(split)]
             (tmp_path / f"{split}.jsonl").write_text("\n".join(lines))
 
+    files = f"source: {tmp_path / 'train.jsonl'}, test_file: {tmp_path / 'test.jsonl'}"
     changes = (
-        f"tasks={{source: {tmp_path / 'train.jsonl'}, test_file: {tmp_path / 'test.jsonl'}, "
-        f"environment: {ORDERS / 'tools.py'}}}",
+        f"tasks={{{files}, environment: {ORDERS / 'tools.py'}}}",
         "coevolution={steps: 1, tasks_per_step: 1, group_size: 2}",
     )
     write(tasks)

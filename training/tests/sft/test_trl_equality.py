@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -55,3 +57,17 @@ def test_trl_stops_before_a_step_that_is_no_number():
     with pytest.raises(DivergedError, match="at step 0"):
         sft_with_trl(policy, EXAMPLES, SETTINGS)
     assert torch.equal(weights(policy), before)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])
+@pytest.mark.parametrize("warmup_ratio", [0.0, 0.5])
+def test_both_rise_and_fall_alike(schedule, warmup_ratio):
+    """Each step has the rate of the one-process run, whatever the schedule and the warm-up."""
+    optimizer = OptimizerSettings(learning_rate=1e-3, schedule=schedule, warmup_ratio=warmup_ratio)
+    settings = replace(SETTINGS, optimizer=optimizer)
+    wanted, found = (
+        [one.learning_rate for one in train(tiny_policy(), EXAMPLES, settings).steps]
+        for train in (sft, sft_with_trl)
+    )
+    assert found == pytest.approx(wanted)
+    assert (found[0] == 0) == bool(warmup_ratio)

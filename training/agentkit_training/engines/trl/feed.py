@@ -122,7 +122,7 @@ class Feed:
         if self.objective.old_logprobs == "sampled":
             output["old_per_token_logps"] = output["sampling_per_token_logps"]
         self._read_tokens = output["prompt_ids"].numel() + output["completion_ids"].numel()
-        if self.reference is None or not self.objective.kl_coefficient:
+        if self.reference is None or not self._has_divergence:
             return 0.0
         output["ref_per_token_logps"] = padded_logprobs(
             self.reference,
@@ -204,7 +204,7 @@ class Feed:
             else float(logs.get("grad_norm", self._norm)),
             learning_rate=float(logs["learning_rate"]),
             rows=len(rows) + self._too_long,
-            read_rows=self.batch.size,
+            read_rows=self._taught(),
             read_tokens=self._read_tokens,
             loss_tokens=sum(row.length for row in rows),
             rollout_seconds=self._rollout_seconds,
@@ -216,6 +216,19 @@ class Feed:
             max_log_ratio=float(logs.get("sampling/sampling_logp_difference/max") or 0.0),
         )
         self.source.finished(report)
+
+    @property
+    def _has_divergence(self) -> bool:
+        return self.reference is not None and self.objective.kl_coefficient != 0
+
+    def _taught(self) -> int:
+        """Rows that have a gradient, which are those that the lean engine reads.
+
+        TRL reads all of them, and the empty ones that fill up the batch. Counted like that, a step
+        in which nothing was learned would look like any other.
+        """
+        written = [row for row in self.batch.rows if row.length]
+        return sum(1 for row in written if row.advantage or self._has_divergence)
 
 
 def _gathered(trainer: Any, rows: int, size: BatchSize) -> tuple[int, BatchSize]:

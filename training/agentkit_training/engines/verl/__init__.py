@@ -18,9 +18,9 @@ The library has one writer, the process with the Tool Manager, and it is none of
 read the store at ``VerlSettings.library``. Which version a step is asked with is decided once, by
 the trainer, when it hands out the batch; versions never change, so that all workers have the same
 tools however late they read. Co-evolution is driven from outside: with ``keeps_episodes`` the
-workers put judged and diagnosed episodes into the store, and any process with the Tool Manager
-learns from these, such as ``agentkit evolve``. What it commits serves from the next batch on. Not
-done here: verl's checkpoints hold no library, so note the version beside them (it is in the
+workers put judged and diagnosed episodes of training tasks into the store, and any process with the
+Tool Manager learns from these, such as ``agentkit evolve``. What it commits serves from the next
+batch on. Not done here: verl's checkpoints hold no library, so note the version beside them (it is in the
 metrics as ``agentkit/library_version``); weights that learn (``DynamicWeighting``) would have no
 place there either.
 

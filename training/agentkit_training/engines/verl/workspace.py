@@ -94,6 +94,10 @@ class Workspace:
     ) -> Rollout:
         """Let a model try the task of a row once.
 
+        With ``keeps_episodes`` its episodes go into the store, to be learned from, if the task is
+        one to train on and the rollout has no fault. What is held out can not measure a library
+        that has learned from it.
+
         Args:
             model: Answers.
             row: Which task.
@@ -118,11 +122,17 @@ class Workspace:
             temperature=temperature,
             settings=self.settings.asking.settings(),
         )
-        if self._store is not None and self.settings.keeps_episodes:
-            for episode in (one for rollout in tried for one in rollout.episodes):
-                await asyncio.to_thread(self._store.append, episode)
         (judged,) = rewarded(tried, self._rewards[row.part])
+        if self.settings.keeps_episodes and row.part == "train" and not judged.fault:
+            await self._keep(judged)
         return judged if self.settings.weights == "none" else _weighed(judged)
+
+    async def _keep(self, rollout: Rollout) -> None:
+        """Put the episodes into the store, if there is one."""
+        if self._store is None:
+            return
+        for episode in rollout.episodes:
+            await asyncio.to_thread(self._store.append, episode)
 
     def _alone(self, row: RowInfo) -> Benchmark:
         """The benchmark with the one task."""

@@ -9,7 +9,7 @@ import pytest
 from agentkit import open_store
 from agentkit.evolution import ToolManager
 from agentkit.library import LibraryChange
-from agentkit_training import PolicyModel
+from agentkit_training import PolicyModel, tiny_policy
 from agentkit_training.engines.verl.rows import RowInfo, verl_rows
 from agentkit_training.engines.verl.workspace import Workspace
 from agentkit_training.errors import TrainingError
@@ -65,6 +65,33 @@ async def test_episodes_are_kept_for_who_learns_from_them(versions, policy):
     assert kept.diagnosis is not None
     assert rollout.labels == ("missing_tool_call",)
     assert rollout.weight == 1.5
+
+
+def kept_by(space):
+    """How many episodes the store holds."""
+    store = open_store(space.settings.library)
+    count = sum(1 for _ in store.select())
+    store.close()
+    return count
+
+
+@pytest.mark.parametrize("part", ["validation", "test"])
+async def test_episodes_of_held_out_tasks_are_not_kept(versions, policy, part):
+    """What verl is validated with is no evidence for the library."""
+    row = next(verl_rows(dict(versions.parts)[part], part=part)).extra_info
+    model = PolicyModel(policy, max_tokens=4)
+    rollout = await versions.rollout(model, row, version=1, temperature=0.0)
+    assert rollout.episodes
+    assert kept_by(versions) == 0
+
+
+async def test_episodes_of_rollouts_with_a_fault_are_not_kept(versions):
+    """What went wrong without the policy teaches the library nothing."""
+    model = PolicyModel(tiny_policy(context_tokens=64), max_tokens=4)  # no prompt fits
+    rollout = await versions.rollout(model, first_row(versions), version=1, temperature=1.0)
+    assert rollout.fault
+    assert rollout.episodes
+    assert kept_by(versions) == 0
 
 
 async def test_without_a_library_tasks_have_their_own_texts(settings, policy):
