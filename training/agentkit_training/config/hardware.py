@@ -48,7 +48,8 @@ class VerlSection:
         tensor_parallel: Devices over which a server of rollouts lays the weights.
         library: URL of a store that every machine reaches, whose newest version serves; empty for
             the tasks' own texts.
-        keeps_episodes: Whether workers put episodes of training tasks into that store, to learn from.
+        keeps_episodes: Whether workers put episodes of training tasks into that store, to be
+            learned from.
     """
 
     prompt_tokens: int = 2048

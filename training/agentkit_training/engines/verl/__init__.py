@@ -20,10 +20,7 @@ the trainer, when it hands out the batch; versions never change, so that all wor
 tools however late they read. Co-evolution is driven from outside: with ``keeps_episodes`` the
 workers put judged and diagnosed episodes of training tasks into the store, and any process with the
 Tool Manager learns from these, such as ``agentkit evolve``. What it commits serves from the next
-batch on. Not done here: verl's checkpoints hold no library, so note the version beside them (it is in the
-metrics as ``agentkit/library_version``); weights that learn (``DynamicWeighting``) would have no
-place there either.
-
-``loop`` and ``trainer`` import verl, which can not be installed beside current transformers. The
-other modules need it as little as the rest of this package.
+batch on. Not done here: verl's checkpoints hold no library, so note the version beside them (it is
+in the metrics as ``agentkit/library_version``); weights that learn (``DynamicWeighting``) would
+have no place there either.
 """

@@ -34,7 +34,8 @@ class VerlSettings:
         constrained: Whether the prompt is that of constrained decoding.
         weights: What advantages are multiplied with: ``none``, the ``fixed`` utilities of SEAL, or
             these ``normalised`` to a mean of 1 in each batch.
-        keeps_episodes: Whether workers put episodes of training tasks into the store, to learn from.
+        keeps_episodes: Whether workers put episodes of training tasks into the store, to be
+            learned from.
         answer_tokens: Longest answer of a turn; 0 for what verl leaves for the whole response.
     """
 
