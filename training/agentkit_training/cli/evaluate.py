@@ -11,6 +11,7 @@ import click
 from agentkit_training.cli.options import command_line
 
 if TYPE_CHECKING:
+    from agentkit.evaluation import Benchmark
     from agentkit_training.config.evaluation import EvaluationConfig
     from agentkit_training.jobs.trained import Trained
 
@@ -59,8 +60,11 @@ def evaluate(config: Path, changes: tuple[str, ...], **given: Any) -> None:
 
     wanted = read_config(config, EvaluationConfig, changes=changes, ignores_rest=True)
     answering = _answering(wanted, given)
+    tasks = getattr(load_tasks_for_training(wanted.tasks), given["part"])
+    if given["run"] and given["part"] != "train":
+        _warn_of_known(given["run"], tasks)
     asked = Examination(
-        benchmark=getattr(load_tasks_for_training(wanted.tasks), given["part"]),
+        benchmark=tasks,
         library=library_of(answering.library),
         settings=replace(wanted.asking.settings(), tools=answering.tools),
         attempts=given["attempts"],
@@ -74,6 +78,20 @@ def evaluate(config: Path, changes: tuple[str, ...], **given: Any) -> None:
         print_json(report.to_json())
     else:
         print_evaluation(report)
+
+
+def _warn_of_known(folder: Path, tasks: Benchmark) -> None:
+    """Say how many held-out tasks the run has learned from."""
+    from agentkit.cli.output import say
+    from agentkit_training.jobs.trained import learned_from
+    from agentkit_training.runs.directory import RunDirectory
+
+    if count := learned_from(RunDirectory(folder), tasks):
+        say(
+            f"Warning: {folder} was trained on {count} of these {len(tasks.tasks)} tasks, so that "
+            f"it may only remember them. Ask {folder}/config.yaml, whose seed and shares are the "
+            "run's, or tasks.seed of that file"
+        )
 
 
 def _answering(wanted: EvaluationConfig, given: dict[str, Any]) -> Trained:

@@ -47,7 +47,12 @@ Examples:
 @click.option("--padded", is_flag=True, help="Read a prompt in every row, as TRL does.")
 @click.option("--precision", type=click.Choice(["bf16", "fp32"]), default="bf16", show_default=True)
 @click.option("--lora", default=0, show_default=True, help="Rank of adapters; 0 trains all.")
-@click.option("--master-weights", is_flag=True, help="Keep trained weights in fp32 as well.")
+@click.option(
+    "--master-weights/--no-master-weights",
+    default=True,
+    show_default=True,
+    help="Whether whole bf16 weights are kept in fp32 as well, as our engines do.",
+)
 @click.option("--reference", is_flag=True, help="Keep a frozen copy for the KL divergence.")
 @click.option("--devices", type=click.IntRange(min=1), help="1, or as the configuration has it.")
 @click.option(
@@ -120,7 +125,7 @@ def _of_options(given: Mapping[str, Any]) -> Layout:
     setup = Setup(
         precision=given["precision"],
         lora_rank=given["lora"],
-        has_master_weights=given["master_weights"],
+        has_master_weights=given["master_weights"] and given["precision"] == "bf16",
         has_reference=given["reference"],
         devices=given["devices"] or 1,
         sharding=given["sharding"],
@@ -157,7 +162,8 @@ def _shape(model: str | None) -> ModelShape:
     from agentkit_training.plan.shape import shape_of
 
     try:
-        return shape_of(AutoConfig.from_pretrained(model), name=model)
+        config = AutoConfig.from_pretrained(model, local_files_only=True)
+        return shape_of(config, name=model)
     except OSError as error:
         raise UsageError(
             f"no model {model!r} is known and no configuration can be read there; known are "

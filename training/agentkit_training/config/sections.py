@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from agentkit.errors import UsageError
@@ -13,7 +14,7 @@ from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.trl.sharding import Sharding
 from agentkit_training.engines.trl.vllm import VllmSettings, VllmWriter
-from agentkit_training.policy.loading import Precision, load_policy
+from agentkit_training.policy.loading import Precision, check_device, load_policy
 from agentkit_training.policy.lora import LoraSettings, load_adapter, with_lora
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import reference_policy
@@ -38,6 +39,26 @@ _ALONE: dict[str, tuple[str, ...]] = {
 }
 """What one engine does and the other does not."""
 
+_COUNTS = ("max_tokens", "max_logits", "iterations", "mini_batches", "parts")
+"""Numbers of an engine of which there is at least one."""
+
+
+def _check_least(section: object, name: str, keys: Iterable[str], *, least: int) -> None:
+    """Refuse a number that is too small, where the file is read.
+
+    Args:
+        section: Whose numbers.
+        name: What the section is called in the file.
+        keys: Which of them.
+        least: The smallest that is of use.
+
+    Raises:
+        UsageError: One is smaller.
+    """
+    for key in keys:
+        if getattr(section, key) < least:
+            raise UsageError(f"{name}.{key} is {getattr(section, key)}; give {least} or more")
+
 
 @dataclass(frozen=True, kw_only=True)
 class PolicySection:
@@ -57,6 +78,9 @@ class PolicySection:
         constrained: Whether the prompt is that of constrained decoding.
         answer_tokens: Longest answer.
         batch_size: Most answers written at the same time.
+
+    Raises:
+        UsageError: A number is out of range, or adapters are made and gone on with at once.
     """
 
     weights: str
@@ -72,6 +96,7 @@ class PolicySection:
     batch_size: int = 64
 
     def __post_init__(self) -> None:
+        _check_least(self, "policy", ("answer_tokens", "batch_size"), least=1)
         if self.lora is not None and self.adapter:
             raise UsageError(
                 "the policy has both lora and adapter; lora makes new adapters, adapter goes on "
@@ -109,7 +134,9 @@ class PolicySection:
 
     def _base(self, seed: int) -> Policy:
         if self.weights == "tiny":
-            return tiny_policy(seed=seed)
+            check_device(self.device)
+            tiny = tiny_policy(seed=seed)
+            return replace(tiny, model=tiny.model.to(self.device))
         return load_policy(
             self.weights,
             precision=self.precision,
@@ -143,7 +170,7 @@ class EngineSection:
             write them. A run that goes on from a checkpoint learns from other rollouts then.
 
     Raises:
-        UsageError: An engine is told what the other alone does.
+        UsageError: A number is out of range, or an engine is told what the other alone does.
     """
 
     name: Literal["lean", "trl"] = "lean"
@@ -161,6 +188,8 @@ class EngineSection:
     vllm: VllmSettings | None = None
 
     def __post_init__(self) -> None:
+        _check_least(self, "engine", _COUNTS, least=1)
+        _check_least(self, "engine", ("resample",), least=0)
         other = "trl" if self.name == "lean" else "lean"
         defaults = type(self)
         if asked := [one for one in _ALONE[other] if getattr(self, one) != getattr(defaults, one)]:
@@ -241,11 +270,21 @@ class AskingSection:
         max_steps: Model turns for each thing the user says; None as the tasks have it.
         tool_choice: Whether the policy may or must call a tool.
         instructions: A system message before the task's own.
+
+    Raises:
+        UsageError: There is no turn.
     """
 
     max_steps: int | None = None
     tool_choice: Literal["auto", "required"] = "auto"
     instructions: str = ""
+
+    def __post_init__(self) -> None:
+        if self.max_steps is not None and self.max_steps < 1:
+            raise UsageError(
+                f"asking.max_steps is {self.max_steps}; give 1 or more, or null to have it as the "
+                "tasks say"
+            )
 
     def settings(self) -> EvaluationSettings:
         """The settings of an evaluation."""

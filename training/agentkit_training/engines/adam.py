@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,16 +52,23 @@ class KeptAdam:
         Raises:
             CheckpointError: A restored state is damaged.
         """
-        import torch
-
         if self._restored is not None:
             self.step, self._waiting = _read(self._restored)
-        return torch.optim.AdamW(
-            parameters,
+        known = tuple(parameters)
+        return self.kind(known)(
+            known,
             lr=settings.learning_rate,
             betas=settings.betas,
             weight_decay=settings.weight_decay,
         )
+
+    def kind(self, parameters: Sequence[torch.nn.Parameter]) -> type[torch.optim.AdamW]:
+        """AdamW, or where some weights are coarse, one that steps float32 masters of them."""
+        import torch
+
+        from agentkit_training.engines.master_adam import MasterAdam, is_coarse
+
+        return MasterAdam if any(map(is_coarse, parameters)) else torch.optim.AdamW
 
     def fill(self, adam: torch.optim.Optimizer) -> None:
         """Let an optimiser go on from a restored state, or from where the one before it was.

@@ -7,11 +7,13 @@ library, records, checkpoints. So both engines train exactly the same thing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
+from agentkit.errors import UsageError
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.samples import Rollout
 
@@ -29,6 +31,9 @@ class OptimizerSettings:
         weight_decay: Of AdamW.
         betas: Of AdamW.
         max_gradient_norm: To which the gradient is clipped; 0 does not clip.
+
+    Raises:
+        UsageError: A number is out of range; a learning rate of 0 changes nothing and is allowed.
     """
 
     learning_rate: float = 1e-5
@@ -37,6 +42,15 @@ class OptimizerSettings:
     weight_decay: float = 0.0
     betas: tuple[float, float] = (0.9, 0.999)
     max_gradient_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "weight_decay", "max_gradient_norm"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise UsageError(f"optimizer.{name} is {getattr(self, name)}; give 0 or more")
+        if not 0 <= self.warmup_ratio <= 1:
+            raise UsageError(
+                f"optimizer.warmup_ratio is {self.warmup_ratio}; give a share from 0 to 1"
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,15 +6,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentkit.errors import UsageError
+from agentkit.evaluation import Benchmark
 from agentkit.evaluation.running.settings import ToolSource
 from agentkit.models.base import ChatModel
 from agentkit.models.resolve import resolve_model
+from agentkit_training.config.evaluation import EvaluationConfig
+from agentkit_training.config.reading import parse_config
 from agentkit_training.config.sections import PolicySection
 from agentkit_training.export.handover import LIBRARY as HANDED_LIBRARY
 from agentkit_training.export.handover import Handover, load_handover
 from agentkit_training.jobs.ending import HANDOVER, LIBRARY, POLICY
 from agentkit_training.policy.adapter_files import CONFIG as ADAPTER_CONFIG
 from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.tasks.loading import load_tasks_for_training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +79,24 @@ def handover_of(run: RunDirectory) -> Handover:
     weights = run.settings["policy"]["weights"]
     base = None if weights.startswith("local:") else weights
     return load_handover(run.path / HANDOVER, base=base)
+
+
+def learned_from(run: RunDirectory, asked: Benchmark) -> int:
+    """How many of the tasks that are asked are questions that a run has learned from.
+
+    Another seed, other shares or another file than the run's put tasks into other parts.
+
+    Args:
+        run: The run.
+        asked: The tasks of an evaluation.
+
+    Raises:
+        DatasetError: The run's tasks can not be loaded any more.
+    """
+    config = parse_config(run.config, EvaluationConfig, name=str(run.path), ignores_rest=True)
+    taught = load_tasks_for_training(config.tasks).train.tasks
+    known = {turn.request for task in taught for turn in task.turns}
+    return sum(any(turn.request in known for turn in task.turns) for task in asked.tasks)
 
 
 def _as_left(run: RunDirectory, policy: PolicySection) -> PolicySection:

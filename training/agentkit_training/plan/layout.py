@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 from agentkit.evaluation import Benchmark
 from agentkit_training.config.hardware import VerlSection
 from agentkit_training.config.jobs import CoevolveConfig
+from agentkit_training.config.sections import PolicySection
 from agentkit_training.plan.memory import Setup, Workload
 from agentkit_training.plan.shape import ModelShape, known_shape
+from agentkit_training.policy.adapter_files import CONFIG as ADAPTER_CONFIG
 
 _CHARACTERS_OF_A_TOKEN = 8
 _TOKENS_AROUND = 100
@@ -59,10 +62,11 @@ def layout_of(config: CoevolveConfig, tasks: Benchmark, *, processes: int) -> La
         most_written=config.policy.batch_size,
         most_logits=config.engine.max_logits if is_lean else None,
     )
+    rank = _adapter_rank(config.policy)
     setup = Setup(
         precision=config.policy.precision,
-        lora_rank=config.policy.lora.rank if config.policy.lora else 0,
-        has_master_weights=in_shares and config.policy.precision == "bf16",
+        lora_rank=rank,
+        has_master_weights=config.policy.precision == "bf16" and not rank,
         has_reference=bool(config.engine.objective.kl_coefficient),
         devices=processes,
         sharding="zero3" if in_shares else "none",
@@ -101,6 +105,16 @@ def about_prompt_tokens(tasks: Benchmark, instructions: str = "") -> int:
         default=0,
     )
     return _TOKENS_AROUND + (longest + len(instructions)) // _CHARACTERS_OF_A_TOKEN
+
+
+def _adapter_rank(policy: PolicySection) -> int:
+    """Of new adapters, or of those of an earlier run; 0 where whole weights are trained."""
+    if policy.lora is not None:
+        return policy.lora.rank
+    told = Path(policy.adapter).expanduser() / ADAPTER_CONFIG
+    if not policy.adapter or not told.is_file():
+        return 0
+    return int(json.loads(told.read_text(encoding="utf-8")).get("r", 0))
 
 
 def _rows(config: CoevolveConfig, in_share: int, *, prompt: int, completion: int) -> int:

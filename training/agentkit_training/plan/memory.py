@@ -4,9 +4,11 @@ Closed forms, good to a quarter or so; activations depend on the kernels most. T
 
 * weights: parameters times bytes of the precision; 1/N on each of N devices when sharded. Where a
   whole policy writes the rollouts beside the shares that are trained, both.
-* gradients and optimiser: AdamW keeps two numbers for each trained parameter. Trained in fp32 that
-  is 4 + 8 bytes, in bf16 2 + 4 (the state has the parameter's type). With fp32 master weights over
-  bf16 the state is theirs: 2 + 8, and 4 for themselves.
+* gradients and optimiser: AdamW keeps two numbers for each trained parameter, of the parameter's
+  type. Trained in fp32, as adapters are over any weights, that is 4 + 8 bytes; in bf16 alone 2 + 4.
+  Every engine of ours keeps fp32 master weights over whole bf16 ones. State and gradient are theirs
+  then: 4 + 8, and 4 for themselves. The gradient has 2 until the step is taken, when activations
+  are gone, so that this is a little more than there is at once.
 * activations: kept for the backward pass, about 34 bytes x hidden for each token and layer in
   16-bit (Korthikanti et al., 2022, section 4, without attention scores), more for wide
   feed-forward layers; one hidden state for each layer with gradient checkpointing.
@@ -86,7 +88,8 @@ class Setup:
     Attributes:
         precision: Of the weights that compute.
         lora_rank: Rank of adapters; 0 trains every weight.
-        has_master_weights: Whether trained weights are kept in fp32 beside those that compute.
+        has_master_weights: Whether trained weights are kept in fp32 beside those that compute;
+            adapters are in fp32 themselves, and have none.
         has_reference: Whether a frozen copy of the weights is kept for the KL divergence; adapters
             need none, switched off they are the reference.
         devices: How many.
@@ -170,12 +173,13 @@ def plan_memory(shape: ModelShape, workload: Workload, setup: Setup) -> MemoryPl
     held = shape.parameters * copies + adapters
     shared = setup.devices if setup.sharding != "none" else 1
     weights_shared = setup.devices if setup.sharding == "zero3" else 1
-    master = 4 * trained if setup.has_master_weights else 0
+    masters = 4 * trained if setup.has_master_weights and not adapters else 0
+    stepped = 4 if masters or adapters else size
     whole = size * held if setup.writes_whole and weights_shared > 1 else 0
     return MemoryPlan(
         weights=size * (shape.parameters + adapters if whole else held) // weights_shared + whole,
-        gradients=size * trained // shared,
-        optimizer=(2 * (4 if master else size) * trained + master) // shared,
+        gradients=stepped * trained // shared,
+        optimizer=(2 * stepped * trained + masters) // shared,
         activations=_activations(shape, workload, size),
         logits=_logits(shape, workload) * 4 * _LOGIT_COPIES,
         cache=0 if setup.writer_gib else _cache(shape, workload, setup, size),

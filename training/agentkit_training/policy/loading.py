@@ -40,9 +40,10 @@ def load_policy(
     end of text for it.
 
     Args:
-        source: A folder or a model's name for transformers, a ``.gguf`` file, or the name of
-            weights that ``agentkit models install`` fetched, such as ``local:smollm2-135m``. A
-            folder that ``save_policy`` wrote loads many times as fast as a GGUF file.
+        source: A folder of transformers, a ``.gguf`` file, or the name of weights that
+            ``agentkit models install`` fetched, such as ``local:smollm2-135m``, or that lie in the
+            cache of Hugging Face; nothing is downloaded. A folder that ``save_policy`` wrote loads
+            many times as fast as a GGUF file.
         precision: Of the weights. bf16 trains 2.4 times as fast on a CPU that knows it.
         device: Where to put them, such as ``cpu`` or ``cuda:0``.
         name: For records; None takes that of a saved policy, else it from ``source``.
@@ -51,10 +52,12 @@ def load_policy(
         attention: How attention is computed; None lets transformers choose.
 
     Raises:
-        PolicyError: There are no such weights or no tokenizer, or it has no chat template.
+        PolicyError: There are no such weights or no tokenizer, it has no chat template, or torch
+            sees no such device.
         ModelNotFoundError: The weights named after ``local:`` are not installed.
         MissingExtraError: A package that reads the weights is not installed.
     """
+    check_device(device)
     place = _located(os.fspath(source))
     tokenizer = _tokenizer(place)
     if chat_template is not None:
@@ -72,6 +75,21 @@ def load_policy(
         if place.record is not None and recorded
         else end_ids(tokenizer, model.generation_config, place.header),
     )
+
+
+def check_device(device: str) -> None:
+    """Refuse a GPU that is not there.
+
+    Raises:
+        PolicyError: Torch sees none.
+    """
+    import torch
+
+    if torch.device(device).type == "cuda" and not torch.cuda.is_available():
+        raise PolicyError(
+            f"the policy's device is {device}, and torch {torch.__version__} sees no GPU; give "
+            "cpu, or install a torch that was built for the GPU of this machine"
+        )
 
 
 def end_ids(
@@ -131,7 +149,7 @@ class _Place:
     def arguments(self) -> dict[str, Any]:
         """What transformers is told."""
         extra: dict[str, Any] = {} if self.file is None else {"gguf_file": self.file}
-        return {"trust_remote_code": False, **extra}
+        return {"trust_remote_code": False, "local_files_only": True, **extra}
 
 
 def _located(source: str) -> _Place:
@@ -151,7 +169,23 @@ def _located(source: str) -> _Place:
         return _Place(source=source, folder=str(folder), record=read_record(folder))
     if folder.is_absolute() or path.startswith((".", "~")):
         raise PolicyError(f"there is no folder {folder}; give one that save_policy wrote")
+    if not _is_cached(path):
+        raise PolicyError(
+            f"there is no folder {path}, and no model of that name in the cache of Hugging Face; "
+            f"nothing is downloaded here. Fetch it first (hf download ORGANISATION/NAME, with "
+            f"--local-dir {path} for a folder), or take other weights. {_ADVICE}"
+        )
     return _Place(source=source, folder=path)
+
+
+def _is_cached(name: str) -> bool:
+    """Whether a model was fetched from Hugging Face before."""
+    from huggingface_hub import try_to_load_from_cache
+
+    try:
+        return isinstance(try_to_load_from_cache(name, "config.json"), str)
+    except ValueError:  # no name that a model could have
+        return False
 
 
 def _installed(name: str) -> str:

@@ -63,6 +63,23 @@ def test_shares_keep_float32_weights_beside_bfloat16(config, change):
     assert found["bytes"]["optimizer"] == pytest.approx(12 * 7_615_283_200 / 8, rel=1e-3)
 
 
+@pytest.mark.parametrize("engine", ["trl", "lean"])
+def test_whole_weights_keep_float32_beside_bfloat16(config, engine):
+    """In every engine, twelve bytes for each weight; adapters are in float32 and have eight."""
+    found = planned(config, f"engine={{name: {engine}}}")
+    assert found["bytes"]["optimizer"] == 12 * found["trained"]
+    adapters = planned(config, f"engine={{name: {engine}}}", "policy.lora={rank: 16}")
+    assert adapters["bytes"]["optimizer"] == 8 * adapters["trained"]
+
+
+def test_adapters_that_are_gone_on_with_are_planned_as_adapters(config, tmp_path):
+    """Their own file says their rank; nothing of the base learns."""
+    (tmp_path / "peft").mkdir()
+    (tmp_path / "peft" / "adapter_config.json").write_text('{"r": 16}')
+    again = planned(config, f"policy.adapter={tmp_path / 'peft'}")
+    assert again["trained"] == planned(config, "policy.lora={rank: 16}")["trained"]
+
+
 def test_vllm_takes_its_part_of_each_device(config):
     """Beside the trainer its share of the memory is gone; on a server it is not."""
     beside = planned(config, "engine.vllm={memory_share: 0.25}")
@@ -111,6 +128,31 @@ def test_a_dry_run_warns_of_what_does_not_fit(config, tmp_path, changes, words):
     assert done.exit_code == 0
     assert "does not fit" in done.stderr
     assert words in done.stderr
+
+
+def test_the_warning_says_what_is_kept_free(config):
+    """A run that needs less than the whole device and more than what may be used does not fit."""
+    needed = planned(config)["peak_bytes"] / 2**30
+    done = run("plan", config, "--device-gib", f"{needed / 0.95:.2f}")
+    assert f"it needs {needed:,.2f} GiB, and " in done.stderr
+    assert "are usable, as 10% stay free" in done.stderr
+    assert "10% kept free" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("engine", "advice"),
+    [
+        ("parts: 1, gradient_checkpointing: true", "engine.parts: 4"),
+        ("parts: 16", "engine.gradient_checkpointing: true"),
+        ("parts: 1", "engine.parts: 16 and engine.gradient_checkpointing: true"),
+    ],
+)
+def test_what_is_set_already_is_not_advised(config, engine, advice):
+    """Checkpointing that is on is no advice, and neither is a number of parts that stays."""
+    changes = (f"engine={{name: trl, {engine}}}", "policy.lora={rank: 16}")
+    more = [one for change in changes for one in ("--set", change)]
+    done = run("plan", config, "--device-gib", 18, *more)
+    assert " ".join(done.stderr.split()).endswith(f"; try {advice}")
 
 
 def test_a_dry_run_warns_of_processes_without_tasks(config, tmp_path):

@@ -1,4 +1,4 @@
-"""Going on from a checkpoint, with adapters and with either engine."""
+"""Going on from a checkpoint, with adapters, in bfloat16, and with either engine."""
 
 from __future__ import annotations
 
@@ -20,15 +20,18 @@ from agentkit_training.weighting.dynamic import DynamicWeighting
 
 FAST = OptimizerSettings(learning_rate=1e-3, schedule="cosine", warmup_ratio=0.3)
 LORA = LoraSettings(rank=4, alpha=8, dropout=0.2)
+KINDS = ("lora", "full", "bf16")  # the last is of whole weights, which have float32 copies
 
 
-@pytest.fixture(params=["lean-lora", "lean-full", "trl-lora", "trl-full"])
+@pytest.fixture(params=[f"{engine}-{kind}" for engine in ("lean", "trl") for kind in KINDS])
 def make(request, begin, clerk):
     """Begins equal runs of one engine and one kind of policy, held to where they began."""
     engine, kind = request.param.split("-")
 
     def made(steps):
-        policy = clerk() if kind == "full" else with_lora(clerk(), LORA)
+        policy = with_lora(clerk(), LORA) if kind == "lora" else clerk()
+        if kind == "bf16":
+            policy.model.to(torch.bfloat16)
         settings = {
             "optimizer": FAST,
             "objective": Objective(kl_coefficient=0.05),

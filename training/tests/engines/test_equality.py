@@ -192,6 +192,22 @@ def test_adapters_learn_alike(recorded):
     assert base_digest(policies[1]) == base
 
 
+@pytest.mark.parametrize("parts", [1, 3])
+def test_whole_weights_in_bf16_learn_alike(recorded, parts):
+    """Both keep them in float32 beside, so that small steps differ by what bf16 computes alone."""
+    small = OptimizerSettings(learning_rate=1e-5)
+    policies = [tiny_policy() for _ in range(2)]
+    for policy in policies:
+        policy.model.to(torch.bfloat16)
+    start = weights(policies[0]).float()
+    lean, trl = LeanEngine(optimizer=small), TrlEngine(optimizer=small, parts=parts)
+    gradients, wanted = trained(lean, policies[0], recorded())
+    theirs, found = trained(trl, policies[1], recorded())
+    for one, other in zip(gradients, theirs, strict=True):
+        assert distance(other.float(), one.float()) <= 0.03
+    assert distance(found.float() - start, wanted.float() - start) <= 0.2
+
+
 def test_both_learn_from_what_they_write_themselves(shop):
     """Rollouts of each engine's own weights, over the runtime's agent, stay the same tokens."""
 

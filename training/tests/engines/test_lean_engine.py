@@ -15,6 +15,7 @@ from agentkit_training.errors import DivergedError
 from agentkit_training.rewards import rewarded
 
 FAST = OptimizerSettings(learning_rate=3e-3)
+SMALL = OptimizerSettings(learning_rate=1e-5)
 
 
 def even(rollout):
@@ -53,15 +54,19 @@ def test_the_reward_rises(policy, shop):
     assert sum(source.means[-4:]) / 4 > sum(source.means[:4]) / 4 + 0.1
 
 
-def test_a_restored_run_equals_one_that_was_not_broken_off(shop, tmp_path):
-    """Two steps, saved, restored and gone on with, end in the weights of four steps."""
-    whole = tiny_policy()
-    LeanEngine(optimizer=FAST).train(whole, Shop(whole, shop), steps=4)
-    parted = tiny_policy()
-    first = LeanEngine(optimizer=FAST)
+@pytest.mark.parametrize(
+    ("kind", "settings"), [(torch.float32, FAST), (torch.bfloat16, FAST), (torch.bfloat16, SMALL)]
+)
+def test_a_restored_run_equals_one_that_was_not_broken_off(shop, tmp_path, kind, settings):
+    """Two steps, saved, restored and gone on with, end in the weights of four steps, in bf16 too."""
+    whole, parted = tiny_policy(), tiny_policy()
+    for policy in (whole, parted):
+        policy.model.to(kind)
+    LeanEngine(optimizer=settings).train(whole, Shop(whole, shop), steps=4)
+    first = LeanEngine(optimizer=settings)
     first.train(parted, Shop(parted, shop), steps=2)
     first.save(tmp_path)
-    second = LeanEngine(optimizer=FAST)
+    second = LeanEngine(optimizer=settings)
     second.restore(tmp_path)
     second.train(parted, Shop(parted, shop), steps=4)
     assert torch.equal(weights(whole), weights(parted))

@@ -40,7 +40,13 @@ def with_dropout():
     return dataclasses.replace(policy, model=get_peft_model(policy.model, config))
 
 
-@pytest.mark.parametrize("made", [tiny_policy, with_dropout])
+def in_bf16():
+    policy = tiny_policy()
+    policy.model.to(torch.bfloat16)
+    return policy
+
+
+@pytest.mark.parametrize("made", [tiny_policy, with_dropout, in_bf16])
 def test_a_restored_run_equals_one_that_was_not_broken_off(recorded, tmp_path, made):
     """Two steps of four, saved, restored and gone on with, end in the weights of four steps."""
     whole = made()

@@ -89,11 +89,28 @@ def test_packing_reads_each_prompt_once():
 def test_adapters_need_no_state_for_the_base():
     """LoRA on a 7B model fits where training every weight does not."""
     shape, workload = SHAPES["qwen2.5-7b"], Workload(rows_at_once=1)
-    full = plan_memory(shape, workload, Setup())
+    full = plan_memory(shape, workload, Setup(has_master_weights=True))
     lora = plan_memory(shape, workload, Setup(lora_rank=16))
     assert lora.trained < 0.01 * full.trained
     assert lora.optimizer < 0.01 * full.optimizer
     assert lora.peak < 30 * GIB < full.peak
+
+
+def test_masters_are_stepped_in_the_place_of_coarse_weights():
+    """Beside two bytes in bf16, sixteen: a master, its gradient and two numbers of AdamW's."""
+    shape, workload = SHAPES["qwen2.5-0.5b"], Workload()
+    found = plan_memory(shape, workload, Setup(has_master_weights=True))
+    assert found.weights == 2 * shape.parameters
+    assert found.gradients + found.optimizer == 16 * shape.parameters
+
+
+def test_adapters_are_float32_themselves():
+    """They are stepped in twelve bytes over weights of any kind, and have no masters."""
+    shape, workload = SHAPES["qwen2.5-0.5b"], Workload()
+    for masters in (False, True):
+        setup = Setup(lora_rank=8, has_master_weights=masters)
+        found = plan_memory(shape, workload, setup)
+        assert found.gradients + found.optimizer == 12 * found.trained
 
 
 @pytest.mark.parametrize("name", ["tasks", "group_size", "rows_at_once"])

@@ -11,6 +11,7 @@ import torch
 
 from agentkit.errors import MissingExtraError, ModelNotFoundError
 from agentkit_training import load_policy, tiny_policy
+from agentkit_training.config.sections import PolicySection
 from agentkit_training.errors import PolicyError
 from agentkit_training.policy.gguf import read_header
 from agentkit_training.policy.saving import save_policy
@@ -148,6 +149,23 @@ def test_paths_that_do_not_exist_are_refused(tmp_path):
         load_policy(tmp_path / "none.gguf")
     with pytest.raises(PolicyError, match=r"there is no file .*none\.gguf"):
         load_policy(f"local:{tmp_path}/none.gguf")
+
+
+@pytest.mark.parametrize("name", ["models/Qwen2.5-1.5B-Instruct", "tinyy", "a/b/c"])
+def test_a_name_that_nobody_fetched_is_refused_at_once(monkeypatch, tmp_path, name):
+    """No server is asked for it; the error says how to fetch it."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PolicyError, match=rf"no folder {name}, and no model .*hf download"):
+        load_policy(name)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+@pytest.mark.parametrize("weights", ["tiny", "/nowhere"])
+def test_a_gpu_that_is_not_there_is_named(weights):
+    """The device is looked at before weights are, the tiny ones' too."""
+    section = PolicySection(weights=weights, device="cuda:0")
+    with pytest.raises(PolicyError, match=r"device is cuda:0, and torch .* sees no GPU"):
+        section.load()
 
 
 def test_missing_local_weights_name_the_line_to_type(monkeypatch, tmp_path):

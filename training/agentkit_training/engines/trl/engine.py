@@ -42,8 +42,9 @@ class TrlEngine:
 
     With ``sharding`` a copy of the weights is trained that lies in shares on the processes, with
     its gradients and the optimiser's state. The policy itself stays whole on each of them, weights
-    alone: it writes the rollouts, and takes over what was learned after each step. The copy keeps
-    bfloat16 weights in float32, so that small steps count, which the policy's own would round away.
+    alone: it writes the rollouts, and takes over what was learned after each step. Weights in
+    bfloat16 are kept in float32 as well, so that small steps count, which would be rounded away: by
+    the copy where there is one, else by the optimiser (``MasterAdam``).
 
     Attributes:
         optimizer: How the weights follow the gradient.

@@ -38,9 +38,10 @@ class Learner:
 
     @property
     def keeps_masters(self) -> bool:
-        """Whether bfloat16 weights of the policy are kept in float32 by what trains them.
+        """Whether the shares of bfloat16 weights are kept in float32, or DeepSpeed keeps those.
 
-        Small steps are not rounded away then. Adapters are in float32 themselves.
+        Small steps are not rounded away then. Of whole weights the optimiser sees to that itself
+        (``MasterAdam``), and adapters are in float32.
         """
         import torch
 

@@ -7,6 +7,7 @@ processes, sharded or not.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,12 @@ class ShardedAdam(KeptAdam):
     """
 
     keeps_masters: bool = False
+
+    def kind(self, parameters: Sequence[torch.nn.Parameter]) -> type[torch.optim.AdamW]:
+        """AdamW itself: shares are float32 already, or DeepSpeed keeps masters of its own."""
+        import torch
+
+        return torch.optim.AdamW
 
     def save(self, folder: Path) -> None:
         """Gather the state, one tensor after another, and write it; the others ``give`` theirs.
