@@ -11,6 +11,7 @@ import click
 
 from agentkit.cli.output import Column, print_table, print_text, say
 from agentkit_training.cli.options import command_line
+from agentkit_training.cli.processes import told_once
 from agentkit_training.cli.showing import shown_steps
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ Examples:
 )
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key.")
 @click.option("--resume", is_flag=True, help="Go on with the run that is in the folder.")
+@told_once()
 def demo(folder: Path, changes: tuple[str, ...], resume: bool) -> None:  # noqa: FBT001 - click
     """Train a small real model on a CPU while its library learns, then ask the runtime.
 

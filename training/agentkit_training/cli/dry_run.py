@@ -21,13 +21,14 @@ def show_tasks(policy: PolicySection, tasks: TaskSpec) -> TaskSplits:
         policy: Which model.
         tasks: What it would learn from.
     """
+    from agentkit_training.sft.teaching import left_out_rows
     from agentkit_training.tasks.loading import load_tasks_for_training
 
     parts = load_tasks_for_training(tasks)
     sizes = ", ".join(f"{count} to {name}" for name, count in _named(parts.sizes))
     print_text(f"{parts.train.name}: {sizes}; {len(parts.train.definitions)} tools.")
-    for one in parts.train.left_out[:3]:
-        print_text(f"left out: {one}")
+    if told := left_out_rows(parts, tasks):
+        print_text(f"{told}.")
     trained = "all weights" if policy.lora is None else f"adapters of rank {policy.lora.rank}"
     print_text(f"{policy.weights}, {policy.precision}, {policy.device}: trains {trained}.")
     return parts

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentkit_training.cli.options import command_line
+from agentkit_training.cli.pages import PAGE
 
 if TYPE_CHECKING:
     from agentkit.evaluation import Benchmark
@@ -40,7 +41,7 @@ Examples:
 )
 @click.option("--attempts", default=1, show_default=True, help="Tries at each task.")
 @click.option("--temperature", default=0.0, show_default=True)
-@click.option("--html", type=click.Path(path_type=Path), help="Write the report as a page, too.")
+@click.option("--html", type=PAGE, help="Write the report as a page, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change a key.")
 def evaluate(config: Path, changes: tuple[str, ...], **given: Any) -> None:

@@ -25,7 +25,7 @@ def fits(found: MemoryPlan, setup: Setup) -> bool | None:
     """Whether a plan fits its devices; None where their memory is not known."""
     if setup.device_gib is None:
         return None
-    return found.peak <= _ROOM * setup.device_gib * GIB
+    return found.peak <= _usable(setup.device_gib) * GIB
 
 
 def fitting(shape: ModelShape, workload: Workload, setup: Setup) -> Workload:
@@ -57,7 +57,7 @@ def plan_record(shape: ModelShape, workload: Workload, setup: Setup) -> dict[str
 
 
 def show_memory(shape: ModelShape, workload: Workload, setup: Setup) -> None:
-    """The tokens of a step, and a table of what each device holds."""
+    """The tokens of a step, and a table of what each device holds and may hold."""
     found = plan_memory(shape, workload, setup)
     print_text(
         f"{shape.name}: {found.parameters / 1e6:,.0f} M weights, {found.trained / 1e6:,.0f} M of "
@@ -71,6 +71,9 @@ def show_memory(shape: ModelShape, workload: Workload, setup: Setup) -> None:
         if part != "writer" or found.writer
     ]
     rows.append(("at its highest", f"{found.peak / GIB:,.2f}", "generation and update in turn"))
+    if setup.device_gib is not None:
+        free = f"of {setup.device_gib:g}, {1 - _ROOM:.0%} kept free"
+        rows.append(("usable", f"{_usable(setup.device_gib):,.2f}", free))
     columns = [Column(title="on each device"), Column(title="GiB", align="right"), Column(title="")]
     print_table(columns, rows)
 
@@ -93,15 +96,26 @@ def show_layout(layout: Layout) -> None:
         print_text("Nothing tells the shape of the weights yet, and so no memory is reckoned.")
         return
     show_memory(layout.shape, workload, setup)
-    is_fitting = fits(plan_memory(layout.shape, workload, setup), setup)
-    if is_fitting:
+    if setup.device_gib is None:
+        return
+    found = plan_memory(layout.shape, workload, setup)
+    if fits(found, setup):
         print_text(f"It fits into {setup.device_gib:g} GiB.")
-    elif is_fitting is not None:
-        say(f"Warning: it does not fit into {setup.device_gib:g} GiB; {_advice(layout)}")
+        return
+    say(
+        f"Warning: it does not fit into {setup.device_gib:g} GiB: it needs "
+        f"{found.peak / GIB:,.2f} GiB, and {_usable(setup.device_gib):,.2f} are usable, as "
+        f"{1 - _ROOM:.0%} stay free for kernels and fragments; {_advice(layout)}"
+    )
+
+
+def _usable(device_gib: float) -> float:
+    """What a run may hold of a device, in GiB."""
+    return _ROOM * device_gib
 
 
 def _advice(layout: Layout) -> str:
-    """Which keys of the configuration would make it fit."""
+    """Which keys of the configuration would make it fit, without those that are set so already."""
     shape, workload, setup = layout.shape, layout.workload, layout.setup
     assert shape is not None  # a plan was made
     less = fitting(shape, workload, setup)
@@ -109,12 +123,19 @@ def _advice(layout: Layout) -> str:
         ways = [] if setup.lora_rank else ["policy.lora"]
         ways += ["engine.sharding: fsdp"] if setup.sharding == "none" else []
         return f"try {' or '.join([*ways, 'more devices'])}"
-    again = " and engine.gradient_checkpointing: true" if less.checkpointing else ""
-    if workload.packed:
+    ways = [] if less.rows_at_once == workload.rows_at_once else [_fewer_rows(less, setup)]
+    if less.checkpointing and not workload.checkpointing:
+        ways.append("engine.gradient_checkpointing: true")
+    return f"try {' and '.join(ways)}"
+
+
+def _fewer_rows(less: Workload, setup: Setup) -> str:
+    """The key with which a process reads as few rows at once as a smaller workload has."""
+    if less.packed:
         tokens = less.prompt_tokens + less.rows_at_once * less.completion_tokens
-        return f"try engine.max_tokens: {tokens}{again}"
-    share = -(-workload.tasks // setup.devices) * workload.group_size
-    return f"try engine.parts: {-(-share // less.rows_at_once)}{again}"
+        return f"engine.max_tokens: {tokens}"
+    share = -(-less.tasks // setup.devices) * less.group_size
+    return f"engine.parts: {-(-share // less.rows_at_once)}"
 
 
 def _counted(number: int, word: str, ending: str) -> str:

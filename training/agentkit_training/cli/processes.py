@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import click
 
@@ -21,7 +22,7 @@ from agentkit_training.distributed.failing import (
 from agentkit_training.distributed.ranks import Ranks
 from agentkit_training.distributed.torch_ranks import joined_ranks, left_ranks
 from agentkit_training.errors import TrainingError
-from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.runs.directory import PROVENANCE, RunDirectory
 from agentkit_training.runs.records import Listener, ignore
 
 _SECONDS_TO_TELL = 3.0
@@ -31,13 +32,18 @@ as soon as one is gone."""
 
 @contextmanager
 def told_once() -> Iterator[None]:
-    """Let one process tell of an error, the first that failed; the others end quietly."""
+    """Let one process tell of an error, the first that failed; the others end quietly.
+
+    Of a run that Ctrl-C ended the folder is told as well, and how to go on.
+    """
     rank, world = company()
     if world == 1:
-        yield
+        with _told_where():
+            yield
         return
     try:
-        yield
+        with _told_where():
+            yield
     except click.exceptions.Exit:
         raise
     except BaseException as error:
@@ -73,6 +79,27 @@ def shown_run(
             run = job(tell, ranks)
         if ranks.rank == 0:
             show_result(run)
+
+
+@contextmanager
+def _told_where() -> Iterator[None]:
+    """Say in which folder the run is that Ctrl-C ended, where there is one, and how it goes on."""
+    try:
+        yield
+    except BaseException as error:
+        rank, _ = company()
+        folder = _folder_of_run() if was_interrupted(error) and not rank else None
+        if folder is not None:
+            say(f"\nThe run is in {folder}; give the same command with --resume to go on with it.")
+        raise
+
+
+def _folder_of_run() -> Path | None:
+    """Where the command under way keeps its run; None where there is none that goes on."""
+    context = click.get_current_context(silent=True)
+    given = context.params if context else {}
+    folder: Path | None = given.get("folder") if "resume" in given else None
+    return folder if folder is not None and (folder / PROVENANCE).is_file() else None
 
 
 @contextmanager

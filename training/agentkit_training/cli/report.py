@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from agentkit.cli.output import say
+from agentkit_training.cli.pages import PAGE
 from agentkit_training.report.page import run_html
 from agentkit_training.runs.directory import RunDirectory
 
@@ -18,9 +19,7 @@ Examples:
   agentkit-train report runs/loans --output loans.html"""
 )
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option(
-    "--output", type=click.Path(path_type=Path), help="Where to write it; report.html in RUN."
-)
+@click.option("--output", type=PAGE, help="Where to write it; report.html in RUN.")
 def report(run: Path, output: Path | None) -> None:
     """Draw the curves of RUN, the folder of a run, as one HTML page.
 

@@ -18,6 +18,7 @@ from agentkit.retrieval.cards import schema_text
 from agentkit.retrieval.tokens import estimate_tokens
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.coevolve.records import LibrarySize, ProposalOutcome
+from agentkit_training.coevolve.text_changes import told_change
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,9 +96,10 @@ def _outcome(one: Considered, manager: ToolManager) -> ProposalOutcome:
     record = one.record
     candidate = record.candidate
     base = None if candidate is None else manager.revision(record.tool_name, record.base)
-    edit = 0.0
+    edit, change = 0.0, ""
     if candidate is not None and base is not None:
         edit = word_distance(_words(base), _words(candidate))
+        change = told_change(base, candidate) if record.state == "active" else ""
     return ProposalOutcome(
         tool=record.tool_name,
         stream=record.stream,
@@ -106,4 +108,5 @@ def _outcome(one: Considered, manager: ToolManager) -> ProposalOutcome:
         codes=tuple(dict.fromkeys(check.code for check in record.failed)),
         proposal_id="" if candidate is None else record.proposal_id,  # that of a text is random
         edit=edit,
+        change=change,
     )

@@ -24,6 +24,7 @@ class ProposalOutcome:
         codes: Checks that refused it.
         proposal_id: In the ledger; empty for a text that could not be read.
         edit: How much of the tool's text it changes, in words, from 0 to 1 (ToolDNA, Table 4).
+        change: Once the library has it, what a text was and what it is now, in a line.
     """
 
     tool: str
@@ -33,6 +34,7 @@ class ProposalOutcome:
     codes: tuple[str, ...] = ()
     proposal_id: str = ""
     edit: float = 0.0
+    change: str = ""
 
     @property
     def is_taken(self) -> bool:
@@ -41,7 +43,8 @@ class ProposalOutcome:
 
     def __str__(self) -> str:
         codes = f" [{', '.join(self.codes)}]" if self.codes else ""
-        return f"{self.stream}, {self.tool or 'no tool'}: {self.state}{codes}, {self.why}"
+        change = f"; {self.change}" if self.change else ""
+        return f"{self.stream}, {self.tool or 'no tool'}: {self.state}{codes}, {self.why}{change}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -225,6 +228,7 @@ class CoevolutionStep:
             "rollouts/calls": sums.calls,
             "rollouts/blocks": sums.blocks,
             "library/version": self.next_version,
+            "library/rendered_version": self.version,
             "library/tools": size.tools,
             "library/composites": size.composites,
             "library/depth": size.mean_depth,

@@ -27,6 +27,7 @@ not learn is ``FrozenEngine``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
@@ -113,10 +114,12 @@ class CoevolutionSettings:
         for name in ("rho", "decay"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"{name} is {getattr(self, name)}; give a number from 0 to 1")
-        if self.composite_coefficient < 0:
+        if not 0 <= self.temperature < math.inf:
+            raise UsageError(f"temperature is {self.temperature}; give 0 or more")
+        if not 0 <= self.composite_coefficient < math.inf:
             raise UsageError(
-                f"composite_coefficient is {self.composite_coefficient}; below 0 it would punish "
-                "composites"
+                f"composite_coefficient is {self.composite_coefficient}; give 0 or more, as "
+                "below 0 it would punish composites"
             )
 
     @property

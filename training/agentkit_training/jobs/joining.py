@@ -15,8 +15,12 @@ from agentkit_training.distributed.ranks import Ranks
 from agentkit_training.jobs.beginning import begun
 from agentkit_training.policy.policy import Policy
 from agentkit_training.runs.directory import RunDirectory
-from agentkit_training.tasks.loading import load_tasks_for_training
+from agentkit_training.runs.records import Listener, StepRecord
+from agentkit_training.sft.teaching import left_out_rows
+from agentkit_training.tasks.loading import TaskSpec, load_tasks_for_training
 from agentkit_training.tasks.splits import TaskSplits
+
+_ROWS = "tasks"
 
 
 def check_engine(config: CoevolveConfig, ranks: Ranks) -> None:
@@ -132,6 +136,23 @@ def started(
     )
     held = replace(config.policy, device=own_device(config.policy.device, ranks))
     return Beginning(parts=parts, run=run, policy=held.load(seed=seed))
+
+
+def tell_left_out_rows(parts: TaskSplits, spec: TaskSpec, run: RunDirectory, log: Listener) -> None:
+    """Note once in the log of a run which rows of its source are no tasks, if there are some.
+
+    Rank 0 alone calls it, since it reads the log.
+
+    Args:
+        parts: What was loaded.
+        spec: What was asked for.
+        run: The folder of the run.
+        log: Where the note goes.
+    """
+    if any(one.phase == _ROWS for one in run.records()):
+        return
+    if told := left_out_rows(parts, spec):
+        log(StepRecord(step=0, phase=_ROWS, notes=(told,)))
 
 
 def _chooses_by_validation(config: SftConfig | CoevolveConfig) -> str:

@@ -14,7 +14,7 @@ from agentkit_training.distributed.leading import Beat, led
 from agentkit_training.distributed.ranks import ALONE, Ranks
 from agentkit_training.jobs.beginning import run_log
 from agentkit_training.jobs.ending import ended, library_of
-from agentkit_training.jobs.joining import check_fine_tuning, started
+from agentkit_training.jobs.joining import check_fine_tuning, started, tell_left_out_rows
 from agentkit_training.jobs.measuring import measured
 from agentkit_training.policy.policy import Policy
 from agentkit_training.runs.directory import RunDirectory
@@ -97,6 +97,8 @@ class _Sft:
         is_plain = self._config.toolace is None
         examples = self._taught() if is_plain else Examples()
         known = self._known(is_plain=is_plain)
+        if self._ranks.rank == 0:
+            tell_left_out_rows(self._parts, self._config.tasks, self._run, self._log)
         if not known:
             self._told_left_out(examples)
         self._measure(0, without=known)
@@ -182,14 +184,21 @@ class _Sft:
                 listen=self._told,
             )
         )
+        ended = report.ending(wanted.least_gain)
+        if all(ended not in one.notes for one in self._run.records()):
+            self._noted(len(report.rounds), ended)
         return len(report.rounds)
 
     def _told(self, progress: Progress) -> None:
         if progress.step is not None:
             self._log(_record(progress.step))
+        elif progress.record is not None:
+            self._noted(progress.round, progress.record.in_words())
         else:
-            note = f"round {progress.round}: {progress.phase}"
-            self._log(StepRecord(step=progress.round, phase="toolace", notes=(note,)))
+            self._noted(progress.round, f"round {progress.round}: {progress.phase}")
+
+    def _noted(self, number: int, note: str) -> None:
+        self._log(StepRecord(step=number, phase="toolace", notes=(note,)))
 
     def _measure(self, step: int, *, without: Container[str] = ()) -> None:
         model = self._config.policy.model(self._policy)

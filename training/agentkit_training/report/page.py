@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
 from agentkit.evaluation.results.markup import Markup, element
 from agentkit.evaluation.results.page import (
@@ -24,6 +25,8 @@ _FEWEST = 2  # points that make a curve
 _LEAST_PLAIN = 1e-3  # smaller numbers, such as learning rates, have too many places
 _ALWAYS = frozenset({"reward", "passed", "accuracy", "loss"})
 _MEASURED = frozenset({"validation", "test", "evaluate"})
+_BEFORE = {"library/version": "library/rendered_version"}
+"""Figures that are taken after a step, and the name of the same before it."""
 
 
 def _share(value: float) -> str:
@@ -60,7 +63,7 @@ LEARNING: tuple[Told, ...] = (
 """Figures about the policy: name in the log, what they are, how they are written."""
 
 LIBRARY: tuple[Told, ...] = (
-    ("library/version", "Version of the library", _whole),
+    ("library/version", "Version of the library after the step", _whole),
     ("library/tools", "Tools in the library", _whole),
     ("library/composites", "Composites in the library", _whole),
     ("library/depth", "Mean depth of the composites", _number),
@@ -175,16 +178,40 @@ def _steps(told: Sequence[int]) -> str:
 
 def _headline(records: Sequence[StepRecord]) -> list[tuple[str, str, str]]:
     """First and last of the figures that people look for."""
-    taken = [one for one in records if one.phase not in _MEASURED]
-    tiles = [("steps", str(taken[-1].step + 1 if taken else 0), taken[-1].phase if taken else "")]
+    taken = [one for one in records if one.figures and one.phase not in _MEASURED]
+    phase = taken[-1].phase if taken else ""
+    steps = _count([one.step for one in taken if one.phase == phase])
+    tiles = [("steps", str(steps), phase)]
     for name, text in (("accuracy", _share), ("reward", _number), ("library/version", _whole)):
         having = [one for one in records if name in one.figures]
-        values = [one.figures[name] for one in having if one.phase == having[-1].phase]
-        if values:
-            more = f"{text(values[0])} at first" if len(values) > 1 else ""
-            told = f"{name.replace('/', ' ')}, {having[-1].phase}"
-            tiles.append((told, text(values[-1]), more))
+        same = [one for one in having if one.phase == having[-1].phase]
+        if same:
+            told = f"{name.replace('/', ' ')}, {same[-1].phase}"
+            tiles.append((told, text(same[-1].figures[name]), _at_first(name, text, same)))
     return tiles
+
+
+def _at_first(name: str, text: Callable[[float], str], records: Sequence[StepRecord]) -> str:
+    """What a figure was before anything was done, as far as the log says; empty where it does not.
+
+    Args:
+        name: In the log.
+        text: How it is written.
+        records: Those that have it, of one phase.
+    """
+    before = records[0].figures.get(_BEFORE.get(name, ""))
+    if before is not None:
+        return f"{text(before)} at first"
+    if len(records) < _FEWEST:
+        return ""
+    when = "after the first step" if name in _BEFORE else "at first"
+    return f"{text(records[0].figures[name])} {when}"
+
+
+def _count(steps: Sequence[int]) -> int:
+    """How many steps were taken, where the numbers begin anew, as with each round of ToolACE-R."""
+    last = [one for one, after in pairwise(steps) if after <= one]
+    return sum(one + 1 for one in (*last, *steps[-1:]))
 
 
 def _about(told: Provenance) -> str:

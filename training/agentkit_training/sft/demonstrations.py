@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.episodes import Episode
-from agentkit.evaluation import Benchmark, EvaluationSettings
-from agentkit.evaluation.task import LeftOut
+from agentkit.evaluation import AllowedCalls, Benchmark, EvaluationSettings, ExactCalls, Task
+from agentkit.evaluation.task import LeftOut, UserTurn
 from agentkit.library import Library
+from agentkit.messages import FailureKind, ToolResult
+from agentkit.models import render_calls
 from agentkit_training.errors import PolicyError
 from agentkit_training.generation.decoding import Completion, Prompt
 from agentkit_training.policy.policy import Policy
@@ -24,6 +26,9 @@ from agentkit_training.rollout.rendering import Renderer
 from agentkit_training.rollout.samples import Rollout
 from agentkit_training.sft.examples import Example, Examples
 from agentkit_training.sft.prompting import Prompting, closing_token
+
+_SIGNALS: frozenset[FailureKind] = frozenset({"tool_failed", "retry_requested"})
+"""Failures in which a tool spoke to the model on purpose, with ToolFailed or ModelRetry."""
 
 
 async def make_demonstrations(
@@ -37,6 +42,11 @@ async def make_demonstrations(
     max_tokens: int | None = None,
 ) -> Examples:
     """Examples of each task that has a gold trajectory: all of its answers bear loss.
+
+    A trajectory is left out when its task's verifiers say no, and when one of its calls fails: a
+    call that raises or is refused teaches nothing but the mistake. An error that a tool returns as
+    its value is no failure. Neither is ``ToolFailed`` or ``ModelRetry`` where the task expects
+    more than calls, such as a state or words: the expectation says that the refusal belongs there.
 
     Args:
         policy: Whose tokenizer and chat template to use; its weights are not touched.
@@ -79,7 +89,7 @@ async def make_demonstrations(
             temperature=0,
             settings=settings,
         )
-        made = _examples(done, max_tokens or policy.context_tokens)
+        made = _examples(task, done, max_tokens or policy.context_tokens)
         if isinstance(made, str):
             left_out.append(LeftOut(where=task.task_id, reason=made))
         else:
@@ -87,12 +97,14 @@ async def make_demonstrations(
     return Examples(rows=tuple(rows), left_out=tuple(left_out))
 
 
-def _examples(done: Rollout, max_tokens: int) -> list[Example] | str:
+def _examples(task: Task, done: Rollout, max_tokens: int) -> list[Example] | str:
     """The examples of a trajectory, or why there is none.
 
     There is one, unless a later prompt was written anew, as where only the first turn must call a
     tool: each of the texts is taught then.
     """
+    if failed := _failed_call(task, done):
+        return failed
     if done.fault or not done.sequences:
         return f"could not be acted out: {done.fault or 'no prompt was rendered'}"
     if not done.passed:
@@ -109,6 +121,23 @@ def _examples(done: Rollout, max_tokens: int) -> list[Example] | str:
         )
         for one in done.sequences
     ]
+
+
+def _failed_call(task: Task, done: Rollout) -> str:
+    """The first call that failed where nothing expects it to, with its error; empty for none."""
+    for told, episode in zip(task.turns, done.episodes, strict=False):
+        for turn in episode.turns:
+            for call, result in zip(turn.message.tool_calls, turn.results, strict=False):
+                if result.failure is not None and not _belongs(result, told):
+                    error = result.failure.rule
+                    return f"a gold call fails: {render_calls([call])[1:-1]}: {error}"
+    return ""
+
+
+def _belongs(result: ToolResult, told: UserTurn) -> bool:
+    """Whether a failed result is part of a right solution, as far as what is expected says it."""
+    is_signal = result.failure is not None and result.failure.kind in _SIGNALS
+    return is_signal and any(not isinstance(one, AllowedCalls | ExactCalls) for one in told.expects)
 
 
 def _why_not(done: Rollout) -> str:

@@ -15,8 +15,10 @@ from agentkit_training.sft.demonstrations import make_demonstrations
 from agentkit_training.sft.examples import Examples, make_examples
 from agentkit_training.sft.prompting import Prompting
 from agentkit_training.tasks.loading import TaskSpec
+from agentkit_training.tasks.splits import TaskSplits
 from agentkit_training.tasks.trajectories import GoldTrajectories, gold_trajectories
 
+_MOST_NAMED = 3
 _IN_TEMPLATE = "trajectories of several turns are taught with tools_in: prompt alone"
 
 
@@ -94,14 +96,42 @@ def left_out_notes(left_out: Iterable[LeftOut]) -> Iterator[str]:
         >>> list(left_out_notes([LeftOut(where="t1", reason="too long: 900 tokens")]))
         ['1 task is left out: too long: 900 tokens (t1)']
     """
-    kinds: dict[str, list[LeftOut]] = {}
-    for one in left_out:
-        kinds.setdefault(one.reason.partition(":")[0], []).append(one)
-    for some in sorted(kinds.values(), key=len, reverse=True):
+    for some in _by_reason(left_out):
         first = some[0]
         many = "1 task is" if len(some) == 1 else f"{len(some)} tasks are"
         such = first.where if len(some) == 1 else f"{first.where}, for one"
         yield f"{many} left out: {first.reason} ({such})"
+
+
+def left_out_rows(parts: TaskSplits, spec: TaskSpec) -> str:
+    """How many rows of a source are no tasks, and why; empty where all are.
+
+    The first row of each of the most frequent reasons is named. How many rows there are in all is
+    told where no part was made smaller.
+
+    Args:
+        parts: What was loaded.
+        spec: What was asked for.
+    """
+    left_out = tuple(dict.fromkeys(one for _, part in parts for one in part.left_out))
+    if not left_out:
+        return ""
+    named = [some[0] for some in _by_reason(left_out)][:_MOST_NAMED]
+    told = [f"{one.reason} ({one.where})" for one in named]
+    if more := len(left_out) - len(named):
+        told.append(f"and {more} more")
+    is_whole = spec.train is None and spec.validation is None and spec.test is None
+    among = f" of {len(left_out) + sum(parts.sizes.values())}" if is_whole else ""
+    rows = "row is" if not among and len(left_out) == 1 else "rows are"
+    return f"{len(left_out)}{among} {rows} left out: {'; '.join(told)}"
+
+
+def _by_reason(left_out: Iterable[LeftOut]) -> list[list[LeftOut]]:
+    """What was left out for each reason, up to its colon; the most frequent first."""
+    kinds: dict[str, list[LeftOut]] = {}
+    for one in left_out:
+        kinds.setdefault(one.reason.partition(":")[0], []).append(one)
+    return sorted(kinds.values(), key=len, reverse=True)
 
 
 def _speaks_after_calls(benchmark: Benchmark, settings: EvaluationSettings | None) -> bool:

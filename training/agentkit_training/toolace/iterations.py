@@ -111,6 +111,7 @@ class _Run:
         if self.kept is not None:
             self.kept.keep(record, trainable_weights(self.rounds.policy))
         self._add(record)
+        self.rounds.listen(Progress(round=number, phase="done", record=record))
 
     def stopped(self) -> StopReason | None:
         """Why there is no further round; None when there is one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal, TypeAlias
@@ -71,6 +72,31 @@ class RoundRecord:
         """Ids of the samples that were selected."""
         return tuple(one.sample_id for one in self.samples if one.excluded is None)
 
+    def in_words(self) -> str:
+        """What was selected, why the rest was not, and what it brought.
+
+        Example:
+            >>> hard = SampleRecord(
+            ...     sample_id="a", difficulty=1.0, attempts=(), excluded="too_difficult"
+            ... )
+            >>> RoundRecord(number=1, samples=(hard,)).in_words()
+            'round 1: 0 of 1 samples selected (1 too difficult); nothing was learned'
+        """
+        reasons = Counter(one.excluded for one in self.samples if one.excluded is not None)
+        why = [f"{count} {name.replace('_', ' ')}" for name, count in reasons.most_common()]
+        told = f"round {self.number}: {len(self.taken)} of {len(self.samples)} samples selected"
+        told += f" ({', '.join(why)})" if why else ""
+        if self.left_out:
+            lost = ", ".join(f"{count} ({reason})" for reason, count in self.left_out.items())
+            told += f"; left out: {lost}"
+        if not self.examples:
+            return f"{told}; nothing was learned"
+        before, after = f"{self.accuracy_before:.1%}", f"{self.accuracy_after:.1%}"
+        return (
+            f"{told}; {self.examples} examples learned; validation accuracy {before} before and "
+            f"{after} after"
+        )
+
     def to_json(self) -> str:
         """The record as JSON text."""
         return json.dumps(asdict(self), indent=1, ensure_ascii=False)
@@ -114,3 +140,21 @@ class ToolAceReport:
     def accuracy(self) -> float:
         """Of the policy as it is now, on the validation tasks."""
         return self.rounds[self.best - 1].accuracy_after if self.best else self.base_accuracy
+
+    def ending(self, least_gain: float) -> str:
+        """Why there is no further round, and whose weights the policy has, in words.
+
+        Args:
+            least_gain: What a round had to bring.
+        """
+        last = self.rounds[-1]
+        match self.stopped:
+            case "nothing_selected":
+                why = f"round {last.number} had nothing to learn from"
+            case "marginal_gain":
+                gained = f"round {last.number} gained {100 * last.gain:.1f} points"
+                why = f"{gained}, less than least_gain {least_gain}"
+            case "all_rounds":
+                why = f"all rounds are done, {last.number} of them"
+        kept = f"has the weights of round {self.best}" if self.best else "is as it came"
+        return f"ended: {why}; the policy {kept}"

@@ -27,7 +27,7 @@ from agentkit_training.sft.training import sft
 from agentkit_training.toolace.records import RoundRecord, SampleRecord
 from agentkit_training.toolace.settings import ToolAceSettings
 
-Phase: TypeAlias = Literal["evaluate", "difficulty", "refine", "sft"]
+Phase: TypeAlias = Literal["evaluate", "difficulty", "refine", "sft", "done"]
 
 _SEEDS_A_ROUND = 100_000
 
@@ -38,13 +38,15 @@ class Progress:
 
     Attributes:
         round: Its number, from 1; 0 before the first.
-        phase: What is done now.
+        phase: What is done now; ``done`` when the round is over.
         step: The optimiser step that was just taken, if one was.
+        record: What the round did, when it is over.
     """
 
     round: int
     phase: Phase
     step: SftStep | None = None
+    record: RoundRecord | None = None
 
 
 Listener: TypeAlias = Callable[[Progress], None]

@@ -100,3 +100,25 @@ def test_export_needs_weights_that_the_runtime_can_load(config, tmp_path):
     result = invoke("export", tmp_path / "run", "--output", tmp_path / "out")
     assert result.exit_code == 1
     assert "GGUF" in result.stderr or "gguf" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["evaluate", "report"])
+def test_a_page_without_a_folder_is_refused_before_anything_is_done(config, tmp_path, command):
+    """A long evaluation does not end with a file that can not be written."""
+    absent = tmp_path / "absent" / "page.html"
+    if command == "report":
+        invoke("grpo", config, "--output", tmp_path / "run", "--set", "coevolution.steps=0")
+        result = invoke("report", tmp_path / "run", "--output", absent)
+    else:
+        result = invoke("evaluate", config, "--html", absent)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    said = " ".join(result.stderr.split())
+    assert f"the folder {absent.parent} is not there; make it" in said
+
+
+def test_a_page_that_is_a_folder_is_refused(config, tmp_path):
+    """A folder is no place for a page."""
+    result = invoke("evaluate", config, "--html", tmp_path)
+    assert result.exit_code == 2
+    assert "is a directory" in result.stderr

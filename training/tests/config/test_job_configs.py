@@ -74,3 +74,46 @@ def test_trl_is_not_told_what_lean_alone_does(change):
     assert read(f"engine.{change}").engine.name == "lean"
     with pytest.raises(UsageError, match=r"engine\.name is lean, which has no parts"):
         read("engine.parts=2")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("policy.answer_tokens", "0"),
+        ("policy.batch_size", "0"),
+        ("asking.max_steps", "0"),
+        ("engine.max_tokens", "0"),
+        ("engine.max_logits", "-1"),
+        ("engine.iterations", "0"),
+        ("engine.mini_batches", "0"),
+        ("engine.parts", "0"),
+        ("engine.resample", "-1"),
+        ("engine.optimizer.learning_rate", "-1.0"),
+        ("engine.optimizer.learning_rate", ".nan"),
+        ("engine.optimizer.learning_rate", ".inf"),
+        ("engine.optimizer.weight_decay", "-0.1"),
+        ("engine.optimizer.max_gradient_norm", "-1.0"),
+        ("engine.optimizer.warmup_ratio", "1.5"),
+        ("cold_start.optimizer.learning_rate", "-1.0"),
+        ("coevolution.temperature", "-0.5"),
+        ("coevolution.composite_coefficient", ".nan"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_when_the_file_is_read(key, value):
+    """The message names key and value and what to give, before anything is loaded or measured."""
+    name = key.partition("coevolution.")[2] or ".".join(key.split(".")[-2:])
+    with pytest.raises(UsageError, match=rf"{name} is {value.removeprefix('.')}; give "):
+        read(f"{key}={value}")
+
+
+def test_the_smallest_numbers_are_of_use():
+    """One token, one turn and a rate of 0, which changes nothing, are no mistakes."""
+    least = read(
+        "policy.answer_tokens=1",
+        "policy.batch_size=1",
+        "asking.max_steps=1",
+        "engine.optimizer.learning_rate=0",
+        "engine.resample=0",
+    )
+    assert least.policy.answer_tokens == least.policy.batch_size == least.asking.max_steps == 1
+    assert least.engine.optimizer.learning_rate == least.engine.resample == 0

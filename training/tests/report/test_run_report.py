@@ -37,7 +37,7 @@ def test_a_run_is_drawn(run):
         run.append(grpo(step, reward=step / 2, library__version=step + 1.0))
     page = run_html(run)
     assert "Mean reward of the rollouts (grpo)." in page
-    assert "Version of the library (grpo)." in page
+    assert "Version of the library after the step (grpo)." in page
     assert page.count("<polygon") == 2
     assert "Loss" not in page
 
@@ -73,6 +73,25 @@ def test_a_figure_is_compared_with_the_first_of_its_kind(run):
     page = run_html(run)
     assert "accuracy, test" in page
     assert "0% at first" in page
+
+
+def test_the_library_is_compared_with_what_the_first_prompts_showed(run):
+    """A library that grew in the first step and stayed is told as grown."""
+    for step, rendered in enumerate([1.0, 3.0]):
+        run.append(grpo(step, library__version=3.0, library__rendered_version=rendered))
+    page = run_html(run)
+    assert "library version, grpo" in page
+    assert "1 at first" in page
+    assert "Version of the library after the step (grpo): 3 in all steps." in page
+
+
+def test_a_log_without_the_version_before_a_step_does_not_call_it_the_first(run):
+    """Logs of earlier releases say what the library was after each step alone."""
+    for step in range(2):
+        run.append(grpo(step, library__version=3.0))
+    page = run_html(run)
+    assert "3 after the first step" in page
+    assert "at first" not in page
 
 
 def test_a_single_point_is_no_curve(run):

@@ -80,7 +80,8 @@ def test_a_round_tells_all(half_taught, shop):
     assert len(first.losses) == 2 * -(-first.examples // 3)
     assert set(first.seconds) == {"difficulty", "refine", "sft", "evaluate"}
     phases = [one.phase for one in seen if one.step is None and one.round == 1]
-    assert phases == ["difficulty", "refine", "sft", "evaluate"]
+    assert phases == ["difficulty", "refine", "sft", "evaluate", "done"]
+    assert [one.record for one in seen if one.record is not None] == list(report.rounds)
     assert report.rounds[1].accuracy_before == first.accuracy_after
 
 

@@ -1,0 +1,54 @@
+"""A run that Ctrl-C ended says where it is and how it goes on."""
+
+from __future__ import annotations
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from agentkit.cli.boundary import EXIT_INTERRUPTED, LazyGroup
+from agentkit_training.cli.options import run_options
+from agentkit_training.cli.processes import told_once
+from agentkit_training.runs.directory import RunDirectory
+from agentkit_training.runs.provenance import Provenance
+
+
+@click.command()
+@run_options
+@told_once()
+def begun(**given):
+    """Begin a run, and be interrupted."""
+    told = Provenance(command="begun", machine="")
+    RunDirectory.create(given["folder"], config="", provenance=told)
+    raise KeyboardInterrupt
+
+
+@click.command()
+@run_options
+@told_once()
+def idle(**_):
+    """Be interrupted before there is a run."""
+    raise KeyboardInterrupt
+
+
+@pytest.fixture
+def program():
+    """The outermost group of a program with both commands."""
+    here = {"begun": (f"{__name__}:begun", ""), "idle": (f"{__name__}:idle", "")}
+    return LazyGroup("program", commands=here)
+
+
+def test_the_folder_and_the_way_on_are_told(program, tmp_path):
+    """Whoever interrupts a run learns what to type, and shells learn that it was interrupted."""
+    run = tmp_path / "run"
+    result = CliRunner().invoke(program, ["begun", "run.yaml", "--output", str(run)])
+    assert result.exit_code == EXIT_INTERRUPTED
+    assert f"The run is in {run}; give the same command with --resume" in result.stderr
+    assert "Interrupted; what was complete until now is kept." in result.stderr
+
+
+def test_without_a_run_there_is_no_way_on(program, tmp_path):
+    """Nothing is promised of a folder in which no run was begun."""
+    result = CliRunner().invoke(program, ["idle", "run.yaml", "--output", str(tmp_path)])
+    assert result.exit_code == EXIT_INTERRUPTED
+    assert "--resume" not in result.stderr

@@ -1,0 +1,59 @@
+"""The log of ToolACE-R's rounds says what was selected, what it brought, and why they ended."""
+
+from __future__ import annotations
+
+from agentkit_training.config.jobs import SftConfig
+from agentkit_training.config.reading import parse_config
+from agentkit_training.jobs.sft import sft_job
+from agentkit_training.report.page import run_html
+
+CONFIG = """\
+policy: {weights: tiny, precision: fp32, answer_tokens: 8}
+tasks: {source: hidden-constraints, kinds: [enum], train: 4, validation: 2, test: 0}
+asking: {max_steps: 1, tool_choice: required}
+sft: {batch_size: 4, epochs: 2, optimizer: {learning_rate: 1e-3}}
+"""
+
+
+def told(folder, toolace, **options):
+    """The run, and what its rounds wrote into its log."""
+    run = sft_job(parse_config(CONFIG + toolace, SftConfig), folder, **options)
+    return run, [note for one in run.records() if one.phase == "toolace" for note in one.notes]
+
+
+def test_a_round_without_samples_says_that_nothing_was_learned(tmp_path):
+    """A random policy comes near no answer; neither log nor report look like a success."""
+    run, notes = told(tmp_path / "run", "toolace: {rounds: 2, attempts: 2, refines: false}\n")
+    assert notes[-2:] == [
+        "round 1: 0 of 4 samples selected (4 too difficult); nothing was learned",
+        "ended: round 1 had nothing to learn from; the policy is as it came",
+    ]
+    assert "toolace</" not in run_html(run).partition("</header>")[0]
+
+
+def test_a_round_that_gains_too_little_says_how_little(tmp_path):
+    """The gain stands beside what was asked for, and a run that is over tells it once."""
+    wanted = (
+        "toolace: {rounds: 2, attempts: 2, refines: false, selection: {low: -1, high: 2}, "
+        "least_gain: 2}\n"
+    )
+    _, notes = told(tmp_path / "run", wanted)
+    assert notes[-2].startswith("round 1: 4 of 4 samples selected; 4 examples learned; ")
+    assert notes[-1].startswith("ended: round 1 gained ")
+    assert "points, less than least_gain 2" in notes[-1]
+    _, again = told(tmp_path / "run", wanted, resumes=True)
+    assert again == notes
+
+
+def test_steps_of_all_rounds_are_counted_and_nothing_else(tmp_path):
+    """Numbers begin anew with each round; the headline of the report has all of them."""
+    wanted = (
+        "toolace: {rounds: 2, attempts: 2, refines: false, selection: {low: -1, high: 2}, "
+        "least_gain: -1}\n"
+    )
+    run, notes = told(tmp_path / "run", wanted)
+    assert notes[-1].startswith("ended: all rounds are done, 2 of them; the policy ")
+    steps = [one for one in run.records() if one.phase == "sft"]
+    headline = run_html(run).partition("</header>")[0]
+    assert len(steps) == 4
+    assert ">4<" in headline.partition("accuracy")[0]
