@@ -8,8 +8,8 @@
 ``rewards/``       5. what they are worth; ``weighting/`` how much they count
 ``interface/``     what training prompts have more than evaluation's
 ``engines/``       6. how the policy learns: lean, TRL; ``distributed/`` several processes
-``sft/``           fine-tuning; ``difficulty``, ``selection``, ``refine_samples``, ``toolace/``
-``coevolve/``      7. the library learns beside the policy
+``fine_tuning/``   fine-tuning; ``difficulty``, ``selection``, ``refine_samples``, ``toolace/``
+``coevolution/``   7. the library learns beside the policy
 ``export/``        8. out of training, into the runtime
 ``config/``        what a run is asked for; ``jobs/`` whole runs; ``runs/`` their folders
 ``plan/``          what a run needs; ``report/`` its curves; ``cli/`` the commands
@@ -24,13 +24,13 @@ from agentkit._lazy import lazy_door
 from agentkit_training._version import __version__
 
 if TYPE_CHECKING:
-    from agentkit_training.coevolve.frozen import FrozenEngine
-    from agentkit_training.coevolve.keeper import LibraryKeeper
-    from agentkit_training.coevolve.records import CoevolutionStep
-    from agentkit_training.coevolve.running import coevolve
-    from agentkit_training.coevolve.settings import CoevolutionSettings, ablation
-    from agentkit_training.coevolve.source import Coevolution
-    from agentkit_training.coevolve.stages import cocoda
+    from agentkit_training.coevolution.frozen import FrozenEngine
+    from agentkit_training.coevolution.keeper import LibraryKeeper
+    from agentkit_training.coevolution.records import CoevolutionStep
+    from agentkit_training.coevolution.running import coevolve
+    from agentkit_training.coevolution.settings import CoevolutionSettings, ablation
+    from agentkit_training.coevolution.source import Coevolution
+    from agentkit_training.coevolution.stages import cocoda
     from agentkit_training.distributed.synchronising import synchronise
     from agentkit_training.distributed.torch_ranks import joined_ranks
     from agentkit_training.engines.base import Engine, OptimizerSettings, Share, Source, StepReport
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from agentkit_training.engines.trl.vllm import VllmSettings, VllmWriter
     from agentkit_training.export.handover import Handover, hand_over, load_handover
     from agentkit_training.export.library import export_library
+    from agentkit_training.fine_tuning.examples import Example, make_examples
+    from agentkit_training.fine_tuning.settings import SftSettings
+    from agentkit_training.fine_tuning.training import sft
     from agentkit_training.interface.collecting import collect_through
     from agentkit_training.interface.learning_interface import LearningInterface
     from agentkit_training.policy.loading import load_policy
@@ -62,9 +65,6 @@ if TYPE_CHECKING:
     from agentkit_training.rollout.collecting import collect
     from agentkit_training.rollout.policy_model import PolicyModel
     from agentkit_training.rollout.samples import Rollout, TokenSequence, token_sequences
-    from agentkit_training.sft.examples import Example, make_examples
-    from agentkit_training.sft.settings import SftSettings
-    from agentkit_training.sft.training import sft
     from agentkit_training.tasks.loading import TaskSpec, load_tasks_for_training
     from agentkit_training.tasks.splits import Shares, TaskSplits
     from agentkit_training.tasks.splitting import leakage, split
@@ -147,18 +147,18 @@ __all__ = [
 
 _MODULES = {
     "CHAT_TEMPLATES": "agentkit_training.policy.templates",
-    "Coevolution": "agentkit_training.coevolve.source",
-    "CoevolutionSettings": "agentkit_training.coevolve.settings",
-    "CoevolutionStep": "agentkit_training.coevolve.records",
+    "Coevolution": "agentkit_training.coevolution.source",
+    "CoevolutionSettings": "agentkit_training.coevolution.settings",
+    "CoevolutionStep": "agentkit_training.coevolution.records",
     "DynamicWeighting": "agentkit_training.weighting.dynamic",
     "Engine": "agentkit_training.engines.base",
-    "Example": "agentkit_training.sft.examples",
+    "Example": "agentkit_training.fine_tuning.examples",
     "FixedWeighting": "agentkit_training.weighting.fixed",
-    "FrozenEngine": "agentkit_training.coevolve.frozen",
+    "FrozenEngine": "agentkit_training.coevolution.frozen",
     "Handover": "agentkit_training.export.handover",
     "LeanEngine": "agentkit_training.engines.lean",
     "LearningInterface": "agentkit_training.interface.learning_interface",
-    "LibraryKeeper": "agentkit_training.coevolve.keeper",
+    "LibraryKeeper": "agentkit_training.coevolution.keeper",
     "LoraSettings": "agentkit_training.policy.lora",
     "MeanNormalised": "agentkit_training.weighting.normalised",
     "Objective": "agentkit_training.engines.objective",
@@ -168,7 +168,7 @@ _MODULES = {
     "Reward": "agentkit_training.rewards.reward",
     "RewardSum": "agentkit_training.rewards.combining",
     "Rollout": "agentkit_training.rollout.samples",
-    "SftSettings": "agentkit_training.sft.settings",
+    "SftSettings": "agentkit_training.fine_tuning.settings",
     "Share": "agentkit_training.engines.base",
     "Shares": "agentkit_training.tasks.splits",
     "Source": "agentkit_training.engines.base",
@@ -182,9 +182,9 @@ _MODULES = {
     "VllmWriter": "agentkit_training.engines.trl.vllm",
     "Weighting": "agentkit_training.weighting.protocol",
     "Worth": "agentkit_training.rewards.reward",
-    "ablation": "agentkit_training.coevolve.settings",
-    "cocoda": "agentkit_training.coevolve.stages",
-    "coevolve": "agentkit_training.coevolve.running",
+    "ablation": "agentkit_training.coevolution.settings",
+    "cocoda": "agentkit_training.coevolution.stages",
+    "coevolve": "agentkit_training.coevolution.running",
     "collect": "agentkit_training.rollout.collecting",
     "collect_through": "agentkit_training.interface.collecting",
     "export_library": "agentkit_training.export.library",
@@ -196,14 +196,14 @@ _MODULES = {
     "load_handover": "agentkit_training.export.handover",
     "load_policy": "agentkit_training.policy.loading",
     "load_tasks_for_training": "agentkit_training.tasks.loading",
-    "make_examples": "agentkit_training.sft.examples",
+    "make_examples": "agentkit_training.fine_tuning.examples",
     "merged": "agentkit_training.policy.lora",
     "reference_policy": "agentkit_training.policy.reference",
     "rewarded": "agentkit_training.rewards.reward",
     "save_adapter": "agentkit_training.policy.lora",
     "save_policy": "agentkit_training.policy.saving",
     "saved_calls_reward": "agentkit_training.rewards.composites",
-    "sft": "agentkit_training.sft.training",
+    "sft": "agentkit_training.fine_tuning.training",
     "split": "agentkit_training.tasks.splitting",
     "synchronise": "agentkit_training.distributed.synchronising",
     "tiny_policy": "agentkit_training.policy.tiny",

@@ -41,7 +41,7 @@ def coevolve(
     Each switch of the section 'coevolution' is one mechanism of a paper; --ablation sets all of
     them at once.
     """
-    from agentkit_training.coevolve.settings import ablation as named
+    from agentkit_training.coevolution.settings import ablation as named
 
     with told_once():
         wanted = _read(config, changes)

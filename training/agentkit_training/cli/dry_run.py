@@ -21,7 +21,7 @@ def show_tasks(policy: PolicySection, tasks: TaskSpec) -> TaskSplits:
         policy: Which model.
         tasks: What it would learn from.
     """
-    from agentkit_training.sft.teaching import left_out_rows
+    from agentkit_training.fine_tuning.teaching import left_out_rows
     from agentkit_training.tasks.loading import load_tasks_for_training
 
     parts = load_tasks_for_training(tasks)
@@ -41,7 +41,7 @@ def show_run(config: CoevolveConfig, *, processes: int) -> None:
         config: The run.
         processes: How many were started; 1 for as many as the configuration is laid out for.
     """
-    from agentkit_training.coevolve.tasks import step_count
+    from agentkit_training.coevolution.tasks import step_count
     from agentkit_training.plan.layout import layout_of
 
     policy, coevolution = config.policy, config.coevolution

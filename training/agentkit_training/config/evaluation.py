@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from agentkit_training.coevolve.settings import CoevolutionSettings
+from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.config.sections import AskingSection, PolicySection
 from agentkit_training.tasks.loading import TaskSpec
 

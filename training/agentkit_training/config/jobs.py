@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agentkit.errors import UsageError
-from agentkit_training.coevolve.settings import CoevolutionSettings
+from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.config.hardware import HardwareSection, VerlSection
 from agentkit_training.config.sections import (
     AskingSection,
@@ -17,9 +17,9 @@ from agentkit_training.config.sections import (
     WatchSection,
     WeightingSection,
 )
+from agentkit_training.fine_tuning.settings import SftSettings
 from agentkit_training.interface import LearningInterface
 from agentkit_training.selection import SelectionSettings
-from agentkit_training.sft.settings import SftSettings
 from agentkit_training.tasks.loading import TaskSpec
 
 

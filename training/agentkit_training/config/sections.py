@@ -14,6 +14,7 @@ from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective
 from agentkit_training.engines.trl.sharding import Sharding
 from agentkit_training.engines.trl.vllm import VllmSettings, VllmWriter
+from agentkit_training.fine_tuning.prompting import Prompting
 from agentkit_training.policy.loading import Precision, check_device, load_policy
 from agentkit_training.policy.lora import LoraSettings, load_adapter, with_lora
 from agentkit_training.policy.policy import Policy
@@ -23,7 +24,6 @@ from agentkit_training.rewards import Reward, tooldna_reward, verdict_reward
 from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn
 from agentkit_training.rollout.writing import Writer
 from agentkit_training.runs.trackers import TrackerName
-from agentkit_training.sft.prompting import Prompting
 from agentkit_training.weighting import (
     DynamicWeighting,
     FixedWeighting,

@@ -11,13 +11,13 @@ from agentkit import open_store
 from agentkit.evaluation import Benchmark
 from agentkit.library.store import Store
 from agentkit.models.resolve import resolve_model
-from agentkit_training.coevolve.checkpoint import newest_checkpoint, step_of
-from agentkit_training.coevolve.frozen import FrozenEngine
-from agentkit_training.coevolve.keeper import LibraryKeeper
-from agentkit_training.coevolve.offering import pure_tools, with_composites
-from agentkit_training.coevolve.records import CoevolutionStep
-from agentkit_training.coevolve.running import coevolve
-from agentkit_training.coevolve.source import Coevolution
+from agentkit_training.coevolution.checkpoint import newest_checkpoint, step_of
+from agentkit_training.coevolution.frozen import FrozenEngine
+from agentkit_training.coevolution.keeper import LibraryKeeper
+from agentkit_training.coevolution.offering import pure_tools, with_composites
+from agentkit_training.coevolution.records import CoevolutionStep
+from agentkit_training.coevolution.running import coevolve
+from agentkit_training.coevolution.source import Coevolution
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.sections import reward_named
 from agentkit_training.distributed.agreeing import check_weights

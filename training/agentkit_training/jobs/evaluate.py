@@ -18,7 +18,7 @@ from agentkit.evaluation import (
 )
 from agentkit.library import Library
 from agentkit.models.base import ChatModel, ModelSettings
-from agentkit_training.coevolve.offering import with_composites
+from agentkit_training.coevolution.offering import with_composites
 from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.policy_model import PolicyModel
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from agentkit.errors import UsageError
-from agentkit_training.coevolve.checkpoint import LIBRARY, newest_checkpoint
+from agentkit_training.coevolution.checkpoint import LIBRARY, newest_checkpoint
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.errors import CheckpointError

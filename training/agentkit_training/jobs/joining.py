@@ -12,11 +12,11 @@ from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.distributed.devices import own_device
 from agentkit_training.distributed.leading import in_turn, led
 from agentkit_training.distributed.ranks import Ranks
+from agentkit_training.fine_tuning.teaching import left_out_rows
 from agentkit_training.jobs.beginning import begun
 from agentkit_training.policy.policy import Policy
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import Listener, StepRecord
-from agentkit_training.sft.teaching import left_out_rows
 from agentkit_training.tasks.loading import TaskSpec, load_tasks_for_training
 from agentkit_training.tasks.splits import TaskSplits
 

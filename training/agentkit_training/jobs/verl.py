@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentkit.errors import UsageError
-from agentkit_training.coevolve.tasks import step_count
+from agentkit_training.coevolution.tasks import step_count
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.sections import EngineSection, PolicySection
 from agentkit_training.engines.verl.export import VerlExport, VerlRun, export_verl

@@ -10,16 +10,16 @@ from agentkit._waiting import wait_for
 from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.library import Library
 from agentkit_training.atomic import new_folder
-from agentkit_training.coevolve.offering import with_composites
+from agentkit_training.coevolution.offering import with_composites
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.distributed.leading import Beat, led
 from agentkit_training.distributed.ranks import Ranks
+from agentkit_training.fine_tuning.settings import SftStep
+from agentkit_training.fine_tuning.teaching import left_out_notes, taught_examples
+from agentkit_training.fine_tuning.training import sft
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.saving import restore_weights, save_weights
 from agentkit_training.runs.records import Listener, StepRecord
-from agentkit_training.sft.settings import SftStep
-from agentkit_training.sft.teaching import left_out_notes, taught_examples
-from agentkit_training.sft.training import sft
 
 _PHASE, _FOLDER = "cold start", "cold-start"
 

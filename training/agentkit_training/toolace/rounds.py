@@ -15,15 +15,15 @@ from agentkit.evaluation import Benchmark, EvaluationSettings
 from agentkit.library import Library
 from agentkit.models import render_calls
 from agentkit_training.difficulty import Difficulties, estimate_difficulty
+from agentkit_training.fine_tuning.examples import Examples, make_examples
+from agentkit_training.fine_tuning.settings import SftReport, SftStep
+from agentkit_training.fine_tuning.training import sft
 from agentkit_training.gold import GoldAnswer, GoldAnswers, counted, gold_answers
 from agentkit_training.policy.policy import Policy
 from agentkit_training.refine_samples import RefineSamples, refine_samples
 from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.policy_model import PolicyModel
 from agentkit_training.selection import Selection, select
-from agentkit_training.sft.examples import Examples, make_examples
-from agentkit_training.sft.settings import SftReport, SftStep
-from agentkit_training.sft.training import sft
 from agentkit_training.toolace.records import RoundRecord, SampleRecord
 from agentkit_training.toolace.settings import ToolAceSettings
 

@@ -8,9 +8,9 @@ from typing import Literal
 
 from agentkit.errors import UsageError
 from agentkit.evaluation import EvaluationSettings
+from agentkit_training.fine_tuning.prompting import Prompting
+from agentkit_training.fine_tuning.settings import SftSettings
 from agentkit_training.selection import SelectionSettings
-from agentkit_training.sft.prompting import Prompting
-from agentkit_training.sft.settings import SftSettings
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -56,7 +56,7 @@ class Figures:
 
 def examples(count: int):
     """Examples of many lengths, the same ones each time."""
-    from agentkit_training.sft.examples import Example
+    from agentkit_training.fine_tuning.examples import Example
 
     generator = random.Random(0)
 
@@ -82,9 +82,9 @@ def measured(trainer: str, arguments: argparse.Namespace) -> Figures:
     """Train in this process."""
     import torch
 
-    from agentkit_training.sft.settings import SftSettings
-    from agentkit_training.sft.training import sft
-    from agentkit_training.sft.trl import sft_with_trl
+    from agentkit_training.fine_tuning.settings import SftSettings
+    from agentkit_training.fine_tuning.training import sft
+    from agentkit_training.fine_tuning.trl import sft_with_trl
 
     torch.set_num_threads(1)
     policy = policy_of(arguments.width, arguments.vocabulary)

@@ -10,9 +10,9 @@ from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.models.base import ModelResponse
 from agentkit.testing import FunctionModel
 from agentkit_training import PolicyModel, tiny_policy
-from agentkit_training.coevolve.keeper import LibraryKeeper
-from agentkit_training.coevolve.offering import pure_tools
-from agentkit_training.coevolve.settings import CoevolutionSettings
+from agentkit_training.coevolution.keeper import LibraryKeeper
+from agentkit_training.coevolution.offering import pure_tools
+from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.jobs.evaluate import Examination, evaluate_job
 from agentkit_training.tasks.arithmetic import RECIPES, arithmetic, arithmetic_episodes
 

@@ -13,7 +13,7 @@ from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.models.base import ModelResponse
 from agentkit.testing import FunctionModel
-from agentkit_training.coevolve.offering import with_composites
+from agentkit_training.coevolution.offering import with_composites
 from agentkit_training.tasks.arithmetic import RECIPES, arithmetic, arithmetic_episodes
 from agentkit_training.tasks.primitives import calculated, primitive_library
 from agentkit_training.tasks.splitting import leakage

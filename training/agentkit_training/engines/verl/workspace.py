@@ -12,7 +12,7 @@ from agentkit import open_store
 from agentkit.evaluation import Benchmark, Task
 from agentkit.library import Library
 from agentkit.library.store import Store
-from agentkit_training.coevolve.offering import with_composites
+from agentkit_training.coevolution.offering import with_composites
 from agentkit_training.config.reading import read_config
 from agentkit_training.config.sections import reward_named
 from agentkit_training.engines.verl.rows import RowInfo

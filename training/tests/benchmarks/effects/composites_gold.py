@@ -11,8 +11,8 @@ from agentkit.evolution.mining.miner import MinedComposite, apply
 from agentkit.evolution.mining.patterns import SearchLimits
 from agentkit.library import Library
 from agentkit.messages import AssistantMessage, ToolCall
-from agentkit_training.coevolve.distilling import is_success
-from agentkit_training.coevolve.keeper import LibraryKeeper
+from agentkit_training.coevolution.distilling import is_success
+from agentkit_training.coevolution.keeper import LibraryKeeper
 
 
 def mined(episodes: Iterable[Episode], keeper: LibraryKeeper) -> list[MinedComposite]:

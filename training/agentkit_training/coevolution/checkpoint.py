@@ -1,0 +1,194 @@
+"""A run on disk: weights, optimiser, library with its history, memory, records.
+
+Nothing random is kept: tasks and samples follow from seed and step. So a run that goes on from a
+checkpoint does what an unbroken one does.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentkit.errors import ArtifactError, EpisodeFormatError, StoreError
+from agentkit.export import read_artifact, write_artifact
+from agentkit.messages import JsonObject
+from agentkit_training.atomic import new_folder, room_beside
+from agentkit_training.coevolution.identity import differences, identity
+from agentkit_training.coevolution.memory import Memory
+from agentkit_training.coevolution.records import CoevolutionStep
+from agentkit_training.coevolution.source import Coevolution
+from agentkit_training.engines.base import Engine, Share, SharedState, StepReport
+from agentkit_training.errors import CheckpointError
+from agentkit_training.policy.policy import Policy
+from agentkit_training.policy.saving import restore_weights, save_weights
+from agentkit_training.rollout.samples import Rollout
+
+FORMAT_VERSION = 1
+"""Version of the form of a checkpoint."""
+
+LIBRARY = "library.json"
+"""The artifact in a checkpoint: the library with its history."""
+
+_STATE, _ENGINE = "coevolution.json", "engine"
+
+
+def save_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine: Engine) -> None:
+    """Write everything that a run goes on from into ``folder``, whole or not at all.
+
+    Args:
+        folder: Its own; what is there already is replaced.
+        policy: Its trainable weights are kept: all of them, or those of an adapter.
+        source: The library, the memory and the records.
+        engine: Its state.
+
+    Raises:
+        CheckpointError: It can not be written, the disk being full or anything else. What was
+            there before stays.
+    """
+    artifact = source.keeper.artifact()
+    state = {
+        "format": FORMAT_VERSION,
+        "step": len(source.records),
+        "run": identity(policy, source),
+        "library": {"version": artifact.library.version, "digest": artifact.library.digest},
+        "memory": source.memory.to_json(),
+        "weighting": None if source.weighting is None else dict(source.weighting.state()),
+        "records": [one.to_json() for one in source.records],
+    }
+    try:
+        with new_folder(folder) as draft:
+            save_weights(policy, draft)
+            (draft / _ENGINE).mkdir()
+            engine.save(draft / _ENGINE)
+            write_artifact(artifact, draft / LIBRARY)
+            (draft / _STATE).write_text(json.dumps(state), encoding="utf-8")
+    except RuntimeError as error:  # what torch.save makes of a full disk
+        raise CheckpointError(
+            f"the checkpoint {folder} can not be written: {error}{room_beside(folder)}. The one "
+            "before is kept; make room there and go on from it with --resume"
+        ) from error
+
+
+def load_checkpoint(folder: Path, *, policy: Policy, source: Coevolution, engine: Engine) -> None:
+    """Put a run where it was when ``save_checkpoint`` wrote ``folder``.
+
+    Args:
+        folder: A checkpoint.
+        policy: The same model with the same adapters; its weights are replaced.
+        source: Of the same settings, tasks and reward, its store empty or where the run was.
+        engine: Of the same settings; it was not used yet.
+
+    Raises:
+        CheckpointError: It can not be read, or belongs to another run: everything that differs is
+            named.
+    """
+    state = _state(folder)
+    found = differences(state["run"], identity(policy, source))
+    if found:
+        raise CheckpointError(
+            f"the checkpoint {folder} belongs to another run:\n  " + "\n  ".join(found) + "\n"
+            "Go on with what it was begun with, or begin a run in another folder"
+        )
+    try:
+        artifact = read_artifact(folder / LIBRARY)
+        memory = Memory.from_json(state["memory"])
+        records = [CoevolutionStep.from_json(one) for one in state["records"]]
+    except (OSError, ArtifactError, StoreError, EpisodeFormatError, KeyError, TypeError) as error:
+        raise _unreadable(folder, error) from error
+    source.keeper.restore(artifact)
+    restore_weights(policy, folder)
+    engine.restore(folder / _ENGINE)
+    source.go_on(memory, records, weighting=state["weighting"])
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The checkpoint of the latest step in a folder of them; None when there is none."""
+    found = checkpoints(folder)
+    return found[-1] if found else None
+
+
+def checkpoints(folder: Path) -> Sequence[Path]:
+    """The whole checkpoints in a folder, by step."""
+    return sorted(path for path in folder.glob("step-*") if (path / _STATE).is_file())
+
+
+def step_of(checkpoint: Path) -> int:
+    """How many steps had been taken when a checkpoint was written, by its name."""
+    return int(checkpoint.name.removeprefix("step-"))
+
+
+@dataclass(kw_only=True)
+class Checkpointed:
+    """A ``Source`` that writes a checkpoint after every few steps, and after the last.
+
+    Only the process that decides about the library writes.
+
+    Attributes:
+        source: What is trained on.
+        policy: The policy.
+        engine: The engine, whose state is saved.
+        folder: Where checkpoints go, each in a folder of its own.
+        every: After how many steps.
+        keep: How many are kept, the newest.
+        wrote: Told of each.
+    """
+
+    source: Coevolution
+    policy: Policy
+    engine: Engine
+    folder: Path
+    every: int = 1
+    keep: int = 2
+    wrote: Callable[[Path], None] = lambda _: None
+
+    def rollouts(self, step: int, share: Share) -> Sequence[Rollout]:
+        """Those of the source."""
+        return self.source.rollouts(step, share)
+
+    def resampled(self, step: int, share: Share, again: int) -> Sequence[Rollout]:
+        """Those of the source."""
+        return self.source.resampled(step, share, again)
+
+    def finished(self, report: StepReport) -> None:
+        """Tell the source, then write a checkpoint when one is due.
+
+        Raises:
+            CheckpointError: It can not be written; the one before is still there.
+        """
+        self.source.finished(report)
+        done = report.step + 1
+        if done % self.every and done != self.source.steps:
+            return
+        if self.source.ranks.rank:
+            if isinstance(self.engine, SharedState):
+                self.engine.give_state()
+            return
+        folder = self.folder / f"step-{done:06}"
+        save_checkpoint(folder, policy=self.policy, source=self.source, engine=self.engine)
+        for old in checkpoints(self.folder)[: -self.keep]:
+            shutil.rmtree(old)
+        self.wrote(folder)
+
+
+def _state(folder: Path) -> JsonObject:
+    try:
+        state: JsonObject = json.loads((folder / _STATE).read_text(encoding="utf-8"))
+        version = state["format"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _unreadable(folder, error) from error
+    if version != FORMAT_VERSION:
+        raise CheckpointError(
+            f"the checkpoint {folder} has format {version}, this agentkit-training reads "
+            f"{FORMAT_VERSION}; go on with the release that wrote it"
+        )
+    return state
+
+
+def _unreadable(folder: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(
+        f"{folder} is no checkpoint that can be read ({type(error).__name__}: {error}); take an "
+        "earlier one, or begin anew"
+    )

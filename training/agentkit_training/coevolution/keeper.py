@@ -1,0 +1,180 @@
+"""``LibraryKeeper``: the library of a run, in the process that decides about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from agentkit import open_store
+from agentkit._waiting import wait_for
+from agentkit.diagnosis import FailureProfile
+from agentkit.episodes import Episode
+from agentkit.evaluation import Benchmark, EvaluationSettings
+from agentkit.evaluation.held_out import HeldOut
+from agentkit.evolution import EvidenceRules, ToolManager
+from agentkit.evolution.round import Compare
+from agentkit.export import Artifact, artifact_of, restore_artifact
+from agentkit.library import Library
+from agentkit.library.abilities import Retention
+from agentkit.library.memory import MemoryStore
+from agentkit.library.store import Store
+from agentkit.models.base import ChatModel, ModelSettings
+from agentkit.tools.tool import Tool
+from agentkit_training.coevolution.distilling import AUTHOR, distil, taught
+from agentkit_training.coevolution.library_round import LibraryRound, library_round
+from agentkit_training.coevolution.offering import with_composites
+from agentkit_training.coevolution.proposing import proposers_of
+from agentkit_training.coevolution.records import ProposalOutcome
+from agentkit_training.coevolution.settings import CoevolutionSettings
+from agentkit_training.errors import CheckpointError
+
+MOST_IN_MEMORY = 5_000
+"""Episodes that a store in memory keeps; more than any round of the library looks at."""
+
+
+@dataclass(kw_only=True)
+class LibraryKeeper:
+    """Holds the store, and has the Tool Manager write to it; nobody else does.
+
+    Attributes:
+        settings: What may change the library.
+        benchmark: Whose tools are registered in an empty store.
+        model: The policy, which does the held-out tasks.
+        store: Where the library is kept: empty, or one that holds a library to begin with.
+        tools: Code of primitives, to try composites on.
+        feedback_model: Answers for the feedback path.
+        teacher: Writes composites beside those that are mined, where composites are on; None for
+            mining alone.
+        held_out: Tasks that decide about proposals, where the settings ask for it.
+        knobs: How much must have happened before the evidence proposer says anything.
+    """
+
+    settings: CoevolutionSettings
+    benchmark: Benchmark
+    model: ChatModel
+    store: Store = field(default_factory=lambda: open_store("memory:"))
+    tools: Sequence[Tool] = ()
+    feedback_model: ChatModel | None = None
+    teacher: ChatModel | None = None
+    held_out: Benchmark | None = None
+    knobs: EvidenceRules = field(default_factory=EvidenceRules)
+    _manager: ToolManager | None = field(init=False, default=None)
+
+    @property
+    def manager(self) -> ToolManager:
+        """The writer; made when it is first asked for, when the benchmark's tools are registered.
+
+        Until then a checkpoint can be restored into an empty store.
+        """
+        if self._manager is None:
+            self._manager = self._opened()
+            self._manager.register(
+                [*self.benchmark.definitions, *self._other_tools()], reason="the benchmark's tools"
+            )
+        return self._manager
+
+    @property
+    def library(self) -> Library:
+        """The newest version."""
+        return self.manager.library
+
+    def keep(self, episodes: Iterable[Episode]) -> None:
+        """Keep episodes in the store; a known one is kept once.
+
+        The checks compare suggested texts with what was said in the episodes behind them. In
+        memory only the newest stay, ``MOST_IN_MEMORY`` of them.
+        """
+        for episode in episodes:
+            self.store.append(episode)
+        if isinstance(self.store, MemoryStore):
+            self.store.prune(Retention(max_count=MOST_IN_MEMORY))
+
+    def decide(
+        self,
+        episodes: Sequence[Episode],
+        profile: FailureProfile,
+        *,
+        step: int,
+        asking: EvaluationSettings | None = None,
+    ) -> LibraryRound:
+        """Hear the proposers, then mine composites; what passes is committed.
+
+        Each change is committed once: proposals are known by their content, so that a second call
+        with the same episodes finds them done.
+
+        Args:
+            episodes: Those since the library last had a chance to change.
+            profile: Failures so far.
+            step: Of the run.
+            asking: How held-out tasks are asked, where they decide: as all others, greedily.
+        """
+        settings = self.settings
+        proposers = proposers_of(settings, feedback_model=self.feedback_model, knobs=self.knobs)
+        compare = self._compare(step, asking or EvaluationSettings())
+        done = wait_for(library_round(self.manager, proposers, episodes, profile, compare=compare))
+        found = self.distil(episodes) if settings.composites else ()
+        return replace(done, proposals=(*done.proposals, *found))
+
+    def distil(self, episodes: Sequence[Episode]) -> tuple[ProposalOutcome, ...]:
+        """Have composites mined, and written where there is a teacher; see ``distil``."""
+        self.manager.refresh()  # an empty store gets its tools first
+        settings = self.settings
+        found = distil(
+            self.store, episodes, rho=settings.rho, support=settings.support, tools=self.tools
+        )
+        if self.teacher is not None:
+            asked = taught(self.manager, episodes, self.teacher, rho=settings.rho)
+            found += wait_for(asked)
+        self.manager.refresh()
+        return found
+
+    def artifact(self) -> Artifact:
+        """The library with its whole history, as it is exported and put into checkpoints."""
+        self.manager.refresh()  # an empty store gets its tools first
+        return artifact_of(self.store)
+
+    def restore(self, artifact: Artifact) -> None:
+        """Go on from a library with its history.
+
+        Raises:
+            CheckpointError: The store holds another library.
+        """
+        wanted = artifact.library
+        if self.store.versions():
+            held = self.store.load()
+            if (held.version, held.digest) != (wanted.version, wanted.digest):
+                raise CheckpointError(
+                    f"the store holds library version {held.version} ({held.digest[:12]}), the "
+                    f"checkpoint has version {wanted.version} ({wanted.digest[:12]}); give an "
+                    "empty store, into which the checkpoint's library is put, or begin anew"
+                )
+        else:
+            restore_artifact(artifact, self.store, trusted=True)  # our own, by its digest
+        self._manager = self._opened()
+
+    def _opened(self) -> ToolManager:
+        lifecycle = self.settings.lifecycle
+        return ToolManager(self.store, tools=self.tools, lifecycle=lifecycle, author=AUTHOR)
+
+    def _other_tools(self) -> list[Tool]:
+        known = {definition.name for definition in self.benchmark.definitions}
+        return [tool for tool in self.tools if tool.name not in known]
+
+    def _compare(self, step: int, asking: EvaluationSettings) -> Compare | None:
+        """Held-out tasks, asked anew in each step, for the policy has changed."""
+        if self.settings.acceptance == "validation" or self.held_out is None:
+            return None
+        return HeldOut(
+            benchmark=with_composites(self.held_out, self.library),
+            model=self.model,
+            store=open_store("memory:"),
+            learned_from=frozenset(task.task_id for task in self.benchmark.tasks),
+            settings=replace(
+                asking,
+                tools=self.settings.tools,
+                attempts=1,
+                settings=ModelSettings(temperature=0.0),
+            ),
+            concurrency=len(self.held_out.tasks),
+            name=f"held-out-{step}",
+        )

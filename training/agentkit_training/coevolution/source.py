@@ -1,0 +1,274 @@
+"""``Coevolution``: what an engine trains on while the library learns beside the policy.
+
+ToolDNA's Algorithm 1, with what SEAL and CoCoDA add to it. What a step does, in order:
+
+1. tasks by seed and step; the prompt is rendered from the newest library (line 3);
+2. G attempts at each (line 4), rewarded (line 5) and, if wanted, weighted (SEAL, Eq. 12);
+3. the engine updates the policy (line 6);
+4. the failure profile fades and takes in what happened (SEAL, Algorithm 1);
+5. the proposers look at the episodes, perfect ones and others (lines 8 and 15), composites are
+   mined, and the Tool Manager decides (lines 10 to 13 and 18 to 21; CoCoDA, Algorithm 1, (d)).
+
+Where we differ from the papers:
+
+* Proposals of a step are taken up one after another, and not rollout by rollout beside the update;
+  two that say the same are one.
+* The reward decides what the policy learns; whether an episode is perfect is read off its verdict
+  (``agentkit.evolution.proposals.perfection``), which holds for every reward alike.
+* The request for ``<description>`` blocks stands in training prompts alone. The papers do not say
+  whether it stands at evaluation.
+* CoCoDA updates library and policy after every query, this after every step of several tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from agentkit._waiting import wait_for
+from agentkit.errors import UsageError
+from agentkit.evaluation import Benchmark, EvaluationSettings, Task
+from agentkit.library import Library
+from agentkit.messages import JsonObject
+from agentkit_training.coevolution.deciding import Decision, Tried, decided
+from agentkit_training.coevolution.keeper import LibraryKeeper
+from agentkit_training.coevolution.memory import Memory
+from agentkit_training.coevolution.naming import with_stable_ids
+from agentkit_training.coevolution.offering import with_composites
+from agentkit_training.coevolution.prompting import BLOCK_PROMPT
+from agentkit_training.coevolution.records import CoevolutionStep
+from agentkit_training.coevolution.settings import CoevolutionSettings
+from agentkit_training.coevolution.tasks import step_count, step_seed, step_tasks
+from agentkit_training.coevolution.weighing import weighed
+from agentkit_training.distributed.ranks import Alone, Ranks
+from agentkit_training.distributed.synchronising import synchronise
+from agentkit_training.engines.base import Share, StepReport
+from agentkit_training.interface import LearningInterface, collect_through
+from agentkit_training.rewards import (
+    Reward,
+    RewardSum,
+    rewarded,
+    saved_calls_reward,
+    verdict_reward,
+)
+from agentkit_training.rollout.collecting import RolloutModel
+from agentkit_training.rollout.samples import Rollout
+from agentkit_training.weighting.protocol import Weighting, weighted_rollouts
+
+
+def ignore(record: CoevolutionStep) -> None:
+    """Where records go when nobody looks."""
+
+
+@dataclass(kw_only=True)
+class Coevolution:
+    """A ``Source`` whose library learns.
+
+    The library of a run lives in the keeper's store; ``keeper.artifact()`` is what is exported.
+
+    Attributes:
+        model: Tries the tasks: the policy, or with a policy that stays as it is any model.
+        keeper: The library, and who may change it.
+        settings: What learns, and how much is tried.
+        benchmark: The tasks.
+        reward: What a rollout is worth.
+        asking: How to ask; attempts, temperature, seed and where tools come from are the settings'.
+        weighting: Weighs advantages, where the settings ask for it.
+        interface: What training prompts may be given more, where the settings ask for it.
+        ranks: The processes that train together.
+        listen: Told of each step, in every process.
+        records: The steps so far.
+        memory: Failures so far, and episodes that the library has not learned from yet.
+
+    Raises:
+        UsageError: A switch is on whose part is missing.
+    """
+
+    model: RolloutModel
+    keeper: LibraryKeeper
+    settings: CoevolutionSettings
+    benchmark: Benchmark
+    reward: Reward = verdict_reward
+    asking: EvaluationSettings = field(default_factory=EvaluationSettings)
+    weighting: Weighting | None = None
+    interface: LearningInterface | None = None
+    ranks: Ranks = field(default_factory=Alone)
+    listen: Callable[[CoevolutionStep], None] = ignore
+    records: list[CoevolutionStep] = field(init=False, default_factory=list)
+    memory: Memory = field(init=False, default_factory=Memory)
+    _followed: Library | None = field(init=False, default=None)
+    _tried: Tried | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        wanted, keeper = self.settings, self.keeper
+        missing = {
+            "weighting": wanted.weighting and self.weighting is None,
+            "interface": wanted.interface and self.interface is None,
+            "keeper.held_out": wanted.acceptance == "held_out" and keeper.held_out is None,
+            "keeper.feedback_model": wanted.feedback and keeper.feedback_model is None,
+        }
+        absent = [name for name, is_missing in missing.items() if is_missing]
+        if absent:
+            raise UsageError(f"the settings ask for it and it is not given: {', '.join(absent)}")
+
+    @property
+    def steps(self) -> int:
+        """How many steps the run has."""
+        return step_count(self.benchmark.tasks, self.settings)
+
+    @property
+    def library(self) -> Library:
+        """The version that the next step's prompts are rendered from."""
+        return self.keeper.library if self._followed is None else self._followed
+
+    def rollouts(self, step: int, share: Share) -> Sequence[Rollout]:
+        """The rollouts of one step: this process's share of its tasks; see ``Source.rollouts``."""
+        if (share.rank, share.world) != (self.ranks.rank, self.ranks.world):
+            raise UsageError(
+                f"the engine takes share {share.rank} of {share.world}, and the ranks given are "
+                f"{self.ranks.rank} of {self.ranks.world}"
+            )
+        library = self.library
+        tasks = step_tasks(self.benchmark.tasks, self.settings, step=step)
+        own = tasks[share.rank :: share.world]
+        found: tuple[Rollout, ...] = ()
+        if own:
+            found = rewarded(self._collected(own, library, step, 0), self._reward(library))
+        weighting = self.weighting if self.settings.weighting else None
+        if weighting is not None:
+            found, weighting = weighed(found, weighting, self.ranks)
+        self._tried = Tried(step=step, library=library, rollouts=found, weighting=weighting)
+        self.keeper.keep(self._tried.episodes)
+        return found
+
+    def resampled(self, step: int, share: Share, again: int) -> Sequence[Rollout]:
+        """Further attempts at the step's tasks; see ``ResamplingSource``.
+
+        The library learns from these too. They are weighed as the first ones were.
+
+        Raises:
+            UsageError: The step has no rollouts yet.
+        """
+        tried = self._tried_in(step)
+        tasks = step_tasks(self.benchmark.tasks, self.settings, step=step)
+        own = tasks[share.rank :: share.world]
+        more: tuple[Rollout, ...] = ()
+        if own:
+            reward = self._reward(tried.library)
+            more = rewarded(self._collected(own, tried.library, step, again), reward)
+        if tried.weighting is not None:
+            more = weighted_rollouts(more, tried.weighting)
+        self._tried = replace(tried, rollouts=(*tried.rollouts, *more))
+        self.keeper.keep(self._tried.episodes)
+        return more
+
+    def finished(self, report: StepReport) -> None:
+        """Let the library learn from the step; see ``Source.finished``.
+
+        A call that raises loses nothing: the rollouts are kept, and a second call with the same
+        report goes on.
+
+        Raises:
+            UsageError: The step has no rollouts.
+            TrainingError: Rank 0 failed, or a process could not take up its library.
+            StoreError: The store failed.
+        """
+        tried = self._tried_in(report.step)
+        record, memory, library = self._decided(report, tried)
+        if self.ranks.rank:
+            self._followed = library
+        self.memory = memory
+        self.records.append(record)
+        self.weighting = self.weighting if tried.weighting is None else tried.weighting
+        self._tried = None
+        self.listen(record)
+
+    def go_on(
+        self,
+        memory: Memory,
+        records: Iterable[CoevolutionStep],
+        *,
+        weighting: JsonObject | None = None,
+    ) -> None:
+        """Take up where a checkpoint ended; its library is the keeper's by now."""
+        if self.weighting is not None and weighting is not None:
+            self.weighting = self.weighting.restored(weighting)
+        self.memory = memory
+        self.records = list(records)
+        self._tried = None
+
+    # Trying
+
+    def _tried_in(self, step: int) -> Tried:
+        tried = self._tried
+        if tried is None or tried.step != step:
+            raise UsageError(f"step {step} has no rollouts; ask for them first")
+        return tried
+
+    def _collected(
+        self, tasks: tuple[Task, ...], library: Library, step: int, again: int
+    ) -> tuple[Rollout, ...]:
+        found = wait_for(
+            collect_through(
+                self._interface(),
+                self.model,
+                with_composites(replace(self.benchmark, tasks=tasks), library),
+                library=library,
+                attempts=self.settings.group_size,
+                temperature=self.settings.temperature,
+                seed=step_seed(self.settings, step=step, again=again),
+                settings=self._asking(),
+            )
+        )
+        run = f"{self.settings.name}+{again}" if again else self.settings.name
+        return with_stable_ids(found, run=run, step=step)
+
+    def _asking(self) -> EvaluationSettings:
+        asking = replace(self.asking, tools=self.settings.tools)
+        if not self.settings.evolution:
+            return asking
+        said = filter(None, [asking.instructions, BLOCK_PROMPT])
+        return replace(asking, instructions="\n\n".join(said))
+
+    def _interface(self) -> LearningInterface:
+        """The interface that the profile asks for now (SEAL, Eq. 15); all off without one."""
+        if not self.settings.interface or self.interface is None:
+            return LearningInterface()
+        return self.interface.updated(self.memory.shown(closed_loop=self.settings.closed_loop))
+
+    def _reward(self, library: Library) -> Reward:
+        """R_res + lambda R_comp (CoCoDA, section 3.3), the composites being those of a library."""
+        coefficient = self.settings.composite_coefficient
+        if not coefficient:
+            return self.reward
+        saved = saved_calls_reward(library, weight=coefficient, gated=self.settings.gated)
+        return RewardSum([self.reward, saved])
+
+    # Learning
+
+    def _decided(self, report: StepReport, tried: Tried) -> tuple[CoevolutionStep, Memory, Library]:
+        """What rank 0 makes of the step, taken up in every process."""
+        made: list[Decision] = []
+
+        def decide(told: Sequence[JsonObject]) -> Library:
+            done = decided(
+                self.keeper,
+                self.settings,
+                self.memory,
+                report=report,
+                before=tried.library,
+                told=told,
+                asking=self.asking,
+            )
+            made.append(done)
+            return done.library
+
+        library = synchronise(
+            tried.library, tried.told(report), decide, ranks=self.ranks, tools=self.keeper.tools
+        )
+        if made:
+            self.ranks.broadcast(made[0].told())
+            return made[0].record, made[0].memory, library
+        told = self.ranks.broadcast(None)
+        record = CoevolutionStep.from_json(told["record"])
+        return record, Memory.from_json(told["memory"]), library

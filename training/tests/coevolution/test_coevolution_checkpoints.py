@@ -1,0 +1,181 @@
+"""A run on disk: going on from it, and refusing what does not fit."""
+
+from __future__ import annotations
+
+import errno
+import math
+
+import pytest
+
+from agentkit_training.coevolution.checkpoint import (
+    checkpoints,
+    load_checkpoint,
+    newest_checkpoint,
+    save_checkpoint,
+)
+from agentkit_training.coevolution.running import coevolve
+from agentkit_training.coevolution.settings import CoevolutionSettings
+from agentkit_training.engines.lean import LeanEngine
+from agentkit_training.errors import CheckpointError, DivergedError
+from agentkit_training.rewards import tooldna_reward
+from agentkit_training.weighting import DynamicWeighting, FixedWeighting
+
+ON = CoevolutionSettings(evidence=True, weighting=True, every=2, steps=4)
+
+
+def carry_on(run, folder):
+    """Begin or go on."""
+    return coevolve(run.policy, run.source, run.engine, folder=folder)
+
+
+def equal(one, other):
+    """Whether two runs came to the same."""
+    assert one.weights.equal(other.weights)
+    assert one.source.records == other.source.records
+    assert one.source.library.digest == other.source.library.digest
+    ours, theirs = one.source.memory, other.source.memory
+    assert ours.profile.label_distribution() == theirs.profile.label_distribution()
+    assert one.source.weighting == other.source.weighting
+
+
+@pytest.mark.parametrize("broken_after", [1, 2, 3])
+def test_a_resumed_run_equals_an_uninterrupted_one(begin, tmp_path, broken_after):
+    """Weights, records, library, profile and weights of labels are the same to the bit."""
+    whole = begin(ON, rate=1e-3, weighting=DynamicWeighting()).train(4)
+    first = begin(ON, rate=1e-3, weighting=DynamicWeighting()).train(broken_after)
+    folder = tmp_path / "step-000000"
+    save_checkpoint(folder, policy=first.policy, source=first.source, engine=first.engine)
+    second = begin(ON, rate=1e-3, weighting=DynamicWeighting())
+    load_checkpoint(folder, policy=second.policy, source=second.source, engine=second.engine)
+    equal(whole, second.train(4))
+    assert not whole.weights.equal(begin(ON, weighting=DynamicWeighting()).weights)
+
+
+def test_an_interrupt_in_a_step_loses_that_step_only(begin, tmp_path):
+    """Ctrl-C during the third step; going on does that step again and ends as if nothing was."""
+    settings = CoevolutionSettings(evidence=True, steps=4)
+    whole = begin(settings, rate=1e-3).train(4)
+    broken = begin(settings, rate=1e-3)
+    decide = broken.source.keeper.decide
+
+    def stop(episodes, profile, *, step, asking):
+        done = decide(episodes, profile, step=step, asking=asking)
+        if step == 2:
+            raise KeyboardInterrupt
+        return done
+
+    broken.source.keeper.decide = stop
+    with pytest.raises(KeyboardInterrupt):
+        carry_on(broken, tmp_path)
+    assert newest_checkpoint(tmp_path).name == "step-000002"
+    again = begin(settings, rate=1e-3)
+    carry_on(again, tmp_path)
+    equal(whole, again)
+    assert [path.name for path in checkpoints(tmp_path)] == ["step-000003", "step-000004"]
+
+
+def test_the_state_after_the_last_step_is_kept(begin, tmp_path):
+    """A run whose length is no multiple of the distance need not take its last steps again."""
+    run = begin(CoevolutionSettings(steps=3))
+    coevolve(run.policy, run.source, run.engine, folder=tmp_path, every=2)
+    assert [path.name for path in checkpoints(tmp_path)] == ["step-000002", "step-000003"]
+
+
+def test_another_run_is_refused_with_the_difference(begin, tmp_path):
+    """Other settings, another policy or another reward are named with both values."""
+    carry_on(begin(CoevolutionSettings(evidence=True, steps=1)), tmp_path)
+    settings = CoevolutionSettings(feedback=False, composites=True, seed=3, steps=1)
+    other = begin(settings, reward=lambda _: {"none": 0.0})
+    with pytest.raises(CheckpointError) as refused:
+        carry_on(other, tmp_path)
+    message = str(refused.value)
+    for part in (
+        "settings.evidence: the checkpoint has True, this run False",
+        "settings.seed: the checkpoint has 0, this run 3",
+        "reward: the checkpoint has",
+    ):
+        assert part in message
+    assert "settings.steps" not in message
+
+
+def test_other_settings_of_the_same_reward_are_another_run(begin, bank, tmp_path):
+    """Rewards and weightings are told apart by what they are made with, not by their class."""
+
+    def made(design, utility):
+        weighting = FixedWeighting(utilities={"missing_tool_call": utility})
+        settings = CoevolutionSettings(evidence=True, weighting=True, steps=1)
+        return begin(settings, reward=tooldna_reward(bank, design), weighting=weighting)
+
+    carry_on(made("R1", 1.5), tmp_path)
+    carry_on(made("R1", 1.5), tmp_path)
+    with pytest.raises(CheckpointError) as refused:
+        carry_on(made("R2", 0.5), tmp_path)
+    for part in (
+        "reward.design: the checkpoint has 'R1', this run 'R2'",
+        "weighting.utilities.missing_tool_call: the checkpoint has 1.5, this run 0.5",
+    ):
+        assert part in str(refused.value)
+
+
+def test_another_library_is_refused(begin, bank, tmp_path):
+    """A store that went on elsewhere is not taken for the checkpoint's library."""
+    settings = CoevolutionSettings(evidence=True, steps=1)
+    carry_on(begin(settings), tmp_path)
+    other = begin(settings)
+    other.source.keeper.manager.register(bank.definitions)
+    with pytest.raises(
+        CheckpointError, match=r"holds library version 1 .* checkpoint has version 2"
+    ):
+        carry_on(other, tmp_path)
+
+
+def test_a_loss_that_is_no_number_keeps_the_last_good_checkpoint(begin, tmp_path):
+    """The run stops at the step that diverged; what was saved before is whole."""
+    run = begin(CoevolutionSettings(evidence=True, steps=3))
+    rollouts = run.source.rollouts
+
+    def broken(step, share):
+        found = rollouts(step, share)
+        if step == 1:
+            object.__setattr__(found[0], "weight", math.inf)
+            object.__setattr__(found[1], "reward", found[0].reward + 1.0)
+        return found
+
+    run.source.rollouts = broken
+    with pytest.raises(DivergedError, match="at step 1"):
+        carry_on(run, tmp_path)
+    assert newest_checkpoint(tmp_path).name == "step-000001"
+    again = begin(CoevolutionSettings(evidence=True, steps=3))
+    assert len(carry_on(again, tmp_path).records) == 3
+
+
+class FullDisk(LeanEngine):
+    """An engine for whose state there is no room from the second checkpoint on."""
+
+    saved = 0
+
+    def save(self, folder):
+        self.saved += 1
+        if self.saved > 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().save(folder)
+
+
+def test_a_full_disk_keeps_the_last_good_checkpoint(begin, tmp_path):
+    """The error says so, no half checkpoint is left, and the one before can be gone on from."""
+    settings = CoevolutionSettings(evidence=True, steps=2)
+    run = begin(settings)
+    run.engine = FullDisk(optimizer=run.engine.optimizer)
+    with pytest.raises(CheckpointError, match="No space left"):
+        carry_on(run, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000001"]
+    assert len(carry_on(begin(settings), tmp_path).records) == 2
+
+
+def test_a_damaged_checkpoint_is_named(begin, tmp_path):
+    """A file that can not be read is an error of its own, with the folder in it."""
+    run = begin(CoevolutionSettings(steps=1))
+    carry_on(run, tmp_path)
+    (tmp_path / "step-000001" / "coevolution.json").write_text("{", encoding="utf-8")
+    with pytest.raises(CheckpointError, match="step-000001 is no checkpoint that can be read"):
+        carry_on(begin(CoevolutionSettings(steps=1)), tmp_path)

@@ -1,0 +1,220 @@
+"""Composites: distilled from successes, offered, run in a task's world, rewarded when they help."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentkit import Library, open_store
+from agentkit.episodes import Episode, Turn, Verdict
+from agentkit.evaluation import Benchmark, NumberAnswer, Task
+from agentkit.evaluation import with_tools as environment_of
+from agentkit.evolution import ToolManager
+from agentkit.export import read_artifact
+from agentkit.messages import AssistantMessage, ToolCall, ToolResult
+from agentkit.testing import FunctionModel, ScriptedModel, primitive_library
+from agentkit_training import PolicyModel, tiny_policy
+from agentkit_training.coevolution.distilling import distil
+from agentkit_training.coevolution.frozen import FrozenEngine
+from agentkit_training.coevolution.keeper import LibraryKeeper
+from agentkit_training.coevolution.offering import with_composites
+from agentkit_training.coevolution.settings import CoevolutionSettings, ablation
+from agentkit_training.coevolution.source import Coevolution
+from agentkit_training.coevolution.stages import cocoda, warm_up
+from agentkit_training.export.library import export_library
+
+TOOLS = [primitive_library()[name] for name in ("add", "mul", "sub")]
+WRITTEN = '''@composite(examples=[{"arguments": {"price": 4, "count": 3, "fee": 2}, "result": 14}])
+def order_total(price: float, count: int, fee: float) -> float:
+    """What an order costs with its fee."""
+    return add(mul(price, count), fee)'''
+BY_NAME = {tool.name: tool for tool in TOOLS}
+
+
+def trajectory(number, *, passed=True):
+    """An order: price times count, with a fee."""
+    price, count, fee = 3 + number, 2 + number, 5 + 2 * number
+    total = price * count
+    calls = [("mul", {"a": price, "b": count}, total), ("add", {"a": total, "b": fee}, total + fee)]
+    turns = []
+    for at, (name, arguments, value) in enumerate(calls):
+        call = ToolCall(call_id=str(at), name=name, arguments=arguments)
+        result = ToolResult(call_id=str(at), name=name, status="ok", value=value)
+        turns.append(Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,)))
+    return Episode(
+        episode_id=f"order-{number:02}",
+        request=f"{count} pieces at {price} with a fee of {fee}?",
+        turns=(*turns, Turn(message=AssistantMessage(text=str(total + fee)))),
+        output=str(total + fee),
+        verdict=Verdict(passed=passed, score=float(passed)),
+    )
+
+
+@pytest.fixture
+def orders() -> Benchmark:
+    """A question about an order."""
+    task = Task(
+        task_id="order",
+        category="orders",
+        request="2 pieces at 3 with a fee of 5?",
+        offered=("add", "mul", "sub"),
+        expects=(NumberAnswer(value="11"),),
+    )
+    return Benchmark(
+        name="orders",
+        tasks=(task,),
+        definitions=tuple(tool.definition for tool in TOOLS),
+        environment=environment_of(TOOLS),
+    )
+
+
+@pytest.fixture
+def warm():
+    """A store whose library holds the primitives."""
+    store = open_store("memory:")
+    ToolManager(store, tools=TOOLS).register(TOOLS)
+    return store
+
+
+def test_what_recurs_in_successes_becomes_a_composite(warm):
+    """Four orders that went well give one composite of depth 1, through the Tool Manager."""
+    (one,) = distil(warm, map(trajectory, range(4)), tools=TOOLS)
+    assert (one.stream, one.state) == ("composite", "active")
+    library = warm.load()
+    assert library.version == 2
+    assert {child.name for child in library[one.tool].definition.signature.children} == {
+        "add",
+        "mul",
+    }
+
+
+def test_the_same_again_is_merged(warm):
+    """A second look at what is known adds no second tool."""
+    distil(warm, map(trajectory, range(4)), tools=TOOLS)
+    again = distil(warm, map(trajectory, range(4, 8)), tools=TOOLS)
+    assert [one.state for one in again] == ["merged"]
+    assert len(warm.load()) == 4
+
+
+def test_failures_and_rare_successes_teach_nothing(warm):
+    """Below rho nothing is mined, nor below the support."""
+    assert distil(warm, (trajectory(n, passed=False) for n in range(4)), tools=TOOLS) == ()
+    assert distil(warm, map(trajectory, range(2)), tools=TOOLS) == ()
+    assert warm.load().version == 1
+
+
+def test_episodes_that_nobody_judged_teach_nothing(warm):
+    """An answer that came to its end is no success until somebody says so."""
+    unjudged = [replace(trajectory(number), verdict=None) for number in range(4)]
+    assert {one.stop_reason for one in unjudged} == {"finished"}
+    assert distil(warm, unjudged, tools=TOOLS) == ()
+
+
+def test_a_task_that_offers_the_primitives_offers_the_composite(warm, orders):
+    """It is offered where what it is made of is offered, and runs on that world's tools."""
+    (one,) = distil(warm, map(trajectory, range(4)), tools=TOOLS)
+    library = warm.load()
+    fewer = replace(orders.tasks[0], task_id="fewer", offered=("add",))
+    shown = with_composites(replace(orders, tasks=(*orders.tasks, fewer)), library)
+    assert shown.tasks[0].offered == ("add", "mul", "sub", one.tool)
+    assert shown.tasks[1].offered == ("add",)
+    world = shown.environment(shown.tasks[0])
+    composite = next(tool for tool in world.tools() if tool.name == one.tool)
+    worked = library[one.tool].definition.worked_calls[0]
+    assert composite(**worked.arguments) == worked.result
+    assert world.state() == orders.environment(orders.tasks[0]).state()
+
+
+def test_without_composites_the_benchmark_stays(orders):
+    """Nothing is wrapped where there is nothing to offer, nor where no tool is run."""
+    assert with_composites(orders, Library(TOOLS)) is orders
+
+
+def run_of(orders, settings, **more):
+    """A run whose policy knows nothing; its library is what matters here."""
+    model = PolicyModel(tiny_policy(), max_tokens=2)
+    settings = replace(settings, group_size=2, steps=1)
+    keeper = LibraryKeeper(settings=settings, benchmark=orders, model=model, tools=TOOLS, **more)
+    return Coevolution(model=model, keeper=keeper, settings=settings, benchmark=orders)
+
+
+@pytest.mark.parametrize("name", ["cocoda", "cocoda-no-retrieval"])
+def test_the_three_stages_in_order(orders, name):
+    """Gold trajectories become composites, the cold start sees them, the loop offers them."""
+    source = run_of(orders, ablation(name))
+    seen = []
+    cocoda(
+        source.model,
+        source,
+        FrozenEngine(),
+        seed_tasks=orders,
+        gold=map(trajectory, range(4)),
+        cold_start=lambda library, rollouts: seen.append((len(library), len(rollouts))),
+    )
+    assert seen == [(4, 1)]
+    (record,) = source.records
+    assert (record.library.composites, record.library.max_depth) == (1, 1)
+    assert record.library.mean_depth == 1
+    assert record.rollouts.reward_parts == {"passed": 0.0, "saved_calls": 0.0}
+
+
+def test_stage_1_alone(orders):
+    """A base policy that gets nothing right leaves the library as it is."""
+    source = run_of(orders, CoevolutionSettings(composites=True))
+    warm = warm_up(source.model, source.keeper, orders, attempts=2)
+    assert (warm.distilled, len(warm.rollouts), warm.library.version) == ((), 2, 1)
+
+
+def test_composites_are_mined_in_the_loop(orders):
+    """With the switch on, what a step's successes have in common is proposed after it."""
+    source = run_of(orders, CoevolutionSettings(composites=True))
+    profile = source.memory.profile
+    episodes = [trajectory(number) for number in range(4)]
+    done = source.keeper.decide(episodes, profile, step=0)
+    assert [one.state for one in done.proposals] == ["active"]
+    assert len(source.library) == 4
+    silent = run_of(orders, CoevolutionSettings(feedback=True), feedback_model=FunctionModel(str))
+    assert silent.keeper.decide(episodes, profile, step=0).proposals == ()
+
+
+def test_a_teacher_writes_composites_from_successes(orders):
+    """A function of a model is tried by the Tool Manager, and is a tool when it does what it says."""
+    teacher = ScriptedModel([f"```python\n{WRITTEN}\n```"], name="teacher")
+    source = run_of(orders, CoevolutionSettings(composites=True, support=9), teacher=teacher)
+    done = source.keeper.decide([trajectory(1)], source.memory.profile, step=0)
+    assert [(one.tool, one.stream, one.state) for one in done.proposals] == [
+        ("order_total", "composite", "active")
+    ]
+    assert source.library["order_total"].definition.is_composite
+
+
+def test_what_a_teacher_gets_wrong_is_a_record(orders):
+    """Wrong results, foreign code and silence are told with their reasons, and the run goes on."""
+    wrong = WRITTEN.replace('"result": 14', '"result": 15')
+    foreign = "def f(a: int) -> int:\n    import os\n    return add(a, a)"
+    for said in ([f"```python\n{wrong}\n```"] * 9, [f"```python\n{foreign}\n```", "NOTHING"], []):
+        teacher = ScriptedModel(said, name="teacher")
+        source = run_of(orders, CoevolutionSettings(composites=True, support=9), teacher=teacher)
+        done = source.keeper.decide([trajectory(1)], source.memory.profile, step=0)
+        assert {one.state for one in done.proposals} == {"rejected"}
+        assert all(one.why and one.codes for one in done.proposals)
+        assert source.library.version == 1
+
+
+def test_a_teacher_learns_from_successes_alone(orders):
+    """It is not asked about episodes that failed, or that nobody judged."""
+    teacher = ScriptedModel([], name="teacher")
+    source = run_of(orders, CoevolutionSettings(composites=True), teacher=teacher)
+    episodes = [trajectory(1, passed=False), replace(trajectory(2), verdict=None)]
+    assert source.keeper.decide(episodes, source.memory.profile, step=0).proposals == ()
+
+
+def test_what_a_run_learned_is_exported(orders, tmp_path):
+    """The keeper's store is what is handed over: the artifact holds the composite, with history."""
+    source = run_of(orders, CoevolutionSettings(composites=True))
+    source.keeper.decide([trajectory(n) for n in range(4)], source.memory.profile, step=0)
+    export_library(source.keeper.store, tmp_path / "library.json")
+    artifact = read_artifact(tmp_path / "library.json")
+    assert artifact.library.digest == source.library.digest
+    assert artifact.has_history

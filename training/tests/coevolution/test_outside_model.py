@@ -1,0 +1,63 @@
+"""With a policy that stays as it is, any model may try the tasks."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit.errors import UsageError
+from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.testing import FunctionModel
+from agentkit_training.coevolution.frozen import FrozenEngine
+from agentkit_training.coevolution.identity import differences, identity
+from agentkit_training.config.jobs import CoevolveConfig
+from agentkit_training.config.reading import parse_config
+from agentkit_training.rewards import verdict_reward
+from agentkit_training.rollout.outside import OutsideModel
+
+CONFIG = "{policy: {weights: tiny}, tasks: {source: arithmetic}, rollout_model: 'local:any'}"
+
+
+def other(asked):
+    """A model of the runtime that asks for 18 or 24 months, and notes how it was asked."""
+
+    def answer(request):
+        asked.append(request.settings)
+        arguments = {"euro": 1000, "periods": 18 if request.settings.seed % 2 else 24}
+        call = ToolCall(call_id="1", name="loan_rate", arguments=arguments)
+        return AssistantMessage(tool_calls=(call,))
+
+    return OutsideModel(model=FunctionModel(answer, name="other"), max_tokens=48)
+
+
+def test_the_library_learns_from_what_another_model_is_refused(begin):
+    """The weights stay, the rule is learned; the other model was sampled, with short answers."""
+    asked = []
+    run = begin(reward=verdict_reward)
+    before = run.weights.clone()
+    run.source.model = other(asked)
+    FrozenEngine().train(run.policy, run.source, steps=2)
+    first, second = run.source.records
+    assert [(one.tool, one.state) for one in first.proposals] == [("loan_rate", "active")]
+    assert (first.next_version, second.version) == (2, 2)
+    assert first.rollouts.count == len(asked) / 2 == 6
+    assert {(one.temperature, one.max_tokens) for one in asked} == {(1.0, 48)}
+    assert len({one.seed for one in asked}) > 1
+    assert run.weights.equal(before)
+
+
+def test_a_checkpoint_of_another_rollout_model_is_another_run(begin):
+    """What tried the tasks until then is told, where it is not the policy."""
+    run = begin()
+    own = identity(run.policy, run.source)
+    run.source.model = other([])
+    assert differences(own, identity(run.policy, run.source)) == [
+        "rollout_model: the checkpoint has None, this run 'other'"
+    ]
+
+
+@pytest.mark.parametrize("changes", [[], ["frozen=true", "cold_start={}"]])
+def test_a_policy_that_learns_tries_its_tasks_itself(changes):
+    """Nothing can be trained on what another model wrote, so it is refused beforehand."""
+    with pytest.raises(UsageError, match="rollout_model is 'local:any'"):
+        parse_config(CONFIG, CoevolveConfig, changes=changes)
+    assert parse_config(CONFIG, CoevolveConfig, changes=["frozen=true"]).rollout_model

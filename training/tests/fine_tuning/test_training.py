@@ -1,0 +1,225 @@
+"""Fine-tuning: it learns, goes on exactly, and stops before it spoils anything."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from agentkit.errors import UsageError
+from agentkit.evaluation import EvaluationSettings
+from agentkit_training import Policy, collect, tiny_policy
+from agentkit_training.engines.base import OptimizerSettings
+from agentkit_training.errors import CheckpointError, DivergedError, PolicyError
+from agentkit_training.fine_tuning.examples import Example, make_examples
+from agentkit_training.fine_tuning.loss import mean_loss
+from agentkit_training.fine_tuning.prompting import Prompting
+from agentkit_training.fine_tuning.settings import SftSettings
+from agentkit_training.fine_tuning.training import sft
+from agentkit_training.gold import gold_answers
+
+FAST = SftSettings(
+    optimizer=OptimizerSettings(learning_rate=3e-3, schedule="cosine", warmup_ratio=0.1),
+    batch_size=2,
+    epochs=3,
+    save_every=1,
+)
+
+
+def examples(count=5):
+    return [
+        Example(
+            task_id=str(number),
+            prompt=tuple(range(10, 20 + number)),
+            completion=(100 + number, 101 + number, 2),
+        )
+        for number in range(count)
+    ]
+
+
+def weights(policy):
+    return torch.cat([one.detach().float().flatten() for one in policy.model.parameters()])
+
+
+def coarse(seed=0):
+    """A policy in bfloat16."""
+    policy = tiny_policy(seed=seed)
+    policy.model.to(torch.bfloat16)
+    return policy
+
+
+def adapted():
+    """A policy that learns in LoRA adapters alone."""
+    from peft import LoraConfig, get_peft_model
+
+    policy = tiny_policy()
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        config = LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", lora_dropout=0.2)
+        model = get_peft_model(policy.model, config)
+    return dataclasses.replace(policy, model=model)
+
+
+KINDS = {"fp32": tiny_policy, "bf16": coarse, "lora": adapted}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_gold_answers_become_likelier(kind):
+    """A few epochs lower the loss on what is learned: plain, in bfloat16, and in adapters."""
+    policy: Policy = KINDS[kind]()
+    before = mean_loss(policy, examples())
+    sft(policy, examples(), dataclasses.replace(FAST, epochs=8))
+    assert mean_loss(policy, examples()) < before - 0.1
+
+
+async def test_a_taught_policy_answers_right(policy, shop):
+    """The tiny model learns three gold answers by heart, and its own rollouts then pass."""
+    answers = gold_answers(shop).answers
+    rows = (await make_examples(policy, shop, answers)).rows
+    rate = OptimizerSettings(learning_rate=5e-3, schedule="cosine", warmup_ratio=0.1)
+    sft(policy, rows, SftSettings(optimizer=rate, batch_size=3, epochs=60))
+    model = Prompting().model(policy, max_tokens=60)
+    once = EvaluationSettings(max_steps=1)
+    rollouts = await collect(model, shop, attempts=1, temperature=0, settings=once)
+    assert [one.passed for one in rollouts] == [True] * 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_goes_on_equals_one_that_was_not_broken_off(kind, tmp_path):
+    """Interrupted after any step and started again, a run ends in the same weights."""
+    whole, parted = KINDS[kind](), KINDS[kind]()
+    steps = sft(whole, examples(), FAST).steps
+
+    def interrupt(step):
+        if step.step == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sft(parted, examples(), FAST, folder=tmp_path, listen=interrupt)
+    fresh = KINDS[kind]()
+    report = sft(fresh, examples(), FAST, folder=tmp_path)
+    assert report.resumed_at == 4
+    assert [one.loss for one in report.steps] == [one.loss for one in steps[4:]]
+    assert torch.equal(weights(whole), weights(fresh))
+
+
+def test_a_checkpoint_of_another_run_is_refused_with_the_difference(tmp_path):
+    """Other examples or settings are another run; more checkpoints or smaller parts are not."""
+    sft(tiny_policy(), examples(), FAST, folder=tmp_path)
+    same = dataclasses.replace(FAST, save_every=7, input_tokens=100)
+    assert sft(tiny_policy(), examples(), same, folder=tmp_path).resumed_at == 9
+    with pytest.raises(CheckpointError, match="examples was"):
+        sft(tiny_policy(), examples(4), FAST, folder=tmp_path)
+    with pytest.raises(CheckpointError, match="settings was"):
+        sft(tiny_policy(), examples(), dataclasses.replace(FAST, seed=1), folder=tmp_path)
+
+
+def test_a_damaged_checkpoint_is_told(tmp_path):
+    """A file that is no checkpoint is named, and nothing of it is run."""
+    (tmp_path / "sft.pt").write_bytes(b"not a checkpoint")
+    with pytest.raises(CheckpointError, match="can not be read"):
+        sft(tiny_policy(), examples(), FAST, folder=tmp_path)
+
+
+def test_a_checkpoint_that_can_not_be_written_leaves_the_earlier_one(tmp_path):
+    """Where no folder can be made the error says so; the policy keeps what it learned."""
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(CheckpointError, match="can not be written"):
+        sft(tiny_policy(), examples(), FAST, folder=tmp_path / "file" / "inside")
+
+
+def test_a_loss_that_is_no_number_stops_with_the_last_good_weights(tmp_path):
+    """The diverged step is not taken: the weights are those after the step before it."""
+    policy = tiny_policy()
+    good = []
+
+    def spoil(step):
+        good.append(weights(policy))
+        if step.step == 1:
+            norm = policy.model.model.norm
+            norm.register_forward_hook(lambda _, __, output: output * float("nan"))
+
+    with pytest.raises(DivergedError, match="at step 2"):
+        sft(policy, examples(), FAST, folder=tmp_path, listen=spoil)
+    assert torch.equal(weights(policy), good[-1])
+    fresh = tiny_policy()
+    assert sft(fresh, examples(), FAST, folder=tmp_path).resumed_at == 2
+
+
+def test_a_checkpoint_of_weights_that_give_no_numbers_is_not_written(tmp_path):
+    """A rate that is far too high leaves finite weights without a loss; the folder stays good."""
+    wild = OptimizerSettings(learning_rate=1e9)
+    fast = dataclasses.replace(FAST, optimizer=wild, save_every=1)
+    with pytest.raises(DivergedError, match=r"no checkpoint was written.*lower learning rate"):
+        sft(tiny_policy(), examples(), fast, folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_small_parts_learn_the_same():
+    """Reading a batch in parts gives the gradient of the whole batch."""
+    once, parted = tiny_policy(), tiny_policy()
+    sft(once, examples(), FAST)
+    sft(parted, examples(), dataclasses.replace(FAST, input_tokens=1))
+    assert torch.allclose(weights(once), weights(parted), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [tiny_policy, adapted], ids=["whole", "lora"])
+def test_activations_computed_again_learn_the_same(kind):
+    """Each layer is read twice for a step, and the weights come to the same."""
+    learned, read = [], []
+    for wanted in (False, True):
+        policy, calls = kind(), []
+        layer = next(m for name, m in policy.model.named_modules() if name.endswith("layers.0"))
+        layer.mlp.register_forward_pre_hook(lambda *_, calls=calls: calls.append(1))
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            sft(policy, examples(), dataclasses.replace(FAST, gradient_checkpointing=wanted))
+        learned.append(weights(policy))
+        read.append(len(calls))
+        assert not policy.model.is_gradient_checkpointing
+    assert torch.allclose(*learned, atol=1e-6)
+    assert read[1] == 2 * read[0]
+
+
+def test_small_steps_move_coarse_weights():
+    """Steps that bfloat16 would round away add up: many small ones move what one can not."""
+    policy = coarse()
+    before = weights(policy)
+    rate = OptimizerSettings(learning_rate=2e-6)
+    settings = SftSettings(optimizer=rate, batch_size=5, epochs=1)
+    sft(policy, examples(), settings)
+    after_one = (weights(policy) != before).sum()
+    again = coarse()
+    sft(again, examples(), dataclasses.replace(settings, epochs=30))
+    assert (weights(again) != before).sum() > 2 * after_one
+
+
+def test_examples_that_are_too_long_are_dropped_and_named():
+    """The report says which; when all are too long there is nothing to train on."""
+    report = sft(tiny_policy(), examples(), dataclasses.replace(FAST, max_tokens=15))
+    assert report.too_long == ("3", "4")
+    assert report.examples == 3
+    with pytest.raises(UsageError, match="nothing to train on"):
+        sft(tiny_policy(), examples(), dataclasses.replace(FAST, max_tokens=2))
+
+
+def test_a_policy_without_a_weight_to_train_is_refused():
+    """Frozen weights can not learn, and the error says what to do."""
+    policy = tiny_policy()
+    policy.model.requires_grad_(False)
+    with pytest.raises(PolicyError, match="add LoRA adapters"):
+        sft(policy, examples(), FAST)
+
+
+def test_each_step_is_told_with_its_figures():
+    """A listener gets every step: how many there are, the rate of the schedule, what was read."""
+    told = []
+    report = sft(tiny_policy(), examples(), FAST, listen=told.append)
+    assert tuple(told) == report.steps
+    assert [one.step for one in told] == list(range(9))
+    assert {one.steps for one in told} == {9}
+    assert told[0].learning_rate == 0
+    assert told[1].learning_rate == pytest.approx(3e-3)
+    assert sum(one.read_tokens for one in told) == 3 * sum(map(len, examples()))
+    assert all(one.gradient_norm > 0 for one in told)
