@@ -12,6 +12,7 @@ import time
 
 import pytest
 import torch
+import trl
 from click.testing import CliRunner
 from safetensors.torch import load_file
 
@@ -100,6 +101,11 @@ def told_errors(done):
     return [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
 
 
+_OWN = {"read_tokens"} | ({"entropy"} if trl.__version__.startswith("1.0.") else set())
+"""What depends on how rows are laid out: padding, and TRL 1.0's entropy, which is the mean of what
+each process has for a mean."""
+
+
 def weights(run):
     (file,) = (run.path / "policy").glob("*.safetensors")
     return torch.cat([one.flatten() for _, one in sorted(load_file(file).items())])
@@ -115,7 +121,7 @@ def told(run):
             {
                 name: pytest.approx(value, abs=1e-4)
                 for name, value in one.figures.items()
-                if not name.endswith("seconds") and name != "read_tokens"
+                if not name.endswith("seconds") and name not in _OWN
             },
         )
         for one in run.records()
