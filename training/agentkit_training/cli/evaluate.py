@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from agentkit.evaluation import Benchmark
     from agentkit_training.config.evaluation import EvaluationConfig
     from agentkit_training.jobs.trained import Trained
+    from agentkit_training.tasks.loading import TaskSpec
 
 
 @click.command(
@@ -63,7 +64,7 @@ def evaluate(config: Path, changes: tuple[str, ...], **given: Any) -> None:
     answering = _answering(wanted, given)
     tasks = getattr(load_tasks_for_training(wanted.tasks), given["part"])
     if given["run"] and given["part"] != "train":
-        _warn_of_known(given["run"], tasks)
+        _warn_of_known(given["run"], tasks, wanted.tasks)
     asked = Examination(
         benchmark=tasks,
         library=library_of(answering.library),
@@ -81,13 +82,13 @@ def evaluate(config: Path, changes: tuple[str, ...], **given: Any) -> None:
         print_evaluation(report)
 
 
-def _warn_of_known(folder: Path, tasks: Benchmark) -> None:
+def _warn_of_known(folder: Path, tasks: Benchmark, spec: TaskSpec) -> None:
     """Say how many held-out tasks the run has learned from."""
     from agentkit.cli.output import say
     from agentkit_training.jobs.trained import learned_from
     from agentkit_training.runs.directory import RunDirectory
 
-    if count := learned_from(RunDirectory(folder), tasks):
+    if count := learned_from(RunDirectory(folder), tasks, spec):
         say(
             f"Warning: {folder} was trained on {count} of these {len(tasks.tasks)} tasks, so that "
             f"it may only remember them. Ask {folder}/config.yaml, whose seed and shares are the "

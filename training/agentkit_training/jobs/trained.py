@@ -18,7 +18,7 @@ from agentkit_training.export.handover import Handover, load_handover
 from agentkit_training.jobs.ending import HANDOVER, LIBRARY, POLICY
 from agentkit_training.policy.adapter_files import CONFIG as ADAPTER_CONFIG
 from agentkit_training.runs.directory import RunDirectory
-from agentkit_training.tasks.loading import load_tasks_for_training
+from agentkit_training.tasks.loading import TaskSpec, load_tasks_for_training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,19 +81,23 @@ def handover_of(run: RunDirectory) -> Handover:
     return load_handover(run.path / HANDOVER, base=base)
 
 
-def learned_from(run: RunDirectory, asked: Benchmark) -> int:
+def learned_from(run: RunDirectory, asked: Benchmark, spec: TaskSpec) -> int:
     """How many of the tasks that are asked are questions that a run has learned from.
 
     Another seed, other shares or another file than the run's put tasks into other parts.
 
     Args:
         run: The run.
-        asked: The tasks of an evaluation.
+        asked: The tasks of an evaluation, none of the part to train on.
+        spec: Where they come from. The parts of one source share no question, so that the run's
+            own is not loaded again.
 
     Raises:
         DatasetError: The run's tasks can not be loaded any more.
     """
     config = parse_config(run.config, EvaluationConfig, name=str(run.path), ignores_rest=True)
+    if config.tasks == spec:
+        return 0
     taught = load_tasks_for_training(config.tasks).train.tasks
     known = {turn.request for task in taught for turn in task.turns}
     return sum(any(turn.request in known for turn in task.turns) for task in asked.tasks)

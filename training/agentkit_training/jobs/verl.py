@@ -82,8 +82,8 @@ def _of_steps(config: CoevolveConfig) -> tuple[tuple[bool, str], ...]:
 
 def _updates(engine: EngineSection) -> list[str]:
     """What makes a step more than one update of its rollouts."""
-    asked = {"iterations": 1, "mini_batches": 1, "resample": 0}
-    return [name for name, plain in asked.items() if getattr(engine, name) != plain]
+    asked = ("iterations", "mini_batches", "resample")
+    return [name for name in asked if getattr(engine, name) != getattr(EngineSection, name)]
 
 
 def _uneven(rollouts: int, devices: int) -> str:

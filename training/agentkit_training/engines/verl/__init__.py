@@ -23,4 +23,7 @@ Tool Manager learns from these, such as ``agentkit evolve``. What it commits ser
 batch on. Not done here: verl's checkpoints hold no library, so note the version beside them (it is
 in the metrics as ``agentkit/library_version``); weights that learn (``DynamicWeighting``) would
 have no place there either.
+
+``loop`` and ``trainer`` import verl, which can not be installed beside current transformers. The
+other modules need it as little as the rest of this package.
 """
