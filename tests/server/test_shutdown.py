@@ -2,10 +2,12 @@
 
 import asyncio
 import signal
+import threading
 
 import httpx
 
 from agentkit import open_store
+from agentkit.testing.unreliable_store import UnreliableStore
 
 URL = "/v1/chat/completions"
 
@@ -109,6 +111,37 @@ async def test_a_draining_server_takes_nothing_new(make_app, talk, body, store):
     assert refused.headers["connection"] == "close"
     assert answer.status_code == 200
     assert len(list(store.select())) == 1
+
+
+class SlowDisk(UnreliableStore):
+    """A store whose first writer waits until it is let go."""
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.waits, self.go_on = threading.Event(), threading.Event()
+
+    def append(self, episode):
+        """Keep it."""
+        if not self.waits.is_set():
+            self.waits.set()
+            self.go_on.wait(20)
+        super().append(episode)
+
+
+async def test_a_run_that_is_cut_while_it_is_kept_has_ended_as_it_had(make_app, talk, body, store):
+    """The client hears that the server stops; the episode is kept once, with its own end."""
+    disk = SlowDisk(store)
+    app = make_app(agent={"store": disk})
+    async with talk(app) as client:
+        asking = asyncio.create_task(client.post(URL, json=body("Hi")))
+        await asyncio.to_thread(disk.waits.wait, 20)
+        await app.state.runs.drain(0.01)
+        disk.go_on.set()
+        answer = await asking
+    [episode] = store.select()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
+    assert answer.json()["error"]["episode_id"] == episode.episode_id
+    assert (episode.stop_reason, episode.output) == ("finished", "You said: Hi")
 
 
 async def test_a_body_that_comes_while_draining_starts_nothing():
