@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentkit.evaluation import AllowedCalls, Benchmark, ExactCalls, GoldCall, NoCall, Task
+from agentkit.evaluation.benchmarks.expectation_forms import expectations_to_json
 from agentkit.evaluation.task import LeftOut
 from agentkit.messages import ToolCall
 from agentkit.metrics import AllowedCall, GoldCalls
@@ -133,8 +134,8 @@ def _answer(task: Task, known: Mapping[str, ToolDefinition], no_call: str) -> Go
         return "the user speaks several times"
     expected = [e for e in task.expects if isinstance(e, AllowedCalls | ExactCalls | NoCall)]
     if len(expected) != 1:
-        kinds = ", ".join(sorted({type(one).__name__ for one in task.expects})) or "nothing"
-        return f"no calls to teach: the task expects {kinds}"
+        keys = sorted({key for one in task.expects for key in expectations_to_json([one])})
+        return f"no calls to teach: the task expects {', '.join(keys) or 'nothing'}"
     (one,) = expected
     match one:
         case NoCall():

@@ -12,23 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentkit.episodes import Episode
-from agentkit.evaluation import AllowedCalls, Benchmark, EvaluationSettings, ExactCalls, Task
-from agentkit.evaluation.task import LeftOut, UserTurn
+from agentkit.evaluation import Benchmark, EvaluationSettings, Task
+from agentkit.evaluation.task import LeftOut
 from agentkit.library import Library
-from agentkit.messages import FailureKind, ToolResult
-from agentkit.models import render_calls
 from agentkit_training.errors import PolicyError
 from agentkit_training.fine_tuning.examples import Example, Examples
 from agentkit_training.fine_tuning.prompting import Prompting, closing_token
+from agentkit_training.fine_tuning.rehearsing import as_recited, why_untaught
 from agentkit_training.generation.decoding import Completion, Prompt
 from agentkit_training.policy.policy import Policy
 from agentkit_training.rollout.collecting import collect
 from agentkit_training.rollout.policy_model import PolicyModel
 from agentkit_training.rollout.rendering import Renderer
 from agentkit_training.rollout.samples import Rollout
-
-_SIGNALS: frozenset[FailureKind] = frozenset({"tool_failed", "retry_requested"})
-"""Failures in which a tool spoke to the model on purpose, with ToolFailed or ModelRetry."""
 
 
 async def make_demonstrations(
@@ -43,10 +39,8 @@ async def make_demonstrations(
 ) -> Examples:
     """Examples of each task that has a gold trajectory: all of its answers bear loss.
 
-    A trajectory is left out when its task's verifiers say no, and when one of its calls fails: a
-    call that raises or is refused teaches nothing but the mistake. An error that a tool returns as
-    its value is no failure. Neither is ``ToolFailed`` or ``ModelRetry`` where the task expects
-    more than calls, such as a state or words: the expectation says that the refusal belongs there.
+    A trajectory is left out when its task's verifiers say no, and when one of its calls fails, see
+    ``failed_call``.
 
     Args:
         policy: Whose tokenizer and chat template to use; its weights are not touched.
@@ -55,7 +49,7 @@ async def make_demonstrations(
             names under which tools are offered; what they returned then is not looked at.
         prompting: How tools and calls are written. Tools must stand in the prompt.
         library: What the tools are called and described as, see ``collect``.
-        settings: How the tasks are asked; those of the rollouts.
+        settings: How the tasks are asked; those of the rollouts. Nothing is refined.
         max_tokens: Longest example; None for as many as the policy has room for.
 
     Raises:
@@ -87,7 +81,7 @@ async def make_demonstrations(
             library=library,
             attempts=1,
             temperature=0,
-            settings=settings,
+            settings=as_recited(settings),
         )
         made = _examples(task, done, max_tokens or policy.context_tokens)
         if isinstance(made, str):
@@ -103,12 +97,10 @@ def _examples(task: Task, done: Rollout, max_tokens: int) -> list[Example] | str
     There is one, unless a later prompt was written anew, as where only the first turn must call a
     tool: each of the texts is taught then.
     """
-    if failed := _failed_call(task, done):
-        return failed
-    if done.fault or not done.sequences:
-        return f"could not be acted out: {done.fault or 'no prompt was rendered'}"
-    if not done.passed:
-        return f"the gold trajectory does not solve the task: {_why_not(done)}"
+    if why := why_untaught(task, done):
+        return why
+    if not done.sequences:
+        return "could not be acted out: no prompt was rendered"
     longest = max(map(len, done.sequences))
     if longest > max_tokens:
         return f"too long: {longest} tokens, and there is room for {max_tokens}"
@@ -121,39 +113,6 @@ def _examples(task: Task, done: Rollout, max_tokens: int) -> list[Example] | str
         )
         for one in done.sequences
     ]
-
-
-def _failed_call(task: Task, done: Rollout) -> str:
-    """The first call that failed where nothing expects it to, with its error; empty for none."""
-    for told, episode in zip(task.turns, done.episodes, strict=False):
-        for turn in episode.turns:
-            for call, result in zip(turn.message.tool_calls, turn.results, strict=False):
-                if result.failure is not None and not _belongs(result, told):
-                    error = result.failure.rule
-                    return f"a gold call fails: {render_calls([call])[1:-1]}: {error}"
-    return ""
-
-
-def _belongs(result: ToolResult, told: UserTurn) -> bool:
-    """Whether a failed result is part of a right solution, as far as what is expected says it."""
-    is_signal = result.failure is not None and result.failure.kind in _SIGNALS
-    return is_signal and any(not isinstance(one, AllowedCalls | ExactCalls) for one in told.expects)
-
-
-def _why_not(done: Rollout) -> str:
-    """What a trajectory lacked, in words."""
-    last = done.episodes[-1]
-    if last.stop_reason == "error":  # such as results that fill the window
-        return last.error or "it ended with an error"
-    if last.stop_reason != "finished":
-        return f"it ended with {last.stop_reason} (max_steps of the section asking may be too low)"
-    told = [
-        one.message
-        for episode in done.episodes
-        if episode.verdict is not None and not episode.verdict.passed
-        for one in episode.verdict.evidence
-    ]
-    return next(iter(told), "no verifier says why")
 
 
 @dataclass(kw_only=True)

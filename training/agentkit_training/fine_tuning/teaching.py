@@ -12,14 +12,13 @@ from agentkit.library import Library
 from agentkit_training.fine_tuning.demonstrations import make_demonstrations
 from agentkit_training.fine_tuning.examples import Examples, make_examples
 from agentkit_training.fine_tuning.prompting import Prompting
-from agentkit_training.gold import gold_answers
+from agentkit_training.fine_tuning.rehearsing import rehearsed
+from agentkit_training.fine_tuning.solutions import solutions_of
 from agentkit_training.policy.policy import Policy
 from agentkit_training.tasks.loading import TaskSpec
 from agentkit_training.tasks.splits import TaskSplits
-from agentkit_training.tasks.trajectories import GoldTrajectories, gold_trajectories
 
 _MOST_NAMED = 3
-_IN_TEMPLATE = "trajectories of several turns are taught with tools_in: prompt alone"
 
 
 async def taught_examples(
@@ -33,11 +32,10 @@ async def taught_examples(
     settings: EvaluationSettings | None = None,
     max_tokens: int | None = None,
 ) -> Examples:
-    """Examples of every task whose solution is known.
+    """Examples of every task whose solution is known, see ``solutions_of``.
 
-    A task that one answer solves is taught with that answer, any other with its gold trajectory,
-    acted out in the task's own world. Where tools are run and ``settings`` let the policy speak
-    after them, the words at the end are taught too: who learns calls alone goes on calling.
+    Solutions are acted out in the task's own world, where there is one; what fails there is left
+    out.
 
     Args:
         policy: Whose tokenizer and chat template to use.
@@ -54,39 +52,48 @@ async def taught_examples(
         DatasetError: A file that the tasks came from can not be read any more.
         PolicyError: The chat template writes no end token after an answer.
     """
-    answers = gold_answers(benchmark, no_call=no_call).answers
-    if prompting.tools_in == "prompt" and _speaks_after_calls(benchmark, settings):
-        answers = {name: one for name, one in answers.items() if not one.calls}
-    asked = [task for task in benchmark.tasks if task.task_id not in answers]
-    longer = _longer(spec, replace(benchmark, tasks=tuple(asked)), no_call, prompting)
+    known = solutions_of(benchmark, spec, no_call=no_call, prompting=prompting, settings=settings)
+    single = await rehearsed(
+        replace(known, trajectories={}), benchmark, library=library, settings=settings
+    )
     room = min(max_tokens or policy.context_tokens, policy.context_tokens)
-    answered = await make_examples(
+    found = Examples(left_out=single.left_out)
+    found += await make_examples(
         policy,
         benchmark,
-        answers,
+        single.answers,
         prompting=prompting,
         library=library,
         settings=settings,
         max_tokens=room,
     )
-    found = answered + Examples(left_out=longer.left_out)
-    if longer.episodes:
+    if known.trajectories:  # these are acted out as they are written
         found += await make_demonstrations(
             policy,
             benchmark,
-            longer.episodes,
+            known.trajectories,
             prompting=prompting,
             library=library,
             settings=settings,
             max_tokens=room,
         )
     if not found.rows:
-        told = "; ".join(left_out_notes(found.left_out)) or "there are no tasks"
-        raise UsageError(
-            f"nothing of {benchmark.name} can be taught: {told}. Take other tasks, give more room "
-            "(max_tokens of the fine-tuning), or train with rewards alone (agentkit-train grpo)"
-        )
+        raise nothing_to_teach(benchmark, found.left_out)
     return found
+
+
+def nothing_to_teach(benchmark: Benchmark, left_out: Iterable[LeftOut]) -> UsageError:
+    """What is raised where no task can be taught.
+
+    Args:
+        benchmark: The tasks.
+        left_out: All of them, and why.
+    """
+    told = "; ".join(left_out_notes(left_out)) or "there are no tasks"
+    return UsageError(
+        f"nothing of {benchmark.name} can be taught: {told}. Take other tasks, give more room "
+        "(max_tokens of the fine-tuning), or train with rewards alone (agentkit-train grpo)"
+    )
 
 
 def left_out_notes(left_out: Iterable[LeftOut]) -> Iterator[str]:
@@ -132,22 +139,3 @@ def _by_reason(left_out: Iterable[LeftOut]) -> list[list[LeftOut]]:
     for one in left_out:
         kinds.setdefault(one.reason.partition(":")[0], []).append(one)
     return sorted(kinds.values(), key=len, reverse=True)
-
-
-def _speaks_after_calls(benchmark: Benchmark, settings: EvaluationSettings | None) -> bool:
-    """Whether calls are answered, and there is a turn left to say something then."""
-    steps = None if settings is None else settings.max_steps
-    return benchmark.environment is not None and steps != 1
-
-
-def _longer(
-    spec: TaskSpec, benchmark: Benchmark, no_call: str, prompting: Prompting
-) -> GoldTrajectories:
-    """The trajectories of tasks that no single answer solves, where they can be taught."""
-    if not benchmark.tasks:
-        return GoldTrajectories()
-    found = gold_trajectories(spec, benchmark, no_call=no_call)
-    if prompting.tools_in == "prompt":
-        return found
-    refused = [LeftOut(where=one, reason=_IN_TEMPLATE) for one in found.episodes]
-    return GoldTrajectories(left_out=(*found.left_out, *refused))

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -17,8 +17,9 @@ from agentkit.models import render_calls
 from agentkit_training.difficulty import Difficulties, estimate_difficulty
 from agentkit_training.fine_tuning.examples import Examples, make_examples
 from agentkit_training.fine_tuning.settings import SftReport, SftStep
+from agentkit_training.fine_tuning.solutions import Solutions
 from agentkit_training.fine_tuning.training import sft
-from agentkit_training.gold import GoldAnswer, GoldAnswers, counted, gold_answers
+from agentkit_training.gold import GoldAnswer, counted
 from agentkit_training.policy.policy import Policy
 from agentkit_training.refine_samples import RefineSamples, refine_samples
 from agentkit_training.rollout.collecting import collect
@@ -62,6 +63,7 @@ class Rounds:
         validation: The tasks that say how much it helped.
         settings: How.
         library: What the tools are called and described as.
+        gold: The answers of the training tasks.
         listen: Told of progress.
     """
 
@@ -70,11 +72,8 @@ class Rounds:
     validation: Benchmark
     settings: ToolAceSettings
     library: Library | None
+    gold: Solutions
     listen: Listener
-    gold: GoldAnswers = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.gold = gold_answers(self.train, no_call=self.settings.no_call)
 
     async def accuracy(self, number: int) -> float:
         """The share of the validation tasks that the policy solves by greedy search."""
