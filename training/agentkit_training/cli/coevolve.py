@@ -82,9 +82,9 @@ def grpo(
 
 def _read(config: Path, changes: tuple[str, ...]) -> CoevolveConfig:
     from agentkit_training.config.jobs import CoevolveConfig
-    from agentkit_training.config.reading import read_config
+    from agentkit_training.config.kinds import read_run
 
-    return read_config(config, CoevolveConfig, changes=changes)
+    return read_run(config, CoevolveConfig, changes=changes)
 
 
 def _run(wanted: CoevolveConfig, folder: Path, *, resumes: bool, is_dry: bool) -> None:

@@ -12,9 +12,11 @@ from click.core import ParameterSource
 
 from agentkit.cli.output import print_json, print_text
 from agentkit.errors import UsageError
-from agentkit_training.cli.planning import fits, fitting, plan_record, show_layout, show_memory
+from agentkit_training.cli.advice import what_is_lacking
+from agentkit_training.cli.planning import plan_record, show_layout, show_memory
+from agentkit_training.plan.fitting import fits, fitting
 from agentkit_training.plan.layout import Layout, layout_of
-from agentkit_training.plan.memory import MemoryPlan, Setup, Workload, plan_memory
+from agentkit_training.plan.memory import Setup, Workload, plan_memory
 from agentkit_training.plan.shape import SHAPES, ModelShape
 
 
@@ -74,10 +76,10 @@ Examples:
 def plan(**given: Any) -> None:
     """Reckon what a run needs on each device, before anything is loaded.
 
-    The figures are closed forms, good to a quarter or so. CONFIG is that of 'grpo' or 'coevolve',
-    and planned as it stands. Without it the options describe a run; what does not fit is made
-    smaller in steps that train the same tokens: fewer rows at once, then activations computed
-    again.
+    The figures are closed forms, good to a quarter or so. CONFIG is that of 'sft', 'grpo' or
+    'coevolve', and planned as it stands. Without it the options describe a run of 'grpo'; what does
+    not fit is made smaller in steps that train the same tokens: fewer rows read or rollouts written
+    at once, then activations computed again.
     """
     if given["config"] is not None:
         _refuse_options(click.get_current_context())
@@ -93,23 +95,23 @@ def plan(**given: Any) -> None:
         show_layout(layout)
     else:
         show_memory(shape, workload, setup)
-        for line in _advice(workload, setup, plan_memory(shape, workload, setup)):
-            print_text(line)
+        print_text(_verdict(shape, workload, setup))
 
 
 def _of_config(path: Path, given: Mapping[str, Any]) -> Layout:
     """The layout of a configuration's run, on the devices that were named, or on its own."""
-    from agentkit_training.config.jobs import CoevolveConfig
+    from agentkit_training.config.kinds import kind_of
     from agentkit_training.config.reading import read_config
     from agentkit_training.tasks.loading import load_tasks_for_training
 
-    config = read_config(path, CoevolveConfig, changes=given["changes"])
+    changes = given["changes"]
+    config = read_config(path, kind_of(path, changes=changes), changes=changes)
     hardware = config.hardware
     if given["device_gib"] is not None:
         hardware = replace(hardware, device_gib=given["device_gib"])
     config = replace(config, hardware=hardware)
     processes = given["devices"] or hardware.processes
-    return layout_of(config, load_tasks_for_training(config.tasks).train, processes=processes)
+    return layout_of(config, load_tasks_for_training(config.tasks), processes=processes)
 
 
 def _of_options(given: Mapping[str, Any]) -> Layout:
@@ -171,16 +173,18 @@ def _shape(model: str | None) -> ModelShape:
         ) from error
 
 
-def _advice(workload: Workload, setup: Setup, found: MemoryPlan) -> list[str]:
-    is_fitting = fits(found, setup)
-    if is_fitting is None:
-        return []
-    if is_fitting:
+def _verdict(shape: ModelShape, workload: Workload, setup: Setup) -> str:
+    """Whether it fits, and how, or what would help."""
+    if setup.device_gib is None:
+        return "Whether it fits is said with --device-gib."
+    if fits(plan_memory(shape, workload, setup), setup):
         again = ", with activations computed again" if workload.checkpointing else ""
-        return [
-            f"It fits into {setup.device_gib:g} GiB, reading {workload.rows_at_once} rows{again}."
-        ]
+        return (
+            f"It fits into {setup.device_gib:g} GiB, reading {workload.rows_at_once} rows and "
+            f"writing {workload.written_at_once(setup.devices)} rollouts at once{again}."
+        )
     ways = ["--lora 16"] if not setup.lora_rank else []
     ways += ["--sharding zero3 with more --devices"] if setup.sharding != "zero3" else []
     ways += ["more --devices"] if setup.sharding == "zero3" else []
-    return [f"It does not fit into {setup.device_gib:g} GiB; try {' or '.join(ways)}."]
+    lacking = what_is_lacking(shape, workload, setup)
+    return f"{lacking[0].upper()}{lacking[1:]}; try {' or '.join(ways)}."

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from agentkit_training.cli.dry_run import show_tasks
+from agentkit_training.cli.dry_run import show_tuning
 from agentkit_training.cli.options import command_line, run_options
 from agentkit_training.cli.processes import shown_run, told_once
+from agentkit_training.distributed.failing import company
 
 
 @click.command(
@@ -33,13 +34,15 @@ def sft(
     and self-refine samples are added (ToolACE-R).
     """
     from agentkit_training.config.jobs import SftConfig
-    from agentkit_training.config.reading import read_config
+    from agentkit_training.config.kinds import read_run
     from agentkit_training.jobs.sft import sft_job
 
     with told_once():
-        wanted = read_config(config, SftConfig, changes=changes)
+        wanted = read_run(config, SftConfig, changes=changes)
         if dry_run:
-            show_tasks(wanted.policy, wanted.tasks)
+            rank, world = company()
+            if rank == 0:
+                show_tuning(wanted, processes=world)
             return
         shown_run(
             lambda tell, ranks: sft_job(

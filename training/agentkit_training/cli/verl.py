@@ -39,10 +39,10 @@ def verl(config: Path, folder: Path, changes: tuple[str, ...]) -> None:
     Neither verl nor torch is loaded. The last line printed starts the training.
     """
     from agentkit_training.config.jobs import CoevolveConfig
-    from agentkit_training.config.reading import read_config
+    from agentkit_training.config.kinds import read_run
     from agentkit_training.jobs.verl import verl_job
 
-    done = verl_job(read_config(config, CoevolveConfig, changes=changes), folder)
+    done = verl_job(read_run(config, CoevolveConfig, changes=changes), folder)
     sizes = ", ".join(f"{count} {name}" for name, count in done.rows.items())
     say(f"Wrote {done.folder}: {sizes} tasks.")
     if done.library_version:

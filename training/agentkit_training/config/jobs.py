@@ -59,6 +59,7 @@ class SftConfig:
         watch: Where figures go.
         no_call: What to answer where no call is right; such tasks are left out without it.
         library: An artifact whose texts the tools have; empty for the tasks' own.
+        hardware: What plans reckon with.
         seed: Of weights and samples.
     """
 
@@ -70,6 +71,7 @@ class SftConfig:
     watch: TrackingSection = field(default_factory=TrackingSection)
     no_call: str = ""
     library: str = ""
+    hardware: HardwareSection = field(default_factory=HardwareSection)
     seed: int = 0
 
 

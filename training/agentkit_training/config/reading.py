@@ -42,11 +42,22 @@ def read_config(
         UsageError: There is no such file, it is no YAML, or what it says does not fit; every
             mistake is named with its line.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the configuration {path} can not be read: {error}") from error
+    text = _text_of(path)
     return parse_config(text, kind, name=str(path), changes=changes, ignores_rest=ignores_rest)
+
+
+def keys_of(path: str | os.PathLike[str], *, changes: Iterable[str] = ()) -> frozenset[str]:
+    """The sections and keys that a file has at its top, or a change gives it.
+
+    Args:
+        path: The file.
+        changes: Changes of single keys.
+
+    Raises:
+        UsageError: There is no such file, or it is no YAML.
+    """
+    _, given = _given(_text_of(path), str(path), changes)
+    return frozenset(map(str, given))
 
 
 def parse_config(
@@ -64,18 +75,7 @@ def parse_config(
         >>> parse_config("learning_rate: 0.5", OptimizerSettings).learning_rate
         0.5
     """
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        given = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UsageError(f"{name} is not YAML: {error}") from error
-    if twice := [*_twice(node)]:
-        raise UsageError(f"{name} can not be used:\n  " + "\n  ".join(twice))
-    given = {} if given is None else given
-    if not isinstance(given, dict):
-        raise UsageError(f"{name} holds a {type(given).__name__}; a configuration is keys: values")
-    for change in changes:
-        _change(given, change)
+    node, given = _given(text, name, changes)
     if ignores_rest:
         known = {field.name for field in dataclasses.fields(cast("Any", kind))}
         given = {name: value for name, value in given.items() if name in known}
@@ -93,6 +93,30 @@ def parse_config(
 def written_config(record: Any) -> str:
     """A record as YAML, every default written out; ``parse_config`` reads it back."""
     return yaml.dump(_plain(record), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _text_of(path: str | os.PathLike[str]) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the configuration {path} can not be read: {error}") from error
+
+
+def _given(text: str, name: str, changes: Iterable[str]) -> tuple[yaml.Node | None, dict[str, Any]]:
+    """What a text says, as YAML's nodes with their lines and as values with the changes."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        given = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UsageError(f"{name} is not YAML: {error}") from error
+    if twice := [*_twice(node)]:
+        raise UsageError(f"{name} can not be used:\n  " + "\n  ".join(twice))
+    given = {} if given is None else given
+    if not isinstance(given, dict):
+        raise UsageError(f"{name} holds a {type(given).__name__}; a configuration is keys: values")
+    for change in changes:
+        _change(given, change)
+    return node, given
 
 
 class _Dumper(yaml.SafeDumper):

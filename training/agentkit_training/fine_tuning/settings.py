@@ -12,6 +12,9 @@ from agentkit_training.engines.base import OptimizerSettings
 PAPER_OPTIMIZER = OptimizerSettings(learning_rate=1e-4, schedule="cosine", warmup_ratio=0.1)
 """ToolACE-R, section 4.1."""
 
+TRL_ROWS = 8
+"""Most examples that one process of several reads at once, with TRL's trainer."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SftSettings:

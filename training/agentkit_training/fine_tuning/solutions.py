@@ -31,6 +31,17 @@ class Solutions:
     left_out: tuple[LeftOut, ...] = ()
 
 
+def answers_of(benchmark: Benchmark, *, no_call: str = "") -> Solutions:
+    """The tasks that one answer solves, and nothing else: what ToolACE-R's rounds train on.
+
+    Args:
+        benchmark: The tasks.
+        no_call: What to answer where no call is right; such tasks are left out without it.
+    """
+    found = gold_answers(benchmark, no_call=no_call)
+    return Solutions(answers=found.answers, left_out=found.left_out)
+
+
 def solutions_of(
     benchmark: Benchmark,
     spec: TaskSpec,

@@ -19,7 +19,14 @@ from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.engines.trl.untouched import untouched
 from agentkit_training.errors import DivergedError
 from agentkit_training.fine_tuning.examples import Example
-from agentkit_training.fine_tuning.settings import Listener, SftReport, SftSettings, SftStep, ignore
+from agentkit_training.fine_tuning.settings import (
+    TRL_ROWS,
+    Listener,
+    SftReport,
+    SftSettings,
+    SftStep,
+    ignore,
+)
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.recomputing import recomputing_option
 
@@ -33,7 +40,7 @@ def sft_with_trl(
     settings: SftSettings = SftSettings(),  # noqa: B008 - immutable
     *,
     folder: Path | None = None,
-    rows_at_once: int = 8,
+    rows_at_once: int = TRL_ROWS,
     options: Mapping[str, Any] | None = None,
     listen: Listener = ignore,
 ) -> SftReport:

@@ -1,4 +1,4 @@
-"""``layout_of``: what the configuration of a run asks of its devices, for a plan of it."""
+"""What the configuration of a run asks of its devices, for a plan of it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from pathlib import Path
 
 from agentkit.evaluation import Benchmark
 from agentkit_training.config.hardware import VerlSection
-from agentkit_training.config.jobs import CoevolveConfig
+from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.config.sections import PolicySection
+from agentkit_training.fine_tuning.settings import TRL_ROWS
 from agentkit_training.plan.memory import Setup, Workload
 from agentkit_training.plan.shape import ModelShape, known_shape
 from agentkit_training.policy.adapter_files import CONFIG as ADAPTER_CONFIG
+from agentkit_training.tasks.splits import TaskSplits
 
 _CHARACTERS_OF_A_TOKEN = 8
 _TOKENS_AROUND = 100
@@ -37,22 +39,62 @@ class Layout:
     idle: int = 0
 
 
-def layout_of(config: CoevolveConfig, tasks: Benchmark, *, processes: int) -> Layout:
-    """The layout of a run of ``grpo`` or ``coevolve``.
+def layout_of(config: SftConfig | CoevolveConfig, parts: TaskSplits, *, processes: int) -> Layout:
+    """The layout of a run.
 
     Args:
         config: The run.
-        tasks: What it trains on; the length of prompts is taken from their texts.
+        parts: Its tasks; the length of prompts is taken from their texts.
         processes: How many train, one for each device.
     """
+    if isinstance(config, SftConfig):
+        return _fine_tuning(config, parts, processes)
+    return _reinforcement(config, parts.train, processes)
+
+
+def _fine_tuning(config: SftConfig, parts: TaskSplits, processes: int) -> Layout:
+    """A step reads a batch of examples; rollouts are written to measure, and to select."""
+    wanted, policy = config.sft, config.policy
+    prompt = about_prompt_tokens(parts.train, config.asking.instructions)
+    completion = policy.answer_tokens * (config.asking.max_steps or 1)
+    prompt = max(1, min(prompt, wanted.max_tokens - completion))
+    tried = max(len(parts.validation.tasks), len(parts.test.tasks))
+    if config.toolace is not None:
+        tried = max(tried, len(parts.train.tasks) * config.toolace.attempts)
+    share = math.ceil(wanted.batch_size / processes)
+    fitting = wanted.input_tokens // (prompt + completion)
+    workload = Workload(
+        tasks=wanted.batch_size,
+        group_size=1,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        packed=False,
+        rows_at_once=max(1, min(share, fitting if processes == 1 else TRL_ROWS)),
+        checkpointing=wanted.gradient_checkpointing,
+        most_written=min(tried, policy.batch_size),
+        is_read=True,
+    )
+    setup = Setup(
+        precision=policy.precision,
+        lora_rank=_adapter_rank(policy),
+        has_master_weights=_has_masters(policy),
+        devices=processes,
+        device_gib=config.hardware.device_gib,
+    )
+    return Layout(shape=known_shape(policy.weights), workload=workload, setup=setup)
+
+
+def _reinforcement(config: CoevolveConfig, tasks: Benchmark, processes: int) -> Layout:
+    """A step writes rollouts and reads them."""
     wanted = config.coevolution
-    in_share = math.ceil(wanted.tasks_per_step / processes) * wanted.group_size
+    in_step = max(1, min(wanted.tasks_per_step, len(tasks.tasks)))
+    in_share = math.ceil(in_step / processes) * wanted.group_size
     prompt = about_prompt_tokens(tasks, config.asking.instructions)
     completion = config.policy.answer_tokens * (config.asking.max_steps or 1)
     is_lean = config.engine.name == "lean"
     in_shares = config.engine.sharding != "none" or config.verl != VerlSection()  # verl has FSDP
     workload = Workload(
-        tasks=wanted.tasks_per_step,
+        tasks=in_step,
         group_size=wanted.group_size,
         prompt_tokens=prompt,
         completion_tokens=completion,
@@ -62,11 +104,10 @@ def layout_of(config: CoevolveConfig, tasks: Benchmark, *, processes: int) -> La
         most_written=config.policy.batch_size,
         most_logits=config.engine.max_logits if is_lean else None,
     )
-    rank = _adapter_rank(config.policy)
     setup = Setup(
         precision=config.policy.precision,
-        lora_rank=rank,
-        has_master_weights=config.policy.precision == "bf16" and not rank,
+        lora_rank=_adapter_rank(config.policy),
+        has_master_weights=_has_masters(config.policy),
         has_reference=bool(config.engine.objective.kl_coefficient),
         devices=processes,
         sharding="zero3" if in_shares else "none",
@@ -78,7 +119,7 @@ def layout_of(config: CoevolveConfig, tasks: Benchmark, *, processes: int) -> La
         shape=known_shape(config.policy.weights),
         workload=workload,
         setup=setup,
-        idle=max(0, processes - wanted.tasks_per_step),
+        idle=max(0, processes - in_step),
     )
 
 
@@ -115,6 +156,11 @@ def _adapter_rank(policy: PolicySection) -> int:
     if not policy.adapter or not told.is_file():
         return 0
     return int(json.loads(told.read_text(encoding="utf-8")).get("r", 0))
+
+
+def _has_masters(policy: PolicySection) -> bool:
+    """Whether whole bf16 weights are stepped in fp32."""
+    return policy.precision == "bf16" and not _adapter_rank(policy)
 
 
 def _rows(config: CoevolveConfig, in_share: int, *, prompt: int, completion: int) -> int:

@@ -47,6 +47,8 @@ class Workload:
         checkpointing: Whether activations are computed again in the backward pass.
         most_written: Rollouts that one device writes at once; None for all of its share.
         most_logits: Numbers of logits that are held at once; None for those of all rows.
+        is_read: Whether a step reads texts that are there, as fine-tuning does, instead of rollouts
+            that it writes; ``most_written`` is what is written to measure then, at once.
     """
 
     tasks: int = 8
@@ -58,6 +60,7 @@ class Workload:
     checkpointing: bool = False
     most_written: int | None = None
     most_logits: int | None = None
+    is_read: bool = False
 
     def __post_init__(self) -> None:
         for name in ("tasks", "group_size", "prompt_tokens", "completion_tokens", "rows_at_once"):
@@ -72,13 +75,20 @@ class Workload:
     @property
     def written_tokens(self) -> int:
         """Most tokens that a step writes."""
-        return self.rollouts * self.completion_tokens
+        return 0 if self.is_read else self.rollouts * self.completion_tokens
 
     @property
     def read_tokens(self) -> int:
         """Most tokens that the update of a step reads."""
         prompts = self.tasks if self.packed else self.rollouts
-        return prompts * self.prompt_tokens + self.written_tokens
+        return prompts * self.prompt_tokens + self.rollouts * self.completion_tokens
+
+    def written_at_once(self, devices: int) -> int:
+        """Rollouts that one of so many devices writes at the same time."""
+        share = -(-self.rollouts // devices)
+        if self.is_read:
+            return self.most_written or 0
+        return share if self.most_written is None else min(share, self.most_written)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -190,10 +200,15 @@ def plan_memory(shape: ModelShape, workload: Workload, setup: Setup) -> MemoryPl
 
 
 def smaller(workload: Workload) -> Workload:
-    """The same step in less memory: fewer rows at once, then activations computed again."""
+    """The same update in less memory: fewer rows at once, then activations computed again."""
     if workload.rows_at_once > 1:
         return replace(workload, rows_at_once=max(1, workload.rows_at_once // 2))
     return replace(workload, checkpointing=True)
+
+
+def fewer_written(workload: Workload, *, devices: int) -> Workload:
+    """The same rollouts in less memory: half as many are written at the same time."""
+    return replace(workload, most_written=max(1, workload.written_at_once(devices) // 2))
 
 
 def _rows(workload: Workload) -> int:
@@ -217,8 +232,5 @@ def _activations(shape: ModelShape, workload: Workload, size: int) -> int:
 
 
 def _cache(shape: ModelShape, workload: Workload, setup: Setup, size: int) -> int:
-    rollouts = -(-workload.rollouts // setup.devices)
-    if workload.most_written is not None:
-        rollouts = min(rollouts, workload.most_written)
     length = workload.prompt_tokens + workload.completion_tokens
-    return rollouts * length * shape.cache_numbers_per_token * size
+    return workload.written_at_once(setup.devices) * length * shape.cache_numbers_per_token * size

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from agentkit.evaluation import Benchmark
 from agentkit.library import Library
 from agentkit_training.fine_tuning.rehearsing import rehearsed
-from agentkit_training.fine_tuning.solutions import Solutions
-from agentkit_training.gold import gold_answers
+from agentkit_training.fine_tuning.solutions import answers_of
 from agentkit_training.policy.policy import Policy
 from agentkit_training.toolace.keeping import (
     KeptRounds,
@@ -62,13 +61,8 @@ async def iterate(
         CheckpointError: A round can not be kept, or the folder holds another run.
         PolicyError: No weight is trainable.
     """
-    known = gold_answers(train, no_call=settings.no_call)
-    gold = await rehearsed(
-        Solutions(answers=known.answers, left_out=known.left_out),
-        train,
-        library=library,
-        settings=settings.evaluation,
-    )
+    known = answers_of(train, no_call=settings.no_call)
+    gold = await rehearsed(known, train, library=library, settings=settings.evaluation)
     rounds = Rounds(
         policy=policy,
         train=train,

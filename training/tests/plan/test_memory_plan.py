@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentkit.errors import UsageError
 from agentkit_training import tiny_policy
-from agentkit_training.plan.memory import GIB, Setup, Workload, plan_memory, smaller
+from agentkit_training.plan.memory import GIB, Setup, Workload, fewer_written, plan_memory, smaller
 from agentkit_training.plan.shape import SHAPES, shape_of
 
 PUBLISHED = {  # millions of weights, as their model cards say
@@ -77,6 +77,28 @@ def test_smaller_steps_take_less(rows, prompt, completion, packed):
     before, after = plan_memory(shape, workload, Setup()), plan_memory(shape, less, Setup())
     assert after.update <= before.update
     assert less.written_tokens == workload.written_tokens
+
+
+@given(
+    tasks=st.integers(1, 64),
+    devices=st.integers(1, 8),
+    most=st.integers(1, 256) | st.none(),
+    is_read=st.booleans(),
+)
+def test_fewer_written_rollouts_take_less(tasks, devices, most, is_read):
+    """Writing half as many at once takes at most as much, and the step stays the same."""
+    workload = Workload(tasks=tasks, most_written=most, is_read=is_read)
+    shape, setup = SHAPES["qwen2.5-0.5b"], Setup(devices=devices)
+    less = fewer_written(workload, devices=devices)
+    before, after = plan_memory(shape, workload, setup), plan_memory(shape, less, setup)
+    assert after.update == before.update
+    if workload.written_at_once(devices):
+        assert after.generation <= before.generation
+        assert less.written_at_once(devices) == max(1, workload.written_at_once(devices) // 2)
+    assert (less.written_tokens, less.read_tokens) == (
+        workload.written_tokens,
+        workload.read_tokens,
+    )
 
 
 def test_packing_reads_each_prompt_once():
