@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from agentkit.cli.output import Column, print_table, say
+from agentkit_training.coevolution.records import NOTHING_LEARNED
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import StepRecord
 
@@ -78,6 +79,8 @@ def show_result(run: RunDirectory) -> None:
     ]
     if rows:
         print_table(columns, rows)
+    if told := _unlearned(records):
+        say(told)
     say(f"Everything about the run: {run.path}")
     if (run.path / HANDOVER).is_dir():
         show_handover(handover_of(run), run)
@@ -98,13 +101,21 @@ def _tools_option(run: RunDirectory) -> str:
     return f" --tools {shlex.quote(target)}"
 
 
+def _unlearned(records: Sequence[StepRecord]) -> str:
+    """In how many steps nothing was learned; empty for none."""
+    taken = [one for one in records if "skipped" in one.figures]
+    lost = sum(any(note.startswith(NOTHING_LEARNED) for note in one.notes) for one in taken)
+    return f"In {lost} of {len(taken)} steps nothing was learned." if lost else ""
+
+
 def _line(record: StepRecord) -> str:
     share, count = record.figures["accuracy"], record.figures["tasks"]
     if record.phase in {"validation", "test"}:
         when = f"{record.phase}, after {record.step} step{'s' if record.step != 1 else ''}"
     else:  # such as a cold start, which is over when it is measured
         when = f"after the {record.phase}"
-    return f"{when}: {share:.1%} of {count:.0f} tasks pass"
+    pass_ = "task passes" if count == 1 else "tasks pass"
+    return f"{when}: {share:.1%} of {count:.0f} {pass_}"
 
 
 def _figures(record: StepRecord) -> str:

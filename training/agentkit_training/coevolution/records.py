@@ -11,6 +11,9 @@ from agentkit.messages import JsonObject
 from agentkit_training.engines.base import StepReport
 from agentkit_training.runs.records import StepRecord
 
+NOTHING_LEARNED = "nothing was learned"
+"""How the note of a step begins in which no sequence had anything to teach."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProposalOutcome:
@@ -207,22 +210,18 @@ class CoevolutionStep:
         sizes = [one.edit for one in self.taken if one.stream != "composite"]
         return fmean(sizes) if sizes else 0.0
 
-    def to_record(self) -> StepRecord:
-        """The step as a line of the run's log, in the names that the report knows."""
-        sums, size, update = self.rollouts, self.library, self.update
+    def to_record(self, *, phase: str = "coevolve", is_frozen: bool = False) -> StepRecord:
+        """The step as a line of the run's log, in the names that the report knows.
+
+        Args:
+            phase: What the run does: ``coevolve``, or ``grpo`` where the library stays.
+            is_frozen: Whether the policy stays as it is, and nothing can be said of its update.
+        """
+        sums, size = self.rollouts, self.library
         figures = {
             "reward": sums.reward,
             "passed": sums.passed / max(1, sums.count - sums.faults),
-            "loss": self.loss,
-            "gradient_norm": self.gradient_norm,
-            "learning_rate": update.learning_rate,
-            "entropy": update.entropy,
-            "kl": update.divergence,
-            "skipped": update.skipped,
-            "clip_share": update.clip_share,
-            "max_log_ratio": update.max_log_ratio,
-            "completion_tokens": update.loss_tokens,
-            "read_tokens": update.read_tokens,
+            **({} if is_frozen else self._update_figures()),
             "weight": sums.weight,
             "rollouts/faults": sums.faults,
             "rollouts/calls": sums.calls,
@@ -237,18 +236,33 @@ class CoevolutionStep:
             "library/proposed": len(self.proposals),
             "library/accepted": len(self.taken),
             "rollout_seconds": self.seconds.rollouts,
-            "update_seconds": self.seconds.update,
             "library_seconds": self.seconds.library,
         }
         parts = {f"reward/{name}": value for name, value in sums.reward_parts.items()}
         noted = {f"noted/{name}": value for name, value in sums.reward_notes.items()}
         return StepRecord(
             step=self.step,
-            phase="coevolve",
+            phase=phase,
             figures=figures | parts | noted,
             labels=sums.labels,
             notes=(*map(str, self.proposals), *self.silent, *self._warnings()),
         )
+
+    def _update_figures(self) -> dict[str, float]:
+        update = self.update
+        return {
+            "loss": self.loss,
+            "gradient_norm": self.gradient_norm,
+            "learning_rate": update.learning_rate,
+            "entropy": update.entropy,
+            "kl": update.divergence,
+            "skipped": update.skipped,
+            "clip_share": update.clip_share,
+            "max_log_ratio": update.max_log_ratio,
+            "completion_tokens": update.loss_tokens,
+            "read_tokens": update.read_tokens,
+            "update_seconds": self.seconds.update,
+        }
 
     def _warnings(self) -> Iterator[str]:
         """What a user has to know of rollouts that nothing was learned from."""
@@ -262,10 +276,10 @@ class CoevolutionStep:
                 "trained on"
             )
         if sums.faults < sums.count and self.update.has_learned_nothing:
+            parts = "" if len(sums.reward_parts) > 1 else "a reward with parts (R2), "
             yield (
-                "nothing was learned: the rewards within each group are equal. Give more attempts "
-                "(group_size), a reward with parts (R2), a cold start, or tasks that the policy "
-                "solves now and then"
+                f"{NOTHING_LEARNED}: the rewards within each group are equal. Give more attempts "
+                f"(group_size), {parts}a cold start, or tasks that the policy solves now and then"
             )
 
     def to_json(self) -> dict[str, Any]:

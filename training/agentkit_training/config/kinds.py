@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -37,8 +37,18 @@ def kind_of(
     Raises:
         UsageError: There is no such file, or it is no YAML.
     """
-    keys = keys_of(path, changes=changes)
-    is_tuned = bool(keys & _own(SftConfig)) and not keys & _own(CoevolveConfig)
+    return kind_of_keys(keys_of(path, changes=changes))
+
+
+def kind_of_keys(keys: Iterable[str]) -> type[SftConfig | CoevolveConfig]:
+    """The record that has these sections.
+
+    Example:
+        >>> kind_of_keys(["policy", "tasks", "sft"]).__name__
+        'SftConfig'
+    """
+    given = set(keys)
+    is_tuned = bool(given & _own(SftConfig)) and not given & _own(CoevolveConfig)
     return SftConfig if is_tuned else CoevolveConfig
 
 

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from agentkit.errors import UsageError
+from agentkit_training.config.kinds import kind_of_keys
 from agentkit_training.config.reading import written_config
 from agentkit_training.differing import Difference, differing
 from agentkit_training.distributed.ranks import Ranks
@@ -53,6 +54,11 @@ def begun(
         raise UsageError(f"there is no run {folder} to go on with; leave --resume out")
     run = RunDirectory(folder)
     asked = settings_of(text)
+    if kind_of_keys(run.settings) is not kind_of_keys(asked):
+        raise CheckpointError(
+            f"{folder} holds a run of another kind, begun with '{run.provenance.command}'; go on "
+            "with that command, or begin a run in another folder"
+        )
     changed = list(differing(run.settings, asked))
     if refused := [one for one in changed if not _is_longer(one, asked)]:
         lines = [f"{at.place}: {at.kept!r} in the run, {at.given!r} asked for" for at in refused]

@@ -132,6 +132,7 @@ class _Coevolve:
         self._writer = writer
         self._asking = replace(config.asking.settings(), tools=config.coevolution.tools)
         self._warm = WarmStart(config=config, policy=policy, run=run.path, log=log, ranks=ranks)
+        self._phase = "coevolve" if config.coevolution.changes_library else "grpo"
         self.source = self._source()
 
     def all(self) -> None:
@@ -211,7 +212,7 @@ class _Coevolve:
         return self._config.engine.make(self._policy, seed=seed, writer=self._writer)
 
     def _told(self, record: CoevolutionStep) -> None:
-        self._log(record.to_record())
+        self._log(record.to_record(phase=self._phase, is_frozen=self._config.frozen))
         if self._is_looked_at(record.step):
             self._measure(record.step + 1, self._parts.validation, "validation")
 
@@ -220,7 +221,7 @@ class _Coevolve:
         newest = newest_checkpoint(self._run.checkpoints)
         taken = 0 if newest is None else step_of(newest)
         match record.phase:
-            case "coevolve":
+            case self._phase:
                 return record.step < taken
             case "validation":
                 is_last = record.step == self.source.steps

@@ -35,7 +35,7 @@ def ended(
         base: The weights that training began with, as the configuration names them.
         store: What the Tool Manager wrote to; None where only weights were trained.
     """
-    if base.startswith("local:") or base.endswith(".gguf"):
+    if began_as_gguf(base):
         if policy is not None or store is not None:
             hand_over(run.path / HANDOVER, base=base, policy=policy, store=store)
     else:
@@ -45,6 +45,15 @@ def ended(
         if store is not None:
             export_library(store, run.path / LIBRARY)
     (run.path / REPORT).write_text(run_html(run), encoding="utf-8")
+
+
+def began_as_gguf(base: str) -> bool:
+    """Whether the runtime's local model loads what is trained on these weights.
+
+    Args:
+        base: As the configuration names them.
+    """
+    return base.startswith("local:") or base.endswith(".gguf")
 
 
 def library_of(artifact: str | Path | None) -> Library | None:

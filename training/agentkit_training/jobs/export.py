@@ -8,10 +8,10 @@ from agentkit.errors import UsageError
 from agentkit_training.coevolution.checkpoint import LIBRARY, newest_checkpoint
 from agentkit_training.config.jobs import CoevolveConfig
 from agentkit_training.config.reading import parse_config
-from agentkit_training.errors import CheckpointError
+from agentkit_training.errors import CheckpointError, ExportError
 from agentkit_training.export.adapter import AdapterPrecision
 from agentkit_training.export.handover import Handover, hand_over
-from agentkit_training.jobs.ending import restored_store
+from agentkit_training.jobs.ending import began_as_gguf, restored_store
 from agentkit_training.policy.saving import restore_weights
 from agentkit_training.runs.directory import CONFIG, RunDirectory
 
@@ -39,6 +39,12 @@ def export_job(
             f"{folder} is no run of coevolve or grpo; a run of sft has its hand-over when it "
             f"ends: {error}"
         ) from error
+    if not began_as_gguf(config.policy.weights):
+        raise ExportError(
+            f"{folder} trains {config.policy.weights}, which did not begin as GGUF, and the "
+            "runtime's local model takes nothing else; when such a run ends, its folder has "
+            "'policy', as transformers and PEFT load it, and 'library.json'"
+        )
     newest = newest_checkpoint(run.checkpoints)
     if newest is None:
         raise CheckpointError(

@@ -28,6 +28,7 @@ from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import Listener, StepRecord, ignore
 from agentkit_training.tasks.splits import TaskSplits
 from agentkit_training.toolace.iterations import iterate
+from agentkit_training.toolace.keeping import KeptRounds, tuning_of
 from agentkit_training.toolace.rounds import Progress
 from agentkit_training.toolace.settings import ToolAceSettings
 
@@ -88,6 +89,7 @@ class _Sft:
         self._ranks = ranks
         self._library: Library | None = library_of(config.library)
         self._asking: EvaluationSettings = config.asking.settings()
+        self._steps = 0  # that the whole rounds took
 
     def all(self) -> None:
         """Measure, train, measure; what is done stays done.
@@ -109,11 +111,20 @@ class _Sft:
         """What stays of the log of a run that goes on, by phase."""
 
         def look(_: Beat) -> list[str]:
-            taken = steps_taken(self._run.checkpoints) if is_plain else 0
-            self._run.rewind(lambda one: _stays(one, taken, is_plain=is_plain))
+            taken = self._taken(is_plain=is_plain)
+            self._run.rewind(lambda one: _stays(one, taken))
             return sorted({one.phase for one in self._run.records()})
 
         return frozenset(self._ranks.broadcast(led(self._ranks, look)))
+
+    def _taken(self, *, is_plain: bool) -> int:
+        """Steps that a run goes on after; notes those of its whole rounds."""
+        if is_plain:
+            return steps_taken(self._run.checkpoints)
+        kept = KeptRounds(self._run.checkpoints)
+        whole = kept.rounds()
+        self._steps = sum(len(one.losses) for one in whole)
+        return self._steps + steps_taken(tuning_of(kept.of(len(whole) + 1)))
 
     def _taught(self) -> Examples:
         """What is learned from."""
@@ -155,7 +166,7 @@ class _Sft:
         return report.steps[-1].step + 1 if report.steps else report.resumed_at
 
     def _iterated(self) -> int:
-        """ToolACE-R's rounds; how many there were."""
+        """ToolACE-R's rounds; how many steps they took."""
         wanted = self._config.toolace
         assert wanted is not None  # asked for
         report = wait_for(
@@ -186,19 +197,20 @@ class _Sft:
         )
         ended = report.ending(wanted.least_gain)
         if all(ended not in one.notes for one in self._run.records()):
-            self._noted(len(report.rounds), ended)
-        return len(report.rounds)
+            self._noted(ended)
+        return self._steps
 
     def _told(self, progress: Progress) -> None:
         if progress.step is not None:
-            self._log(_record(progress.step))
+            self._log(_record(progress.step, after=self._steps))
         elif progress.record is not None:
-            self._noted(progress.round, progress.record.in_words())
+            self._steps += len(progress.record.losses)
+            self._noted(progress.record.in_words())
         else:
-            self._noted(progress.round, f"round {progress.round}: {progress.phase}")
+            self._noted(f"round {progress.round}: {progress.phase}")
 
-    def _noted(self, number: int, note: str) -> None:
-        self._log(StepRecord(step=number, phase="toolace", notes=(note,)))
+    def _noted(self, note: str) -> None:
+        self._log(StepRecord(step=self._steps, phase="toolace", notes=(note,)))
 
     def _measure(self, step: int, *, without: Container[str] = ()) -> None:
         model = self._config.policy.model(self._policy)
@@ -220,14 +232,15 @@ class _Sft:
         return self._config.policy.prompting()
 
 
-def _stays(record: StepRecord, taken: int, *, is_plain: bool) -> bool:
+def _stays(record: StepRecord, taken: int) -> bool:
     """Whether a record is of what need not be done again, after ``taken`` steps of fine-tuning."""
     if record.phase in {"validation", "test"}:
         return record.step == 0
-    return not is_plain or "loss" not in record.figures or record.step < taken
+    return "loss" not in record.figures or record.step < taken
 
 
-def _record(step: SftStep) -> StepRecord:
+def _record(step: SftStep, *, after: int = 0) -> StepRecord:
+    """The line of a step that came after so many others."""
     figures = {
         "loss": step.loss,
         "gradient_norm": step.gradient_norm,
@@ -235,4 +248,6 @@ def _record(step: SftStep) -> StepRecord:
     }
     if step.read_tokens:  # TRL does not tell
         figures |= {"read_tokens": float(step.read_tokens), "update_seconds": step.seconds}
-    return StepRecord(step=step.step, phase="sft", figures=figures, steps=step.steps)
+    return StepRecord(
+        step=after + step.step, phase="sft", figures=figures, steps=after + step.steps
+    )

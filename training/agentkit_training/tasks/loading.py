@@ -110,6 +110,7 @@ def load_tasks_for_training(spec: TaskSpec) -> TaskSplits:
     """
     kind = spec.source if spec.source in _LOADERS else _FILE
     _check(spec, kind)
+    _check_places(spec, kind)
     parts = _LOADERS[kind](spec)
     return parts.sampled(
         train=spec.train, validation=spec.validation, test=spec.test, seed=spec.seed
@@ -134,6 +135,18 @@ def _check(spec: TaskSpec, kind: str) -> None:
         size = getattr(spec, name)
         if size is not None and size < 0:
             raise UsageError(f"{name} is {size}; give a number of tasks, or leave it out")
+
+
+def _check_places(spec: TaskSpec, kind: str) -> None:
+    """Say from where a path is looked up that leads nowhere."""
+    places = {"data": spec.data} | ({"source": spec.source} if kind == _FILE else {})
+    for key, place in places.items():
+        path = Path(place).expanduser()
+        if place and not path.is_absolute() and not path.exists():
+            raise DatasetError(
+                f"tasks.{key} is {place}, which does not exist in {Path.cwd()}; paths are those "
+                "from where the command is started"
+            )
 
 
 def _each(wanted: int | None, groups: int, default: int) -> int:

@@ -16,6 +16,7 @@ from agentkit_training.toolace.keeping import (
     facts_of,
     put_back,
     trainable_weights,
+    tuning_of,
 )
 from agentkit_training.toolace.records import RoundRecord, StopReason, ToolAceReport
 from agentkit_training.toolace.rounds import Listener, Progress, Rounds
@@ -111,7 +112,7 @@ class _Run:
         """Run the next round, and keep it."""
         number = len(self.done) + 1
         before = self.done[-1].accuracy_after if self.done else self.base
-        folder = None if self.kept is None else self.kept.of(number) / "sft"
+        folder = None if self.kept is None else tuning_of(self.kept.of(number))
         record = await self.rounds.run(number, before, folder)
         if self.kept is not None:
             self.kept.keep(record, trainable_weights(self.rounds.policy))

@@ -154,6 +154,15 @@ class KeptRounds:
         return state
 
 
+def tuning_of(folder: Path) -> Path:
+    """Where checkpoints of a round's fine-tuning are until the round is whole.
+
+    Args:
+        folder: Of the round.
+    """
+    return folder / "sft"
+
+
 def trainable_weights(policy: Policy) -> dict[str, torch.Tensor]:
     """A copy of the weights that learn, by name."""
     return {

@@ -99,4 +99,4 @@ def test_the_section_vllm_lets_it_write(tmp_path):
     assert done.returncode == 0, done.stderr[-4000:]
     assert "written by the double: 4" in done.stdout
     records = list(RunDirectory(tmp_path / "run").records())
-    assert [one.step for one in records if one.phase == "coevolve"] == [0]
+    assert [one.step for one in records if one.phase == "grpo"] == [0]

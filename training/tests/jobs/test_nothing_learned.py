@@ -19,7 +19,7 @@ def steps_of(folder, engine, *changes):
     """The share that was skipped in each step, and what was noted."""
     config = parse_config(CONFIG, CoevolveConfig, changes=[f"engine.name={engine}", *changes])
     run = coevolve_job(config, folder / engine)
-    return [(one.figures["skipped"], one.notes) for one in run.records() if one.phase == "coevolve"]
+    return [(one.figures["skipped"], one.notes) for one in run.records() if one.phase == "grpo"]
 
 
 def test_equal_rewards_are_told_alike(tmp_path):
@@ -37,3 +37,25 @@ def test_a_divergence_alone_is_something_to_learn(tmp_path):
     assert trl == lean
     assert [skipped for skipped, _ in trl] == [0, 0]
     assert not any("nothing was learned" in note for _, notes in trl for note in notes)
+
+
+def test_parts_of_a_reward_are_advised_where_it_has_none(tmp_path):
+    """With R2 they are there already; more attempts and easier tasks remain."""
+    ((_, whole), *_), ((_, parts), *_) = (
+        steps_of(tmp_path / reward, "lean", f"reward={reward}", "policy.answer_tokens=1")
+        for reward in ("verdict", "R2")
+    )
+    assert "a reward with parts (R2)" in whole[-1]
+    assert "a reward with parts" not in parts[-1]
+    assert "more attempts (group_size), a cold start" in parts[-1]
+
+
+def test_a_frozen_policy_has_no_loss(tmp_path):
+    """Where the library alone learns, nothing is said of an update that is not made."""
+    changes = ["frozen=true", "coevolution.evidence=true"]
+    run = coevolve_job(parse_config(CONFIG, CoevolveConfig, changes=changes), tmp_path / "run")
+    steps = [one for one in run.records() if one.phase == "coevolve"]
+    assert len(steps) == 2
+    assert all(one.figures.keys() >= {"reward", "library/version"} for one in steps)
+    assert not any(one.figures.keys() & {"loss", "learning_rate", "skipped"} for one in steps)
+    assert not any("nothing was learned" in note for one in steps for note in one.notes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from agentkit_training.config.jobs import SftConfig
 from agentkit_training.config.reading import parse_config
 from agentkit_training.jobs.sft import sft_job
@@ -45,15 +47,36 @@ def test_a_round_that_gains_too_little_says_how_little(tmp_path):
     assert again == notes
 
 
+TWO_ROUNDS = (
+    "toolace: {rounds: 2, attempts: 2, refines: false, selection: {low: -1, high: 2}, "
+    "least_gain: -1}\n"
+)
+
+
 def test_steps_of_all_rounds_are_counted_and_nothing_else(tmp_path):
-    """Numbers begin anew with each round; the headline of the report has all of them."""
-    wanted = (
-        "toolace: {rounds: 2, attempts: 2, refines: false, selection: {low: -1, high: 2}, "
-        "least_gain: -1}\n"
-    )
-    run, notes = told(tmp_path / "run", wanted)
+    """Numbers go on from round to round; the headline of the report has all of them."""
+    run, notes = told(tmp_path / "run", TWO_ROUNDS)
     assert notes[-1].startswith("ended: all rounds are done, 2 of them; the policy ")
-    steps = [one for one in run.records() if one.phase == "sft"]
+    records = list(run.records())
+    assert [one.step for one in records if one.phase == "sft"] == [0, 1, 2, 3]
+    assert [one.step for one in records if one.phase == "validation"] == [0, 4]
     headline = run_html(run).partition("</header>")[0]
-    assert len(steps) == 4
     assert ">4<" in headline.partition("accuracy")[0]
+
+
+def test_a_round_that_is_begun_again_is_in_the_log_once(tmp_path):
+    """What a run that was cut did after its last whole round is taken out of its log."""
+
+    def cut(record):
+        if record.phase == "sft" and record.step == 3:
+            raise KeyboardInterrupt
+
+    whole, _ = told(tmp_path / "whole", TWO_ROUNDS)
+    with pytest.raises(KeyboardInterrupt):
+        told(tmp_path / "run", TWO_ROUNDS, listen=cut)
+    run, _ = told(tmp_path / "run", TWO_ROUNDS, resumes=True)
+    losses = [
+        [(one.step, one.figures["loss"]) for one in each.records() if one.phase == "sft"]
+        for each in (run, whole)
+    ]
+    assert losses[0] == losses[1]

@@ -106,3 +106,15 @@ def test_files_that_are_not_there_are_told(tmp_path):
         load_tasks_for_training(TaskSpec(source=str(missing)))
     with pytest.raises(DatasetError, match=r"NESTFUL is not in .*fetch"):
         load_tasks_for_training(TaskSpec(source="nestful", data=str(tmp_path / "none")))
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{"source": "absent/tasks.jsonl"}, {"source": "gsm8k", "data": "absent/data"}],
+    ids=["source", "data"],
+)
+def test_a_path_that_leads_nowhere_is_told_with_where_it_began(spec, tmp_path, monkeypatch):
+    """Configurations are often started from another folder than they were written for."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DatasetError, match=f"does not exist in {tmp_path}; paths are those from"):
+        load_tasks_for_training(TaskSpec(**spec))
