@@ -36,6 +36,7 @@ from typing import Any, Literal, TypeAlias
 from agentkit.errors import UsageError
 from agentkit.evaluation.running.settings import ToolSource
 from agentkit.evolution import LifecyclePolicy
+from agentkit_training.ranges import check_least
 
 Acceptance: TypeAlias = Literal["validation", "held_out"]
 """What a proposal must pass: the three layers of checks alone, as in ToolDNA; or, after them, a
@@ -106,9 +107,7 @@ class CoevolutionSettings:
     name: str = "coevolve"
 
     def __post_init__(self) -> None:
-        for name in ("group_size", "tasks_per_step", "epochs", "every", "support"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}; give 1 or more")
+        check_least(self, "group_size", "tasks_per_step", "epochs", "every", "support")
         if self.steps is not None and self.steps < 0:
             raise UsageError(f"steps is {self.steps}; give 0 or more, or None for whole epochs")
         for name in ("rho", "decay"):

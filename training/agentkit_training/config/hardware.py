@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentkit.errors import UsageError
+from agentkit_training.ranges import check_least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +25,7 @@ class HardwareSection:
     device_gib: float | None = None
 
     def __post_init__(self) -> None:
-        if self.machines < 1 or self.devices < 1:
-            raise UsageError(
-                f"hardware.machines is {self.machines} and hardware.devices {self.devices}; give 1 "
-                "or more of each"
-            )
+        check_least(self, "machines", "devices", section="hardware")
         if self.device_gib is not None and self.device_gib <= 0:
             raise UsageError(f"hardware.device_gib is {self.device_gib:g}; give more than 0")
 
@@ -59,8 +56,6 @@ class VerlSection:
     keeps_episodes: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("prompt_tokens", "response_tokens", "tensor_parallel"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"verl.{name} is {getattr(self, name)}; give 1 or more")
+        check_least(self, "prompt_tokens", "response_tokens", "tensor_parallel", section="verl")
         if self.keeps_episodes and not self.library:
             raise UsageError("verl.keeps_episodes is on and verl.library names no store; name one")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -20,6 +19,7 @@ from agentkit_training.policy.lora import LoraSettings, load_adapter, with_lora
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.reference import reference_policy
 from agentkit_training.policy.tiny import tiny_policy
+from agentkit_training.ranges import check_least
 from agentkit_training.rewards import Reward, tooldna_reward, verdict_reward
 from agentkit_training.rollout.policy_model import PolicyModel, ToolsIn
 from agentkit_training.rollout.writing import Writer
@@ -41,23 +41,6 @@ _ALONE: dict[str, tuple[str, ...]] = {
 
 _COUNTS = ("max_tokens", "max_logits", "iterations", "mini_batches", "parts")
 """Numbers of an engine of which there is at least one."""
-
-
-def _check_least(section: object, name: str, keys: Iterable[str], *, least: int) -> None:
-    """Refuse a number that is too small, where the file is read.
-
-    Args:
-        section: Whose numbers.
-        name: What the section is called in the file.
-        keys: Which of them.
-        least: The smallest that is of use.
-
-    Raises:
-        UsageError: One is smaller.
-    """
-    for key in keys:
-        if getattr(section, key) < least:
-            raise UsageError(f"{name}.{key} is {getattr(section, key)}; give {least} or more")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +79,7 @@ class PolicySection:
     batch_size: int = 64
 
     def __post_init__(self) -> None:
-        _check_least(self, "policy", ("answer_tokens", "batch_size"), least=1)
+        check_least(self, "answer_tokens", "batch_size", section="policy")
         if self.lora is not None and self.adapter:
             raise UsageError(
                 "the policy has both lora and adapter; lora makes new adapters, adapter goes on "
@@ -188,8 +171,8 @@ class EngineSection:
     vllm: VllmSettings | None = None
 
     def __post_init__(self) -> None:
-        _check_least(self, "engine", _COUNTS, least=1)
-        _check_least(self, "engine", ("resample",), least=0)
+        check_least(self, *_COUNTS, section="engine")
+        check_least(self, "resample", least=0, section="engine")
         other = "trl" if self.name == "lean" else "lean"
         defaults = type(self)
         if asked := [one for one in _ALONE[other] if getattr(self, one) != getattr(defaults, one)]:
@@ -321,11 +304,8 @@ class WatchSection:
     trackers: tuple[TrackerName, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.evaluate_every < 0 or self.checkpoint_every < 1:
-            raise UsageError(
-                f"evaluate_every is {self.evaluate_every} and checkpoint_every "
-                f"{self.checkpoint_every}; give 0 or more, and 1 or more"
-            )
+        check_least(self, "evaluate_every", least=0, section="watch")
+        check_least(self, "checkpoint_every", section="watch")
 
 
 def reward_named(name: RewardName, benchmark: Benchmark) -> Reward:

@@ -26,6 +26,7 @@ from agentkit_training.engines.token_scores import Limits
 from agentkit_training.engines.update import UpdateReport, update
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.recomputing import recomputing
+from agentkit_training.ranges import check_least
 from agentkit_training.rollout.samples import Rollout
 
 if TYPE_CHECKING:
@@ -70,11 +71,7 @@ class LeanEngine:
     _kept: KeptAdam = field(init=False, default_factory=lambda: KeptAdam(file=_STATE))
 
     def __post_init__(self) -> None:
-        if self.iterations < 1 or self.mini_batches < 1:
-            raise UsageError(
-                f"iterations is {self.iterations} and mini_batches {self.mini_batches}; give at "
-                "least 1 of each"
-            )
+        check_least(self, "iterations", "mini_batches")
         if self.iterations * self.mini_batches > 1 and self.objective.old_logprobs != "sampled":
             raise UsageError(
                 f"with {self.iterations * self.mini_batches} updates a step the ratio must be "

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from agentkit.errors import UsageError
 from agentkit_training.engines.base import OptimizerSettings
+from agentkit_training.ranges import check_least
 
 PAPER_OPTIMIZER = OptimizerSettings(learning_rate=1e-4, schedule="cosine", warmup_ratio=0.1)
 """ToolACE-R, section 4.1."""
@@ -43,9 +43,7 @@ class SftSettings:
     save_every: int = 50
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "epochs", "max_tokens", "input_tokens", "save_every"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}; use 1 or more")
+        check_least(self, "batch_size", "epochs", "max_tokens", "input_tokens", "save_every")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,8 +23,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from agentkit.errors import UsageError
 from agentkit_training.plan.shape import ModelShape
+from agentkit_training.ranges import check_least
 
 Sharding: TypeAlias = Literal["none", "zero2", "zero3"]
 """What devices share: nothing; optimiser and gradients (ZeRO-2); weights as well (ZeRO-3, FSDP)."""
@@ -63,9 +63,8 @@ class Workload:
     is_read: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("tasks", "group_size", "prompt_tokens", "completion_tokens", "rows_at_once"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}; give at least 1")
+        check_least(self, "tasks", "group_size", "rows_at_once")
+        check_least(self, "prompt_tokens", "completion_tokens")
 
     @property
     def rollouts(self) -> int:

@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from agentkit.errors import UsageError
 from agentkit.evaluation import EvaluationSettings
 from agentkit_training.fine_tuning.prompting import Prompting
 from agentkit_training.fine_tuning.settings import SftSettings
+from agentkit_training.ranges import check_least
 from agentkit_training.selection import SelectionSettings
 
 
@@ -53,9 +53,7 @@ class ToolAceSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("rounds", "attempts", "answer_tokens", "batch_size"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}; use 1 or more")
+        check_least(self, "rounds", "attempts", "answer_tokens", "batch_size")
 
     def to_json(self) -> str:
         """The settings as JSON text, by which runs are told apart. More rounds are no other run."""
