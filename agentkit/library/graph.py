@@ -302,7 +302,7 @@ def shown(path: Sequence[str]) -> str:
     return " -> ".join(path)
 
 
-def reachable(start: Iterable[str], following: Mapping[str, tuple[str, ...]]) -> dict[str, None]:
+def reachable(start: Iterable[str], following: Mapping[str, Sequence[str]]) -> dict[str, None]:
     """``start`` and every name that ``following`` leads to from there."""
     found = dict.fromkeys(start)
     waiting = list(found)

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from agentkit.errors import DuplicateToolError, ToolNotFoundError, UsageError
 from agentkit.library.bindings import bind_composites, has_composites
 from agentkit.library.derived import Change, Derived, DerivedCache, DerivedValues
+from agentkit.library.digest_lines import DIGEST_LINES, lines_digest
 from agentkit.library.graph import DAG, Dag
 from agentkit.library.recorded_names import RecordedNames
-from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
@@ -86,8 +86,12 @@ class Library:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over the names and digests of all definitions, in name order."""
-        return digest({tool.name: tool.definition.digest for tool in self._tools.values()})
+        """SHA-256 over the names and digests of all definitions, in name order.
+
+        Cost: hashing some 80 bytes a tool; where the digest of an earlier snapshot was asked for,
+        only what changed since is digested and put in order.
+        """
+        return lines_digest(self.derived(DIGEST_LINES))
 
     @property
     def dag(self) -> Dag:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from agentkit.library import Library
+from agentkit.library.linking import link_above
 from agentkit.messages import JsonObject
-from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.tool import Tool
 
@@ -66,16 +68,18 @@ def library_delta(before: Library, after: Library) -> LibraryDelta:
     """
     if after is before:
         return LibraryDelta(version=after.version)
-    upserts = tuple(one for one in after.definitions if not _holds(before, one))
-    removals = tuple(name for name in before.tools if name not in after)
-    kept = [name for name in before.tools if name in after]
-    names = [*kept, *(one.name for one in upserts if one.name not in before)]
-    order = () if names == list(after.tools) else tuple(after.tools)
+    old, new = before.tools, after.tools
+    moved = [tool for name, tool in new.items() if old.get(name) is not tool]  # most are the same
+    upserts = tuple(tool.definition for tool in moved if not _holds(old, tool.definition))
+    removals = tuple(name for name in old if name not in new)
+    kept = [name for name in old if name in new]
+    names = [*kept, *(one.name for one in upserts if one.name not in old)]
+    order = () if names == list(new) else tuple(new)
     return LibraryDelta(version=after.version, upserts=upserts, removals=removals, order=order)
 
 
-def _holds(library: Library, definition: ToolDefinition) -> bool:
-    known = library.get(definition.name)
+def _holds(tools: Mapping[str, Tool], definition: ToolDefinition) -> bool:
+    known = tools.get(definition.name)
     return known is not None and (
         known.definition is definition or known.definition.digest == definition.digest
     )
@@ -84,8 +88,10 @@ def _holds(library: Library, definition: ToolDefinition) -> bool:
 def with_delta(library: Library, delta: LibraryDelta, *, tools: Iterable[Tool] = ()) -> Library:
     """The library that ``delta`` leads to.
 
+    Cost: the changed tools, and the composites that are made of them; a few copies of dicts.
+
     Args:
-        library: The one that the delta goes out from.
+        library: The one that the delta goes out from, with its composites linked.
         delta: What changed.
         tools: Code of tools that may be among the changes; what the library has bound already
             stays bound, also where the definition changed.
@@ -93,26 +99,30 @@ def with_delta(library: Library, delta: LibraryDelta, *, tools: Iterable[Tool] =
     if delta.is_empty:
         same = delta.version == library.version
         return library if same else library.at_version(delta.version)
-    changed = library.without(delta.removals).with_tools(delta.upserts)
+    code = {tool.name: tool for tool in tools}
+    new = [_bound(one, library, code) for one in delta.upserts]
+    changed = library.without(delta.removals).with_tools(new)
     if delta.order:
         changed = Library([changed[name] for name in delta.order], cache=library.cache).continuing(
             changed
         )
-    return _bound(changed, library, delta, tools).at_version(delta.version)
+    names = {*delta.removals, *(tool.name for tool in new)}
+    return link_above(changed, names).at_version(delta.version)
 
 
-def _bound(
-    changed: Library, before: Library, delta: LibraryDelta, tools: Iterable[Tool]
-) -> Library:
-    """With code for what changed: composites are linked anew, primitives keep theirs."""
-    code = {tool.name: tool for tool in tools if tool.name in changed}
-    for one in delta.upserts:
-        known = before.get(one.name)
-        if known is not None and known.function is not None and not one.is_composite:
-            code.setdefault(one.name, known)
-    return changed.bind(code)
+def _bound(definition: ToolDefinition, before: Library, code: Mapping[str, Tool]) -> Tool:
+    """A definition with the code that there is for it; composites are linked later."""
+    found = code.get(definition.name)
+    known = before.get(definition.name)
+    if found is None and known is not None and known.is_bound and not definition.is_composite:
+        found = known
+    return Tool(definition=definition) if found is None else found.with_definition(definition)
 
 
 def library_fingerprint(library: Library) -> str:
-    """A digest of version, definitions and the order in which they are offered."""
-    return digest([library.version, library.digest, list(library.tools)])
+    """A digest of version, definitions and the order in which they are offered.
+
+    It is compared between processes of one run and kept nowhere.
+    """
+    told = [library.version, library.digest, list(library.tools)]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 
 _PATIENCE = timedelta(minutes=30)
 
+_FRAME = 16_384
+"""Bytes of the first message of a text. What fits needs no second one, and up to this size a
+message takes hardly longer than an empty one."""
+
+_HEAD = 8
+"""How many of them say how long the text is."""
+
+_ROOM = _FRAME - _HEAD
+
 
 def joined_ranks(*, on_cpu: bool = True, patience: timedelta = _PATIENCE) -> Ranks:
     """The processes that train together: those of ``torchrun``, or this one alone.
@@ -69,18 +78,28 @@ class TorchRanks:
         Raises:
             ValueError: The value is not JSON data.
         """
-        import torch
         import torch.distributed as dist
 
         own = _written(value)
-        sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.world)]
-        dist.all_gather(sizes, torch.tensor([len(own)]), group=self.group)
-        lengths = [int(one) for one in sizes]
-        padded = torch.zeros(max(lengths), dtype=torch.uint8)
-        padded[: len(own)] = own
-        found = [torch.empty_like(padded) for _ in lengths] if self.rank == 0 else None
-        dist.gather(padded, found, group_dst=0, group=self.group)
-        return [_read(one[:size]) for one, size in zip(found or (), lengths, strict=False)]
+        frames = [_framed(b"") for _ in range(self.world)] if self.rank == 0 else None
+        dist.gather(_framed(own), frames, group_dst=0, group=self.group)
+        if frames is not None:
+            others = [self._received(rank, frames[rank]) for rank in range(1, self.world)]
+            return [json.loads(text) for text in (own, *others)]
+        if len(own) > _ROOM:
+            dist.send(_tensor(own[_ROOM:]), group_dst=0, group=self.group)
+        return ()
+
+    def _received(self, rank: int, frame: torch.Tensor) -> bytes:
+        """The text of another process, whose frame came; a long one sends the rest behind it."""
+        import torch.distributed as dist
+
+        length, start = _unframed(frame)
+        if length <= _ROOM:
+            return start
+        rest = _tensor(bytes(length - _ROOM))
+        dist.recv(rest, group_src=rank, group=self.group)
+        return start + _bytes(rest)
 
     def broadcast(self, value: Any) -> Any:
         """The value of rank 0, everywhere.
@@ -88,24 +107,41 @@ class TorchRanks:
         Raises:
             ValueError: The value of rank 0 is not JSON data; raised there alone.
         """
-        import torch
         import torch.distributed as dist
 
-        sent = _written(value) if self.rank == 0 else torch.empty(0, dtype=torch.uint8)
-        size = torch.tensor([len(sent)])
-        dist.broadcast(size, group_src=0, group=self.group)
-        if self.rank:
-            sent = torch.empty(int(size), dtype=torch.uint8)
-        dist.broadcast(sent, group_src=0, group=self.group)
-        return value if self.rank == 0 else _read(sent)
+        sent = _written(value) if self.rank == 0 else b""
+        frame = _framed(sent)
+        dist.broadcast(frame, group_src=0, group=self.group)
+        length, start = _unframed(frame)
+        if length > _ROOM:
+            rest = _tensor(sent[_ROOM:] or bytes(length - _ROOM))
+            dist.broadcast(rest, group_src=0, group=self.group)
+            start += _bytes(rest)
+        return value if self.rank == 0 else json.loads(start)
 
 
-def _written(value: Any) -> torch.Tensor:
+def _written(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def _framed(text: bytes) -> torch.Tensor:
+    """The first message of a text: its length, and as much of it as there is room for."""
+    told = len(text).to_bytes(_HEAD, "big") + text[:_ROOM]
+    return _tensor(told.ljust(_FRAME, b"\0"))
+
+
+def _unframed(frame: torch.Tensor) -> tuple[int, bytes]:
+    """The length of a text, and as much of it as its first message holds."""
+    told = _bytes(frame)
+    length = int.from_bytes(told[:_HEAD], "big")
+    return length, told[_HEAD : _HEAD + length]
+
+
+def _tensor(text: bytes) -> torch.Tensor:
     import torch
 
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    return torch.frombuffer(bytearray(text, "ascii"), dtype=torch.uint8)
+    return torch.frombuffer(bytearray(text), dtype=torch.uint8)
 
 
-def _read(written: torch.Tensor) -> Any:
-    return json.loads(bytes(written.numpy()))
+def _bytes(tensor: torch.Tensor) -> bytes:
+    return tensor.numpy().tobytes()

@@ -1,7 +1,8 @@
 """How long the library's synchronisation takes in a step: 1,000 tools over two processes.
 
 Run: ``torchrun --standalone --nproc-per-node 2 tests/benchmarks/library_sync.py [--tools 1000]``
-Prints a table and, with ``--out``, writes JSON. Wanted: at most 10 ms a step.
+Prints a table and, with ``--out``, writes JSON. Wanted: at most 10 ms a step. With
+``--composites 100`` as many of the tools are composites, and all have code.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 import torch
 
 from agentkit.library import Library
+from agentkit.tools.composite.source import compose
 from agentkit.tools.definition import ToolDefinition
 from agentkit_training.distributed.synchronising import synchronise
 from agentkit_training.distributed.torch_ranks import joined_ranks
@@ -31,6 +33,20 @@ def definition(number: int, words: str) -> ToolDefinition:
     }
     schema = {"type": "object", "properties": properties, "required": ["parameter_0"]}
     return ToolDefinition.from_schema(f"tool_{number}", f"Do thing {number}. {words}", schema)
+
+
+def tools(count: int, composites: int) -> Library:
+    """Tools without code; or with composites of the last primitive, and code for all."""
+    primitives = [definition(number, "") for number in range(count - composites)]
+    library = Library(primitives, version=1)
+    if not composites:
+        return library
+    last = library[primitives[-1].name]
+    heads = [f"def composite_{number}(word: str) -> list:" for number in range(composites)]
+    call = f"{last.name}(parameter_0=word)"
+    body = f'"Do it twice."\n    return [{call}, {call}]'
+    made = [compose(f"{head}\n    {body}", {last.name: last}) for head in heads]
+    return library.with_tools(made).bind({one.name: print for one in primitives})
 
 
 def same(library: Library, step: int) -> Library:
@@ -52,6 +68,7 @@ def main() -> None:
     """Measure, print at rank 0."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tools", type=int, default=1000)
+    parser.add_argument("--composites", type=int, default=0)
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
@@ -66,7 +83,7 @@ def main() -> None:
         "all tools reworded": reworded(asked.tools),
     }
     for name, decide in cases.items():
-        library = Library([definition(n, "") for n in range(asked.tools)], version=1)
+        library = tools(asked.tools, asked.composites)
         library = synchronise(library, {}, lambda _, held=library: held, ranks=ranks)
         taken = []
         for step in range(asked.steps):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Library, tool
-from agentkit.tools.definition import ToolDefinition
+from agentkit.tools.composite.source import compose
+from agentkit.tools.definition import Description, ToolDefinition
 from agentkit_training.distributed.library_delta import (
     LibraryDelta,
     library_delta,
@@ -71,6 +73,47 @@ def test_code_stays_bound_when_its_text_changes():
     found = with_delta(before, carried(library_delta(before, after)))
     assert found["add"](a=1, b=2) == 3
     assert found["add"].definition.text == "Add two whole numbers."
+
+
+@tool
+def double(x: float) -> float:
+    """Twice a number."""
+    return 2 * x
+
+
+@tool
+def half(x: float) -> float:
+    """Half of a number."""
+    return x / 2
+
+
+def calling(name, child):
+    """A composite that calls one tool."""
+    text = f'def {name}(x: float) -> float:\n    "Calls another."\n    return {child.name}(x)'
+    return compose(text, {child.name: child})
+
+
+def test_only_composites_of_changed_tools_are_linked_again():
+    """The others stay as they are; one whose child was reworded waits to be validated again."""
+    composites = [calling("doubled", double), calling("halved", half)]
+    before = Library([double, half, *composites], version=1).bind({})
+    words = Description(summary="Two times a number.")
+    reworded = replace(double.definition, description=words)
+    after = Library(before.definitions, version=2).with_tools([reworded])
+    found = with_delta(before, carried(library_delta(before, after)))
+    assert found["halved"] is before["halved"]
+    assert found["double"](x=2) == 4
+    assert not found["doubled"].is_bound
+
+
+def test_new_composites_run_on_code_that_came_with_them():
+    """Code is given to new primitives, and what is made of them is linked to it."""
+    before = Library([half], version=1)
+    after = before.with_tools([double.definition, calling("doubled", double)]).at_version(2)
+    found = with_delta(before, carried(library_delta(before, after)), tools=[double])
+    assert found["doubled"](x=3) == 6
+    without = with_delta(before, carried(library_delta(before, after)))
+    assert not without["doubled"].is_bound
 
 
 def test_one_process_decides_for_itself():

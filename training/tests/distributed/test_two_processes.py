@@ -12,11 +12,14 @@ import pytest
 import torch
 
 from agentkit_training import tiny_policy
+from agentkit_training.distributed.torch_ranks import _ROOM
 from agentkit_training.engines.base import OptimizerSettings, Share
 from agentkit_training.engines.lean import LeanEngine
 from agentkit_training.engines.objective import Objective
 
 HERE = Path(__file__).parent
+SIZES = [0, 1, *range(_ROOM - 4, _ROOM + 2), 10 * _ROOM]
+"""Lengths of texts: with its quotes one of them just fits into the first message of two."""
 RECORDED = HERE.parent / "engines" / "conftest.py"
 
 
@@ -26,6 +29,7 @@ def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two-processes")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += ["--nproc-per-node=2", str(HERE / "two_processes.py"), str(RECORDED), str(folder)]
+    command.append(json.dumps(SIZES))
     environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=240, check=False
@@ -91,3 +95,9 @@ def test_an_error_of_rank_0_reaches_every_process(run):
     name, message = told(run, 1)["refused"][1]
     assert name == "PeerError"
     assert "RuntimeError: the store is gone" in message
+
+
+def test_texts_of_any_length_arrive_whole(run):
+    """Also where one process has much to tell and the other little, and at the edge of a frame."""
+    for rank in range(2):
+        assert told(run, rank)["exchanged"] == [True] * (2 * len(SIZES))

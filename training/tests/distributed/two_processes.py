@@ -86,7 +86,17 @@ def refused(ranks, before):
     return heard
 
 
-def main(recorded, folder):
+def exchanged(ranks, sizes):
+    """Whether texts came as they were sent, each of another length in each process."""
+    heard = []
+    for size in sizes:
+        own = [chr(97 + rank) * (size if rank else 1) for rank in range(ranks.world)]
+        heard.append(ranks.gather(own[ranks.rank]) == (own if ranks.rank == 0 else ()))
+        heard.append(ranks.broadcast("b" * size if ranks.rank == 0 else None) == "b" * size)
+    return heard
+
+
+def main(recorded, folder, sizes):
     torch.set_num_threads(1)
     ranks = joined_ranks()
     told = {}
@@ -100,6 +110,7 @@ def main(recorded, folder):
             "text": source.library["get_price"].definition.text,
             "losses": [one.loss for one in source.reports],
         }
+    told["exchanged"] = exchanged(ranks, json.loads(sizes))
     told["refused"] = refused(ranks, Library([priced("Get the price.")], version=1))
     (Path(folder) / f"{ranks.rank}.json").write_text(json.dumps(told))
     torch.distributed.destroy_process_group()
