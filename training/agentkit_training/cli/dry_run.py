@@ -4,33 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentkit.cli.output import print_text
+from agentkit.cli.output import print_text, say
 from agentkit_training.cli.planning import show_layout
 
 if TYPE_CHECKING:
     from agentkit_training.config.jobs import CoevolveConfig, SftConfig
-    from agentkit_training.config.sections import PolicySection
     from agentkit_training.fine_tuning.settings import SftSettings
     from agentkit_training.fine_tuning.solutions import Solutions
-    from agentkit_training.tasks.loading import TaskSpec
     from agentkit_training.tasks.splits import TaskSplits
 
 
-def show_tasks(policy: PolicySection, tasks: TaskSpec) -> TaskSplits:
+def show_tasks(config: SftConfig | CoevolveConfig) -> TaskSplits:
     """Load the tasks, and say what would be trained on them.
 
     Args:
-        policy: Which model.
-        tasks: What it would learn from.
+        config: The run.
     """
     from agentkit_training.fine_tuning.teaching import left_out_rows
     from agentkit_training.tasks.loading import load_tasks_for_training
+    from agentkit_training.tasks.reach import out_of_reach
 
-    parts = load_tasks_for_training(tasks)
+    policy = config.policy
+    parts = load_tasks_for_training(config.tasks)
     sizes = ", ".join(f"{count} to {name}" for name, count in _named(parts.sizes))
     print_text(f"{parts.train.name}: {sizes}; {_counted(len(parts.train.definitions), 'tool')}.")
-    if told := left_out_rows(parts, tasks):
+    if told := left_out_rows(parts, config.tasks):
         print_text(f"{told}.")
+    if told := out_of_reach(parts, config.asking.max_steps):
+        say(f"Warning: {told}")
     trained = "all weights" if policy.lora is None else f"adapters of rank {policy.lora.rank}"
     print_text(f"{policy.weights}, {policy.precision}, {policy.device}: trains {trained}.")
     return parts
@@ -47,7 +48,7 @@ def show_run(config: CoevolveConfig, *, processes: int) -> None:
     from agentkit_training.plan.layout import layout_of
 
     policy, coevolution = config.policy, config.coevolution
-    parts = show_tasks(policy, config.tasks)
+    parts = show_tasks(config)
     if config.cold_start is not None:
         known = _solutions(config, parts)
         print_text(f"Cold start: teaches {_told(known)}, {_steps(known, config.cold_start)}.")
@@ -82,7 +83,7 @@ def show_tuning(config: SftConfig, *, processes: int) -> None:
     from agentkit_training.fine_tuning.teaching import left_out_notes
     from agentkit_training.plan.layout import layout_of
 
-    parts = show_tasks(config.policy, config.tasks)
+    parts = show_tasks(config)
     known = _solutions(config, parts, no_call=config.no_call, rounds=config.toolace is not None)
     told, wanted = _told(known), config.toolace
     if wanted is None:

@@ -27,7 +27,7 @@ from agentkit_training.engines.base import Engine, Share
 from agentkit_training.engines.trl.vllm import VllmWriter
 from agentkit_training.jobs.beginning import run_log
 from agentkit_training.jobs.ending import ended, restored_store
-from agentkit_training.jobs.joining import check_engine, started, tell_left_out_rows
+from agentkit_training.jobs.joining import check_engine, started, tell_of_tasks
 from agentkit_training.jobs.measuring import measured
 from agentkit_training.jobs.runtime import close_model
 from agentkit_training.jobs.warming import WarmStart
@@ -139,7 +139,7 @@ class _Coevolve:
         """Measure, start warm where that is wanted, train, measure; what is done stays done."""
         known = self._known()
         if self._ranks.rank == 0:
-            tell_left_out_rows(self._parts, self._config.tasks, self._run, self._log)
+            tell_of_tasks(self._parts, self._config, self._run, self._log)
         if "validation" not in known:
             self._measure(0, self._parts.validation, "validation")
         if "test" not in known:

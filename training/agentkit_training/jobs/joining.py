@@ -17,10 +17,11 @@ from agentkit_training.jobs.beginning import begun
 from agentkit_training.policy.policy import Policy
 from agentkit_training.runs.directory import RunDirectory
 from agentkit_training.runs.records import Listener, StepRecord
-from agentkit_training.tasks.loading import TaskSpec, load_tasks_for_training
+from agentkit_training.tasks.loading import load_tasks_for_training
+from agentkit_training.tasks.reach import out_of_reach
 from agentkit_training.tasks.splits import TaskSplits
 
-_ROWS = "tasks"
+_TASKS = "tasks"
 
 
 def check_engine(config: CoevolveConfig, ranks: Ranks) -> None:
@@ -138,21 +139,24 @@ def started(
     return Beginning(parts=parts, run=run, policy=held.load(seed=seed))
 
 
-def tell_left_out_rows(parts: TaskSplits, spec: TaskSpec, run: RunDirectory, log: Listener) -> None:
-    """Note once in the log of a run which rows of its source are no tasks, if there are some.
+def tell_of_tasks(
+    parts: TaskSplits, config: SftConfig | CoevolveConfig, run: RunDirectory, log: Listener
+) -> None:
+    """Note once in the log of a run which rows are no tasks, and which tasks nobody can pass.
 
     Rank 0 alone calls it, since it reads the log.
 
     Args:
         parts: What was loaded.
-        spec: What was asked for.
+        config: What was asked for.
         run: The folder of the run.
         log: Where the note goes.
     """
-    if any(one.phase == _ROWS for one in run.records()):
+    if any(one.phase == _TASKS for one in run.records()):
         return
-    if told := left_out_rows(parts, spec):
-        log(StepRecord(step=0, phase=_ROWS, notes=(told,)))
+    told = (left_out_rows(parts, config.tasks), out_of_reach(parts, config.asking.max_steps))
+    if notes := tuple(filter(None, told)):
+        log(StepRecord(step=0, phase=_TASKS, notes=notes))
 
 
 def _chooses_by_validation(config: SftConfig | CoevolveConfig) -> str:

@@ -21,7 +21,7 @@ from agentkit_training.fine_tuning.training import sft
 from agentkit_training.fine_tuning.trl import sft_with_trl
 from agentkit_training.jobs.beginning import run_log
 from agentkit_training.jobs.ending import ended, library_of
-from agentkit_training.jobs.joining import check_fine_tuning, started, tell_left_out_rows
+from agentkit_training.jobs.joining import check_fine_tuning, started, tell_of_tasks
 from agentkit_training.jobs.measuring import measured
 from agentkit_training.policy.policy import Policy
 from agentkit_training.runs.directory import RunDirectory
@@ -100,7 +100,7 @@ class _Sft:
         examples = self._taught() if is_plain else Examples()
         known = self._known(is_plain=is_plain)
         if self._ranks.rank == 0:
-            tell_left_out_rows(self._parts, self._config.tasks, self._run, self._log)
+            tell_of_tasks(self._parts, self._config, self._run, self._log)
         if not known:
             self._told_left_out(examples)
         self._measure(0, without=known)

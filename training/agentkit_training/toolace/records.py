@@ -150,7 +150,7 @@ class ToolAceReport:
         last = self.rounds[-1]
         match self.stopped:
             case "nothing_selected":
-                why = f"round {last.number} had nothing to learn from"
+                why = f"round {last.number} had nothing to learn from{_advice(last)}"
             case "marginal_gain":
                 gained = f"round {last.number} gained {100 * last.gain:.1f} points"
                 why = f"{gained}, less than least_gain {least_gain}"
@@ -158,3 +158,10 @@ class ToolAceReport:
                 why = f"all rounds are done, {last.number} of them"
         kept = f"has the weights of round {self.best}" if self.best else "is as it came"
         return f"ended: {why}; the policy {kept}"
+
+
+def _advice(last: RoundRecord) -> str:
+    """What helps where the policy comes near no answer; empty where it may be good enough."""
+    if not last.samples or any(one.excluded != "too_difficult" for one in last.samples):
+        return ""
+    return ", as all samples are too difficult (fine-tune without rounds first, or select higher)"

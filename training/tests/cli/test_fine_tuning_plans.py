@@ -139,6 +139,15 @@ def test_a_rehearsal_counts_trajectories(config):
     assert "Teaches 10 trajectories: 9 steps of up to 4." in told
 
 
+def test_tasks_that_nobody_can_pass_are_told(config):
+    """These tasks want words after the call, and one turn ends with the call."""
+    done = rehearsal(config)
+    assert (
+        "can not be passed in one turn: 11 of 11 in train; give asking.max_steps 2" in done.stderr
+    )
+    assert "can not be passed" not in rehearsal(config, "asking.max_steps=2").stderr
+
+
 def test_rounds_are_rehearsed_as_rounds(config):
     """How many steps they take nobody knows before samples are selected."""
     told = " ".join(rehearsal(config, "toolace={rounds: 2}").stdout.split())
