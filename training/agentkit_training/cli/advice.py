@@ -54,8 +54,7 @@ def _other_keys(workload: Workload, setup: Setup) -> Iterator[str]:
 def _fewer_rows(less: Workload, setup: Setup) -> str:
     """The key with which a process reads as few rows at once as a smaller workload has."""
     if less.is_read:
-        length = less.prompt_tokens + less.completion_tokens
-        return f"sft.input_tokens: {less.rows_at_once * length}"
+        return f"sft.input_tokens: {less.read_by(less.rows_at_once)}"
     if less.packed:
         tokens = less.prompt_tokens + less.rows_at_once * less.completion_tokens
         return f"engine.max_tokens: {tokens}"

@@ -52,6 +52,7 @@ def show_run(config: CoevolveConfig, *, processes: int) -> None:
     if config.cold_start is not None:
         known = _solutions(config, parts)
         print_text(f"Cold start: teaches {_told(known)}, {_steps(known, config.cold_start)}.")
+        _show_left_out(known)
     steps = step_count(parts.train.tasks, coevolution)
     most = min(coevolution.tasks_per_step, len(parts.train.tasks)) * coevolution.group_size
     rollouts = tries_in_all(parts.train.tasks, coevolution) * coevolution.group_size
@@ -80,9 +81,11 @@ def show_tuning(config: SftConfig, *, processes: int) -> None:
     Raises:
         UsageError: There is nothing to teach; it says why.
     """
-    from agentkit_training.fine_tuning.teaching import left_out_notes
+    from agentkit_training.jobs.joining import check_fine_tuning
     from agentkit_training.plan.layout import layout_of
 
+    count = processes if processes > 1 else config.hardware.processes
+    check_fine_tuning(config, processes=count)
     parts = show_tasks(config)
     known = _solutions(config, parts, no_call=config.no_call, rounds=config.toolace is not None)
     told, wanted = _told(known), config.toolace
@@ -94,9 +97,7 @@ def show_tuning(config: SftConfig, *, processes: int) -> None:
             f"Up to {most} on {told}; {wanted.attempts} samples of each tell which are taught, "
             f"{config.sft.batch_size} in a step."
         )
-    for note in left_out_notes(known.left_out):
-        print_text(f"{note}.")
-    count = processes if processes > 1 else config.hardware.processes
+    _show_left_out(known)
     show_layout(layout_of(config, parts, processes=count))
 
 
@@ -109,12 +110,13 @@ def _solutions(
 ) -> Solutions:
     """What the training tasks would be taught with; each was acted out where that can be done."""
     from agentkit._waiting import wait_for
+    from agentkit_training.coevolution.offering import with_composites
     from agentkit_training.fine_tuning.rehearsing import rehearsed
     from agentkit_training.fine_tuning.solutions import answers_of, solutions_of
     from agentkit_training.fine_tuning.teaching import nothing_to_teach
     from agentkit_training.jobs.ending import library_of
 
-    asking = config.asking.settings()
+    asking = config.asked
     prompting = config.policy.prompting()
     known = (
         answers_of(parts.train, no_call=no_call)
@@ -123,11 +125,20 @@ def _solutions(
             parts.train, config.tasks, no_call=no_call, prompting=prompting, settings=asking
         )
     )
-    library = library_of(config.library)
-    known = wait_for(rehearsed(known, parts.train, library=library, settings=asking))
+    tasks, library = parts.train, library_of(config.library)
+    if library is not None:
+        tasks = with_composites(tasks, library)
+    known = wait_for(rehearsed(known, tasks, library=library, settings=asking))
     if not (known.answers or known.trajectories):
         raise nothing_to_teach(parts.train, known.left_out)
     return known
+
+
+def _show_left_out(known: Solutions) -> None:
+    from agentkit_training.fine_tuning.teaching import left_out_notes
+
+    for note in left_out_notes(known.left_out):
+        print_text(f"{note}.")
 
 
 def _told(known: Solutions) -> str:

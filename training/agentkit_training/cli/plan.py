@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from agentkit.cli.output import print_json, print_text
+from agentkit.cli.output import print_json, print_text, say
 from agentkit.errors import UsageError
 from agentkit_training.cli.advice import what_is_lacking
 from agentkit_training.cli.planning import plan_record, show_layout, show_memory
@@ -100,17 +100,24 @@ def plan(**given: Any) -> None:
 
 def _of_config(path: Path, given: Mapping[str, Any]) -> Layout:
     """The layout of a configuration's run, on the devices that were named, or on its own."""
+    from agentkit_training.config.jobs import CoevolveConfig, SftConfig
     from agentkit_training.config.kinds import kind_of
     from agentkit_training.config.reading import read_config
+    from agentkit_training.jobs.joining import check_fine_tuning
     from agentkit_training.tasks.loading import load_tasks_for_training
 
     changes = given["changes"]
-    config = read_config(path, kind_of(path, changes=changes), changes=changes)
+    kind = kind_of(path, changes=changes)
+    if kind is None:
+        say(f"{path} has no section of one command alone; planned as a run of grpo")
+    config = read_config(path, kind or CoevolveConfig, changes=changes)
     hardware = config.hardware
     if given["device_gib"] is not None:
         hardware = replace(hardware, device_gib=given["device_gib"])
     config = replace(config, hardware=hardware)
     processes = given["devices"] or hardware.processes
+    if isinstance(config, SftConfig):
+        check_fine_tuning(config, processes=processes)
     return layout_of(config, load_tasks_for_training(config.tasks), processes=processes)
 
 

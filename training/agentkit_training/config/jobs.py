@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from agentkit.errors import UsageError
+from agentkit.evaluation import EvaluationSettings
 from agentkit_training.coevolution.settings import CoevolutionSettings
 from agentkit_training.config.hardware import HardwareSection, VerlSection
 from agentkit_training.config.sections import (
@@ -73,6 +74,11 @@ class SftConfig:
     library: str = ""
     hardware: HardwareSection = field(default_factory=HardwareSection)
     seed: int = 0
+
+    @property
+    def asked(self) -> EvaluationSettings:
+        """How tasks are asked, in teaching, in rounds and when they are measured."""
+        return self.asking.settings()
 
 
 def _by_profile() -> LearningInterface:
@@ -153,6 +159,11 @@ class CoevolveConfig:
                 f"{trained:g}; give both the same, or probabilities are learned that nothing was "
                 "sampled by"
             )
+
+    @property
+    def asked(self) -> EvaluationSettings:
+        """How tasks are asked, in a cold start, in steps and when they are measured."""
+        return replace(self.asking.settings(), tools=self.coevolution.tools)
 
     @property
     def has_own_weights(self) -> bool:

@@ -24,7 +24,7 @@ _KINDS = MappingProxyType(
 
 def kind_of(
     path: str | os.PathLike[str], *, changes: Collection[str] = ()
-) -> type[SftConfig | CoevolveConfig]:
+) -> type[SftConfig | CoevolveConfig] | None:
     """The record that a file describes, by the sections that only one of them has.
 
     Args:
@@ -32,7 +32,7 @@ def kind_of(
         changes: Changes of single keys, as ``read_config`` takes them.
 
     Returns:
-        ``CoevolveConfig`` where no section tells, or sections of both are there.
+        None where no section tells; ``CoevolveConfig`` where sections of both are there.
 
     Raises:
         UsageError: There is no such file, or it is no YAML.
@@ -40,16 +40,17 @@ def kind_of(
     return kind_of_keys(keys_of(path, changes=changes))
 
 
-def kind_of_keys(keys: Iterable[str]) -> type[SftConfig | CoevolveConfig]:
-    """The record that has these sections.
+def kind_of_keys(keys: Iterable[str]) -> type[SftConfig | CoevolveConfig] | None:
+    """The record that has these sections, see ``kind_of``.
 
     Example:
         >>> kind_of_keys(["policy", "tasks", "sft"]).__name__
         'SftConfig'
     """
     given = set(keys)
-    is_tuned = bool(given & _own(SftConfig)) and not given & _own(CoevolveConfig)
-    return SftConfig if is_tuned else CoevolveConfig
+    if given & _own(CoevolveConfig):
+        return CoevolveConfig
+    return SftConfig if given & _own(SftConfig) else None
 
 
 def read_run(path: str | os.PathLike[str], kind: type[T], *, changes: Collection[str] = ()) -> T:

@@ -113,11 +113,11 @@ class TorchRanks:
         frame = _framed(sent)
         dist.broadcast(frame, group_src=0, group=self.group)
         length, start = _unframed(frame)
-        if length > _ROOM:
-            rest = _tensor(sent[_ROOM:] or bytes(length - _ROOM))
-            dist.broadcast(rest, group_src=0, group=self.group)
-            start += _bytes(rest)
-        return value if self.rank == 0 else json.loads(start)
+        if length <= _ROOM:
+            return value if self.rank == 0 else json.loads(start)
+        rest = _tensor(sent[_ROOM:] or bytes(length - _ROOM))
+        dist.broadcast(rest, group_src=0, group=self.group)
+        return value if self.rank == 0 else json.loads(start + _bytes(rest))
 
 
 def _written(value: Any) -> bytes:

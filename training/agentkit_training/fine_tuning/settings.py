@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from agentkit.errors import UsageError
 from agentkit_training.engines.base import OptimizerSettings
 from agentkit_training.ranges import check_least
 
@@ -44,6 +46,30 @@ class SftSettings:
 
     def __post_init__(self) -> None:
         check_least(self, "batch_size", "epochs", "max_tokens", "input_tokens", "save_every")
+
+
+def rows_of_trl(share: int, at_once: int = TRL_ROWS) -> int:
+    """How many examples of its share a process reads at once with TRL: a divisor of it.
+
+    Args:
+        share: Examples of a batch that the process reads.
+        at_once: The most.
+    """
+    return math.gcd(share, min(at_once, share))
+
+
+def share_of(batch_size: int, processes: int) -> int:
+    """Examples of a batch that each of several processes reads.
+
+    Raises:
+        UsageError: They do not share it evenly.
+    """
+    if batch_size % processes:
+        raise UsageError(
+            f"sft.batch_size is {batch_size}, which {processes} processes do not share evenly; "
+            f"take a multiple of {processes}"
+        )
+    return batch_size // processes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -26,11 +26,14 @@ from agentkit_training.fine_tuning.settings import (
     SftSettings,
     SftStep,
     ignore,
+    rows_of_trl,
+    share_of,
 )
 from agentkit_training.policy.policy import Policy
 from agentkit_training.policy.recomputing import recomputing_option
 
 if TYPE_CHECKING:
+    import torch
     from trl import SFTConfig, SFTTrainer
 
 
@@ -71,7 +74,7 @@ def sft_with_trl(
         config = _config(settings, len(kept), str(folder or passing), rows_at_once, told)
         steps: list[SftStep] = []
         with untouched(policy):
-            trainer = _trainer(policy, kept, config)
+            trainer = _trainer(policy, kept, config, settings.optimizer)
             trainer.add_callback(_listener(steps, listen))
             trainer.train()
     too_long = tuple(one.task_id for one in examples if len(one) > settings.max_tokens)
@@ -99,8 +102,8 @@ def _config(
 ) -> SFTConfig:
     from trl import SFTConfig
 
-    share = _share(settings.batch_size)
-    at_once = math.gcd(share, min(rows_at_once, share))
+    share = share_of(settings.batch_size, _processes())
+    at_once = rows_of_trl(share, rows_at_once)
     steps = math.ceil(count / settings.batch_size) * settings.epochs
     optimizer = settings.optimizer
     asked: dict[str, Any] = {
@@ -136,20 +139,15 @@ def _schedule(optimizer: OptimizerSettings) -> str:
     return optimizer.schedule
 
 
-def _share(batch_size: int) -> int:
-    """Examples of a batch that each process reads."""
+def _processes() -> int:
     import torch.distributed as dist
 
-    world = dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
-    if batch_size % world:
-        raise UsageError(
-            f"sft.batch_size is {batch_size}, which {world} processes do not share evenly; take a "
-            f"multiple of {world}"
-        )
-    return batch_size // world
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
-def _trainer(policy: Policy, kept: Sequence[Example], config: SFTConfig) -> SFTTrainer:
+def _trainer(
+    policy: Policy, kept: Sequence[Example], config: SFTConfig, settings: OptimizerSettings
+) -> SFTTrainer:
     from datasets import Dataset
     from trl import SFTTrainer
 
@@ -158,6 +156,26 @@ def _trainer(policy: Policy, kept: Sequence[Example], config: SFTConfig) -> SFTT
         args=config,
         train_dataset=Dataset.from_list(rows(kept)),
         processing_class=policy.tokenizer,
+        optimizers=(_optimizer(policy, config, settings), None),
+    )
+
+
+def _optimizer(
+    policy: Policy, config: SFTConfig, settings: OptimizerSettings
+) -> torch.optim.Optimizer | None:
+    """What steps float32 masters where weights are coarse; None for TRL's own.
+
+    TRL takes none of ours where it shards weights, which then have masters of their own.
+    """
+    from agentkit_training.engines.master_adam import MasterAdam, is_coarse
+
+    if config.fsdp or config.deepspeed or not any(map(is_coarse, policy.trainable)):
+        return None
+    return MasterAdam(
+        policy.trainable,
+        lr=settings.learning_rate,
+        betas=settings.betas,
+        weight_decay=settings.weight_decay,
     )
 
 

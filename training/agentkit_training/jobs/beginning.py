@@ -59,7 +59,7 @@ def begun(
             f"{folder} holds a run of another kind, begun with '{run.provenance.command}'; go on "
             "with that command, or begin a run in another folder"
         )
-    changed = list(differing(run.settings, asked))
+    changed = [one for one in differing(run.settings, asked) if not _is_for_plans(one)]
     if refused := [one for one in changed if not _is_longer(one, asked)]:
         lines = [f"{at.place}: {at.kept!r} in the run, {at.given!r} asked for" for at in refused]
         raise CheckpointError(
@@ -85,6 +85,11 @@ def _check_data(run: RunDirectory, data: Mapping[str, str]) -> None:
             "expected answers or tools have changed since; bring them back as they were, or begin "
             "a run in another folder"
         )
+
+
+def _is_for_plans(changed: Difference) -> bool:
+    """Whether a key says what plans reckon with, and nothing about the run."""
+    return changed.place.partition(".")[0] == "hardware"
 
 
 def _is_longer(changed: Difference, asked: Mapping[str, Any]) -> bool:

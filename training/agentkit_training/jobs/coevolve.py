@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from agentkit import open_store
@@ -130,7 +129,7 @@ class _Coevolve:
         self._ranks = ranks
         self._model = model
         self._writer = writer
-        self._asking = replace(config.asking.settings(), tools=config.coevolution.tools)
+        self._asking = config.asked
         self._warm = WarmStart(config=config, policy=policy, run=run.path, log=log, ranks=ranks)
         self._phase = "coevolve" if config.coevolution.changes_library else "grpo"
         self.source = self._source()
@@ -221,7 +220,7 @@ class _Coevolve:
         newest = newest_checkpoint(self._run.checkpoints)
         taken = 0 if newest is None else step_of(newest)
         match record.phase:
-            case self._phase:
+            case "coevolve" | "grpo":
                 return record.step < taken
             case "validation":
                 is_last = record.step == self.source.steps

@@ -12,6 +12,7 @@ from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.distributed.devices import own_device
 from agentkit_training.distributed.leading import in_turn, led
 from agentkit_training.distributed.ranks import Ranks
+from agentkit_training.fine_tuning.settings import share_of
 from agentkit_training.fine_tuning.teaching import left_out_rows
 from agentkit_training.jobs.beginning import begun
 from agentkit_training.policy.policy import Policy
@@ -59,19 +60,25 @@ def _check_packages(config: CoevolveConfig) -> None:
         )
 
 
-def check_fine_tuning(config: SftConfig, ranks: Ranks, *, resumes: bool) -> None:
+def check_fine_tuning(config: SftConfig, *, processes: int, resumes: bool = False) -> None:
     """Refuse what fine-tuning in several processes does not do, before anything is loaded.
 
+    Args:
+        config: The run.
+        processes: How many there are, or would be.
+        resumes: Whether a run that is there is gone on with.
+
     Raises:
-        UsageError: It is asked for, and several processes were started.
+        UsageError: It is asked for.
     """
-    if ranks.world == 1:
+    if processes == 1:
         return
     if config.toolace is not None:
         raise UsageError(
-            f"the rounds of toolace run in one process, and {ranks.world} were started; start it "
-            "without torchrun"
+            f"the rounds of toolace run in one process, and there are {processes}; start it "
+            "without torchrun, and leave hardware.devices at 1"
         )
+    share_of(config.sft.batch_size, processes)
     if resumes:
         raise UsageError(
             "fine-tuning in several processes keeps no checkpoint to go on from; begin anew in "

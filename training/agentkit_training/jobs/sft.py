@@ -58,7 +58,7 @@ def sft_job(
         UsageError: The configuration can not be used.
         TrainingError: The run can not go on.
     """
-    check_fine_tuning(config, ranks, resumes=resumes)
+    check_fine_tuning(config, processes=ranks.world, resumes=resumes)
     at = started(config, folder, ranks, seed=config.seed, command=command, resumes=resumes)
     run, policy = at.run, at.policy
     with run_log(run, ranks, trackers=config.watch.trackers, listen=listen) as log:
@@ -88,7 +88,7 @@ class _Sft:
         self._log = log
         self._ranks = ranks
         self._library: Library | None = library_of(config.library)
-        self._asking: EvaluationSettings = config.asking.settings()
+        self._asking: EvaluationSettings = config.asked
         self._steps = 0  # that the whole rounds took
 
     def all(self) -> None:
@@ -104,8 +104,8 @@ class _Sft:
         if not known:
             self._told_left_out(examples)
         self._measure(0, without=known)
-        steps = self._tuned(examples) if is_plain else self._iterated()
-        self._measure(steps)
+        if steps := self._tuned(examples) if is_plain else self._iterated():
+            self._measure(steps)
 
     def _known(self, *, is_plain: bool) -> frozenset[str]:
         """What stays of the log of a run that goes on, by phase."""
@@ -118,12 +118,12 @@ class _Sft:
         return frozenset(self._ranks.broadcast(led(self._ranks, look)))
 
     def _taken(self, *, is_plain: bool) -> int:
-        """Steps that a run goes on after; notes those of its whole rounds."""
+        """Steps that a run goes on after; keeps in mind those of its whole rounds."""
         if is_plain:
             return steps_taken(self._run.checkpoints)
         kept = KeptRounds(self._run.checkpoints)
         whole = kept.rounds()
-        self._steps = sum(len(one.losses) for one in whole)
+        self._steps = sum(one.steps for one in whole)
         return self._steps + steps_taken(tuning_of(kept.of(len(whole) + 1)))
 
     def _taught(self) -> Examples:
@@ -195,22 +195,22 @@ class _Sft:
                 listen=self._told,
             )
         )
-        ended = report.ending(wanted.least_gain)
-        if all(ended not in one.notes for one in self._run.records()):
-            self._noted(ended)
+        self._noted(report.ending(wanted.least_gain))
         return self._steps
 
     def _told(self, progress: Progress) -> None:
         if progress.step is not None:
             self._log(_record(progress.step, after=self._steps))
         elif progress.record is not None:
-            self._steps += len(progress.record.losses)
+            self._steps += progress.record.steps
             self._noted(progress.record.in_words())
         else:
             self._noted(f"round {progress.round}: {progress.phase}")
 
     def _noted(self, note: str) -> None:
-        self._log(StepRecord(step=self._steps, phase="toolace", notes=(note,)))
+        """Tell what a round does, once: a run that goes on does parts of a round again."""
+        if all(note not in one.notes for one in self._run.records()):
+            self._log(StepRecord(step=self._steps, phase="toolace", notes=(note,)))
 
     def _measure(self, step: int, *, without: Container[str] = ()) -> None:
         model = self._config.policy.model(self._policy)
@@ -233,7 +233,7 @@ class _Sft:
 
 
 def _stays(record: StepRecord, taken: int) -> bool:
-    """Whether a record is of what need not be done again, after ``taken`` steps of fine-tuning."""
+    """Whether a record is of what need not be told again, after ``taken`` steps of fine-tuning."""
     if record.phase in {"validation", "test"}:
         return record.step == 0
     return "loss" not in record.figures or record.step < taken

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from agentkit_training.plan.memory import (
     GIB,
     MemoryPlan,
@@ -35,13 +37,17 @@ def fitting(shape: ModelShape, workload: Workload, setup: Setup) -> Workload:
     """The workload, made smaller until it fits; as it was when nothing helps.
 
     What is at its highest is made smaller: the rollouts that are written at once, or the rows that
-    are read at once.
+    are read at once. How many rows TRL reads in fine-tuning in several processes is not to be set.
     """
     tried = workload
     for _ in range(_MOST_HALVINGS):
         found = plan_memory(shape, tried, setup)
         if fits(found, setup) is not False:
             return tried
-        is_written = found.generation > found.update
-        tried = fewer_written(tried, devices=setup.devices) if is_written else smaller(tried)
+        if found.generation > found.update:
+            tried = fewer_written(tried, devices=setup.devices)
+        elif tried.is_read and setup.devices > 1:
+            tried = replace(tried, checkpointing=True)
+        else:
+            tried = smaller(tried)
     return workload

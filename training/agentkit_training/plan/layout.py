@@ -11,7 +11,7 @@ from agentkit.evaluation import Benchmark
 from agentkit_training.config.hardware import VerlSection
 from agentkit_training.config.jobs import CoevolveConfig, SftConfig
 from agentkit_training.config.sections import PolicySection
-from agentkit_training.fine_tuning.settings import TRL_ROWS
+from agentkit_training.fine_tuning.settings import SftSettings, rows_of_trl, share_of
 from agentkit_training.plan.memory import Setup, Workload
 from agentkit_training.plan.shape import ModelShape, known_shape
 from agentkit_training.policy.adapter_files import CONFIG as ADAPTER_CONFIG
@@ -57,21 +57,20 @@ def _fine_tuning(config: SftConfig, parts: TaskSplits, processes: int) -> Layout
     wanted, policy = config.sft, config.policy
     prompt = about_prompt_tokens(parts.train, config.asking.instructions)
     completion = policy.answer_tokens * (config.asking.max_steps or 1)
-    prompt = max(1, min(prompt, wanted.max_tokens - completion))
     tried = max(len(parts.validation.tasks), len(parts.test.tasks))
     if config.toolace is not None:
         tried = max(tried, len(parts.train.tasks) * config.toolace.attempts)
-    share = math.ceil(wanted.batch_size / processes)
-    fitting = wanted.input_tokens // (prompt + completion)
+    length = min(prompt + completion, wanted.max_tokens)
     workload = Workload(
         tasks=wanted.batch_size,
         group_size=1,
         prompt_tokens=prompt,
         completion_tokens=completion,
         packed=False,
-        rows_at_once=max(1, min(share, fitting if processes == 1 else TRL_ROWS)),
+        rows_at_once=_examples_at_once(wanted, length, processes),
         checkpointing=wanted.gradient_checkpointing,
-        most_written=min(tried, policy.batch_size),
+        most_written=min(math.ceil(tried / processes), policy.batch_size),
+        most_tokens=wanted.max_tokens,
         is_read=True,
     )
     setup = Setup(
@@ -82,6 +81,12 @@ def _fine_tuning(config: SftConfig, parts: TaskSplits, processes: int) -> Layout
         device_gib=config.hardware.device_gib,
     )
     return Layout(shape=known_shape(policy.weights), workload=workload, setup=setup)
+
+
+def _examples_at_once(settings: SftSettings, length: int, processes: int) -> int:
+    if processes == 1:
+        return max(1, min(settings.batch_size, settings.input_tokens // length))
+    return rows_of_trl(share_of(settings.batch_size, processes))
 
 
 def _reinforcement(config: CoevolveConfig, tasks: Benchmark, processes: int) -> Layout:

@@ -6,7 +6,7 @@ Closed forms, good to a quarter or so; activations depend on the kernels most. T
   whole policy writes the rollouts beside the shares that are trained, both.
 * gradients and optimiser: AdamW keeps two numbers for each trained parameter, of the parameter's
   type. Trained in fp32, as adapters are over any weights, that is 4 + 8 bytes; in bf16 alone 2 + 4.
-  Every engine of ours keeps fp32 master weights over whole bf16 ones. State and gradient are theirs
+  All training of ours keeps fp32 master weights over whole bf16 ones. State and gradient are theirs
   then: 4 + 8, and 4 for themselves. The gradient has 2 until the step is taken, when activations
   are gone, so that this is a little more than there is at once.
 * activations: kept for the backward pass, about 34 bytes x hidden for each token and layer in
@@ -47,6 +47,7 @@ class Workload:
         checkpointing: Whether activations are computed again in the backward pass.
         most_written: Rollouts that one device writes at once; None for all of its share.
         most_logits: Numbers of logits that are held at once; None for those of all rows.
+        most_tokens: Longest text that is read; None for as long as prompt and completion are.
         is_read: Whether a step reads texts that are there, as fine-tuning does, instead of rollouts
             that it writes; ``most_written`` is what is written to measure then, at once.
     """
@@ -60,6 +61,7 @@ class Workload:
     checkpointing: bool = False
     most_written: int | None = None
     most_logits: int | None = None
+    most_tokens: int | None = None
     is_read: bool = False
 
     def __post_init__(self) -> None:
@@ -79,8 +81,19 @@ class Workload:
     @property
     def read_tokens(self) -> int:
         """Most tokens that the update of a step reads."""
-        prompts = self.tasks if self.packed else self.rollouts
-        return prompts * self.prompt_tokens + self.rollouts * self.completion_tokens
+        return self.read_by(self.rollouts, groups=self.tasks)
+
+    def read_by(self, rows: int, *, groups: int = 1) -> int:
+        """Most tokens of so many rows of one group, or of more.
+
+        Args:
+            rows: How many.
+            groups: Of how many prompts they are, where each prompt is read once.
+        """
+        if self.packed:
+            return groups * self.prompt_tokens + rows * self.completion_tokens
+        length = self.prompt_tokens + self.completion_tokens
+        return rows * (length if self.most_tokens is None else min(length, self.most_tokens))
 
     def written_at_once(self, devices: int) -> int:
         """Rollouts that one of so many devices writes at the same time."""
@@ -215,14 +228,13 @@ def _rows(workload: Workload) -> int:
 
 
 def _logits(shape: ModelShape, workload: Workload) -> int:
-    all_rows = _rows(workload) * workload.completion_tokens * shape.vocabulary
+    borne = min(workload.completion_tokens, workload.most_tokens or workload.completion_tokens)
+    all_rows = _rows(workload) * borne * shape.vocabulary
     return all_rows if workload.most_logits is None else min(all_rows, workload.most_logits)
 
 
 def _activations(shape: ModelShape, workload: Workload, size: int) -> int:
-    rows = _rows(workload)
-    prompts = 1 if workload.packed else rows
-    tokens = prompts * workload.prompt_tokens + rows * workload.completion_tokens
+    tokens = workload.read_by(_rows(workload))
     if workload.checkpointing:
         return tokens * size * shape.hidden * (shape.layers + 17)
     queries = (shape.heads + 2 * shape.kv_heads) * shape.head_dim

@@ -46,7 +46,8 @@ class RoundRecord:
         too_long: Ids of samples that were selected and are too long to train on.
         accuracy_before: Share of the validation tasks that are solved, before the round.
         accuracy_after: After it.
-        losses: Of each optimiser step.
+        losses: Of each optimiser step, but for those before the round was gone on with.
+        steps: Optimiser steps in all.
         seconds: Wall time of each phase.
     """
 
@@ -60,6 +61,7 @@ class RoundRecord:
     accuracy_before: float = 0.0
     accuracy_after: float = 0.0
     losses: tuple[float, ...] = ()
+    steps: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -84,7 +86,8 @@ class RoundRecord:
         """
         reasons = Counter(one.excluded for one in self.samples if one.excluded is not None)
         why = [f"{count} {name.replace('_', ' ')}" for name, count in reasons.most_common()]
-        told = f"round {self.number}: {len(self.taken)} of {len(self.samples)} samples selected"
+        taken = f"{len(self.taken)} of {len(self.samples)}"
+        told = f"round {self.number}: {taken} samples selected"
         told += f" ({', '.join(why)})" if why else ""
         if self.left_out:
             lost = ", ".join(f"{count} ({reason})" for reason, count in self.left_out.items())

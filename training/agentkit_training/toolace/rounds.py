@@ -127,6 +127,7 @@ class Rounds:
             accuracy_before=before,
             accuracy_after=after,
             losses=tuple(one.loss for one in trained.steps),
+            steps=trained.resumed_at + len(trained.steps),
             seconds=clock.seconds,
         )
 

@@ -25,6 +25,20 @@ def order_status(order: str) -> str:
         raise ValueError(f"no order {order}")
     return "shipped"
 """
+OBSCURE = """\
+from agentkit import tool
+
+@tool
+def zeta(q: str) -> str:
+    '''Obscure.'''
+    return "shipped"
+"""
+DISTRACTOR = """
+@tool
+def find_{0}(customer: str) -> str:
+    '''Where is the order of the customer, number {0}.'''
+    return customer
+"""
 CONFIG = """\
 policy: {weights: models/Qwen2.5-7B-Instruct, answer_tokens: 100, batch_size: 32}
 tasks: {source: TASKS, environment: TOOLS, shares: {train: 1, validation: 0, test: 0}}
@@ -122,6 +136,64 @@ def test_the_keys_of_fine_tuning_are_advised(config, changes, advice):
     assert "engine" not in done.stderr
 
 
+LARGE = ("policy.lora={rank: 8}", "sft.batch_size=16", "hardware.devices=4")
+
+
+def test_several_processes_read_what_trl_reads(config):
+    """Each has its share of a batch, in parts of one size, and of the tasks that are measured."""
+    assert planned(config, "sft.batch_size=16", "hardware.devices=4")["rows_at_once"] == 4
+    assert planned(config, "sft.batch_size=48", "hardware.devices=4")["rows_at_once"] == 4
+    shares = "tasks.shares={train: 0.3, validation: 0.0, test: 0.7}"
+    alone = planned(config, shares)["written_at_once"]
+    found = planned(config, shares, *LARGE)
+    assert found["written_at_once"] == -(-alone // 4)
+    assert found["bytes"]["optimizer"] == 8 * found["trained"]
+
+
+def test_what_trl_does_not_read_is_not_advised(config):
+    """The number of rows is not to be set there, so that checkpointing is what helps."""
+    done = run("plan", config, changes=(*LARGE, "hardware.device_gib=20"))
+    assert "; try sft.gradient_checkpointing: true" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (("toolace={rounds: 1}", "hardware.devices=2"), "the rounds of toolace run in one process"),
+        (("sft.batch_size=7", "hardware.devices=2"), "take a multiple of 2"),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "sft"])
+def test_what_several_processes_would_refuse_is_refused(config, command, changes, words):
+    """A plan of a run that ends at once is no plan."""
+    done = (
+        run("plan", config, changes=changes) if command == "plan" else rehearsal(config, *changes)
+    )
+    assert done.exit_code == 2
+    assert words in done.stderr
+
+
+def test_prompts_are_told_as_long_as_they_are(config):
+    """Long answers neither shorten them nor make examples longer than max_tokens."""
+    plain, long = (
+        run("plan", config, changes=[change]).stdout
+        for change in ("sft.max_tokens=250", "policy.answer_tokens=4000")
+    )
+    _, _, prompt = " ".join(plain.split()).partition("the longest prompt has about ")
+    assert prompt.split()[0] in " ".join(long.split()).partition("prompt has about ")[2]
+    assert int(prompt.split()[0]) > 100
+    assert "a step reads up to 1,000 tokens" in " ".join(long.split())
+
+
+def test_a_file_of_no_command_is_planned_as_rewards(config):
+    """Weights and tasks alone are enough for either; what was assumed is told."""
+    lines = config.read_text().splitlines()
+    config.write_text("\n".join(one for one in lines if not one.startswith(("sft", "hardware"))))
+    done = run("plan", config)
+    assert "planned as a run of grpo" in done.stderr
+    assert "rollouts a step" in done.stdout
+
+
 def test_a_rehearsal_says_what_is_taught_and_what_fails(config):
     """The order that is not there is named with its error; ten answers make nine steps of four."""
     done = rehearsal(config)
@@ -160,6 +232,21 @@ def test_a_cold_start_is_rehearsed(config, tmp_path):
     (tmp_path / "grpo.yaml").write_text(text)
     told = rehearsal(tmp_path / "grpo.yaml", command="grpo").stdout
     assert "Cold start: teaches 10 answers, 9 steps of up to 4." in told
+    assert "1 task is left out: a gold call fails" in told
+
+
+def test_a_cold_start_is_rehearsed_with_the_tools_of_the_steps(config, tmp_path):
+    """Where tools are retrieved, a solution is no use whose tool nothing would find."""
+    found = [OBSCURE, *(DISTRACTOR.format(at) for at in range(30))]
+    (tmp_path / "tools.py").write_text("\n".join(found))
+    lines = (line(at, f"A{at}").replace("order_status", "zeta") for at in range(10))
+    (tmp_path / "tasks.jsonl").write_text("\n".join(lines).replace('"order"', '"q"'))
+    text = config.read_text().replace("sft:", "cold_start:").replace("max_steps: 1", "max_steps: 3")
+    (tmp_path / "grpo.yaml").write_text(text + "coevolution: {steps: 1, tools: given}\n")
+    assert "teaches 10" in rehearsal(tmp_path / "grpo.yaml", command="grpo").stdout
+    retrieved = "coevolution.tools=retrieved"
+    refused = rehearsal(tmp_path / "grpo.yaml", retrieved, command="grpo")
+    assert "nothing of tasks can be taught" in refused.stderr
 
 
 def test_nothing_to_teach_is_told_before_weights_are_there(config):

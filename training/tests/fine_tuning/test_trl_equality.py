@@ -48,6 +48,31 @@ def test_both_take_the_same_steps(rows_at_once):
     assert torch.allclose(weights(ours), weights(theirs), atol=2e-5)
 
 
+def coarse():
+    """A policy in bfloat16."""
+    policy = tiny_policy()
+    policy.model.to(torch.bfloat16)
+    return policy
+
+
+def test_small_steps_move_coarse_weights_alike():
+    """With a rate at which bfloat16 rounds most steps away, float32 masters take them in both."""
+    settings = replace(SETTINGS, optimizer=OptimizerSettings(learning_rate=1e-5), epochs=8)
+    begin = weights(coarse())
+    ours, theirs = (trained(train, settings) for train in (sft, sft_with_trl))
+    moved = [float((one != begin).float().mean()) for one in (ours, theirs)]
+    assert moved[0] > 0.1
+    assert moved[1] == pytest.approx(moved[0], rel=0.1)
+    assert (ours == theirs).float().mean() > 0.9
+
+
+def trained(train, settings):
+    """The weights of a coarse policy after its steps."""
+    policy = coarse()
+    train(policy, EXAMPLES, settings)
+    return weights(policy)
+
+
 def test_trl_stops_before_a_step_that_is_no_number():
     """A gradient that is not a number raises, and the weights are those before the step."""
     policy = tiny_policy()

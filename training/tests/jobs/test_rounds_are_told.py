@@ -17,9 +17,9 @@ sft: {batch_size: 4, epochs: 2, optimizer: {learning_rate: 1e-3}}
 """
 
 
-def told(folder, toolace, **options):
+def told(folder, toolace, changes=(), **options):
     """The run, and what its rounds wrote into its log."""
-    run = sft_job(parse_config(CONFIG + toolace, SftConfig), folder, **options)
+    run = sft_job(parse_config(CONFIG + toolace, SftConfig, changes=changes), folder, **options)
     return run, [note for one in run.records() if one.phase == "toolace" for note in one.notes]
 
 
@@ -65,19 +65,41 @@ def test_steps_of_all_rounds_are_counted_and_nothing_else(tmp_path):
     assert ">4<" in headline.partition("accuracy")[0]
 
 
-def test_a_round_that_is_begun_again_is_in_the_log_once(tmp_path):
-    """What a run that was cut did after its last whole round is taken out of its log."""
+@pytest.mark.parametrize("save_every", [1, 50])
+def test_a_run_that_was_cut_twice_has_the_log_of_one_that_was_not(tmp_path, save_every):
+    """It goes on inside a round, or after the last whole one, and nothing is told twice or lost."""
 
     def cut(record):
         if record.phase == "sft" and record.step == 3:
             raise KeyboardInterrupt
 
-    whole, _ = told(tmp_path / "whole", TWO_ROUNDS)
-    with pytest.raises(KeyboardInterrupt):
-        told(tmp_path / "run", TWO_ROUNDS, listen=cut)
-    run, _ = told(tmp_path / "run", TWO_ROUNDS, resumes=True)
-    losses = [
-        [(one.step, one.figures["loss"]) for one in each.records() if one.phase == "sft"]
-        for each in (run, whole)
+    def again(record):
+        if record.notes == ("round 3: sft",):
+            raise KeyboardInterrupt
+
+    rounds = TWO_ROUNDS.replace("rounds: 2", "rounds: 3")
+    changes = [f"sft.save_every={save_every}"]
+    whole, _ = told(tmp_path / "whole", rounds, changes)
+    for listen, resumes in ((cut, False), (again, True)):
+        with pytest.raises(KeyboardInterrupt):
+            told(tmp_path / "run", rounds, changes, listen=listen, resumes=resumes)
+    run, _ = told(tmp_path / "run", rounds, changes, resumes=True)
+    assert log_of(run) == log_of(whole)
+
+
+def log_of(run):
+    """What the log of a run says, but for times."""
+    return [
+        (one.phase, one.step, one.notes, one.figures.get("loss"), one.figures.get("accuracy"))
+        for one in run.records()
     ]
-    assert losses[0] == losses[1]
+
+
+def test_a_run_that_learned_nothing_is_measured_once(tmp_path):
+    """Going on with it adds nothing to its log either."""
+    wanted = "toolace: {rounds: 2, attempts: 2, refines: false}\n"
+    run, _ = told(tmp_path / "run", wanted)
+    first = log_of(run)
+    assert [step for phase, step, *_ in first if phase == "validation"] == [0]
+    run, _ = told(tmp_path / "run", wanted, resumes=True)
+    assert log_of(run) == first
