@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _AFTER_CUT_SECONDS = 10.0
 _START_SECONDS = 10.0
 _LOOK_EVERY_SECONDS = 0.1
+_TURNS_TO_BE_MADE = 4
+"""Turns of the loop after which a connection that was taken has its protocol."""
+
 _BACKLOG = 2048
 _LONGEST_MS = 2**31 - 1
 
@@ -150,6 +153,7 @@ def _server(
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             if on_stop is not None:
                 on_stop()
+            await _accepted_none_more(self.servers)
             closing = asyncio.create_task(super().shutdown(sockets=sockets))
             await _rested(closing, app, lambda: self.force_exit)
             if self.force_exit:  # uvicorn leaves it out then, and the agent would stay open
@@ -169,6 +173,22 @@ def _server(
         "timeout_graceful_shutdown": app.state.limits.drain_seconds + _AFTER_CUT_SECONDS,
     }
     return Server(uvicorn.Config(app, **config))
+
+
+async def _accepted_none_more(servers: Iterable[asyncio.Server]) -> None:
+    """Take no more connections, and let those that were taken be made, before servers are closed.
+
+    A connection that asyncio took in the same turn of its loop is lost otherwise: nobody answers or
+    closes it before the process ends (CPython, gh-109564).
+    """
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, asyncio.SelectorEventLoop):
+        return
+    for server in servers:
+        for listener in server.sockets:
+            loop.remove_reader(listener.fileno())
+    for _ in range(_TURNS_TO_BE_MADE):
+        await asyncio.sleep(0)
 
 
 async def _rested(

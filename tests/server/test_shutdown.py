@@ -2,7 +2,9 @@
 
 import asyncio
 import signal
+import socket
 import threading
+from contextlib import suppress
 
 import httpx
 
@@ -161,6 +163,27 @@ async def test_a_body_that_comes_while_draining_starts_nothing():
         await runs.drain(0)
         assert await runs.see_through(work(), receive=receive, seconds=1) == "stopping"
     assert not ran
+
+
+def test_connections_that_come_while_it_stops_are_closed(make_app, served_alone):
+    """Whoever connects at that moment is let go of, rather than left without an answer."""
+    taken = []
+
+    def connect(address):
+        with suppress(OSError):  # it listens no more
+            while True:
+                taken.append(socket.create_connection(address, timeout=10))
+
+    for _ in range(5):
+        with served_alone(make_app()) as url:
+            address = ("127.0.0.1", int(url.rpartition(":")[2]))
+            connecting = threading.Thread(target=connect, args=[address])
+            connecting.start()
+        connecting.join()
+    assert taken
+    for one in taken:
+        with one, suppress(ConnectionError):
+            assert one.recv(1) == b""
 
 
 async def test_a_server_without_its_store_is_not_ready(make_app, talk, store):
