@@ -24,6 +24,7 @@ MAX_WAYS = 1_000_000
 """Most ways to divide a text among the repetitions of a pattern."""
 
 _UNPORTABLE = re.compile(r"\(\?(?!:)|\{,|[*+?}]\+|\\[1-9AzZbBkpPGgNuUxc0]")
+_SET_OPERATION = re.compile(r"^\[|--|&&|\|\||~~")  # inside [...], where Python warns of them
 _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<repeat>[*+?]|\{\d*,?\d*\})|.", re.DOTALL)
 
 
@@ -72,11 +73,21 @@ def why_unsafe(pattern: str) -> str:
         return f"it has {len(pattern)} characters, more than {MAX_LENGTH}"
     if not is_compilable(pattern) or not is_compilable(_bare(pattern)):
         return "it is no regular expression"
-    if found := _UNPORTABLE.search(pattern):
+    if found := _UNPORTABLE.search(pattern) or _set_operation(pattern):
         return f"it uses {found[0]!r}, which not every reader of JSON Schema knows"
     if _ways(pattern) > MAX_WAYS:
         return "its repetitions can divide a text in too many ways; give them upper bounds"
     return ""
+
+
+def _set_operation(pattern: str) -> re.Match[str] | None:
+    """What some readers take for an operation on sets of characters, and others for characters."""
+    for token in _TOKEN.finditer(pattern):
+        if len(token[0]) > 1 and token[0].startswith("["):
+            inside = re.sub(r"\\.", "_", token[0][1:-1].removeprefix("^"))
+            if found := _SET_OPERATION.search(inside):
+                return found
+    return None
 
 
 class _Group:
