@@ -53,10 +53,10 @@ def _other_keys(workload: Workload, setup: Setup) -> Iterator[str]:
 
 def _fewer_rows(less: Workload, setup: Setup) -> str:
     """The key with which a process reads as few rows at once as a smaller workload has."""
+    tokens = less.read_by(less.rows_at_once)
     if less.is_read:
-        return f"sft.input_tokens: {less.read_by(less.rows_at_once)}"
+        return f"sft.input_tokens: {tokens}"
     if less.packed:
-        tokens = less.prompt_tokens + less.rows_at_once * less.completion_tokens
         return f"engine.max_tokens: {tokens}"
     share = -(-less.tasks // setup.devices) * less.group_size
     return f"engine.parts: {-(-share // less.rows_at_once)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentkit.cli.output import print_text, say
-from agentkit_training.cli.planning import show_layout
+from agentkit_training.cli.planning import counted, show_layout
 
 if TYPE_CHECKING:
     from agentkit_training.config.jobs import CoevolveConfig, SftConfig
@@ -27,7 +27,7 @@ def show_tasks(config: SftConfig | CoevolveConfig) -> TaskSplits:
     policy = config.policy
     parts = load_tasks_for_training(config.tasks)
     sizes = ", ".join(f"{count} to {name}" for name, count in _named(parts.sizes))
-    print_text(f"{parts.train.name}: {sizes}; {_counted(len(parts.train.definitions), 'tool')}.")
+    print_text(f"{parts.train.name}: {sizes}; {counted(len(parts.train.definitions), 'tool')}.")
     if told := left_out_rows(parts, config.tasks):
         print_text(f"{told}.")
     if told := out_of_reach(parts, config.asking.max_steps):
@@ -57,7 +57,7 @@ def show_run(config: CoevolveConfig, *, processes: int) -> None:
     most = min(coevolution.tasks_per_step, len(parts.train.tasks)) * coevolution.group_size
     rollouts = tries_in_all(parts.train.tasks, coevolution) * coevolution.group_size
     print_text(
-        f"{_counted(steps, 'step')} of up to {most} rollouts, {rollouts:,} in all, of up to "
+        f"{counted(steps, 'step')} of up to {most} rollouts, {rollouts:,} in all, of up to "
         f"{policy.answer_tokens} tokens a turn: at most {rollouts * policy.answer_tokens:,} tokens "
         "are written for one turn each."
     )
@@ -92,7 +92,7 @@ def show_tuning(config: SftConfig, *, processes: int) -> None:
     if wanted is None:
         print_text(f"Teaches {told}: {_steps(known, config.sft)}.")
     else:
-        most = _counted(wanted.rounds, "round")
+        most = counted(wanted.rounds, "round")
         print_text(
             f"Up to {most} on {told}; {wanted.attempts} samples of each tell which are taught, "
             f"{config.sft.batch_size} in a step."
@@ -144,15 +144,15 @@ def _show_left_out(known: Solutions) -> None:
 def _told(known: Solutions) -> str:
     """How many solutions there are of each kind."""
     answers, longer = len(known.answers), len(known.trajectories)
-    told = [_counted(answers, "answer")] if answers else []
-    told += [_counted(longer, "trajectory", "trajectories")] if longer else []
+    told = [counted(answers, "answer")] if answers else []
+    told += [counted(longer, "trajectory", "trajectories")] if longer else []
     return " and ".join(told)
 
 
 def _steps(known: Solutions, settings: SftSettings) -> str:
     count = len(known.answers) + len(known.trajectories)
     steps = -(-count // settings.batch_size) * settings.epochs
-    return f"{_counted(steps, 'step')} of up to {settings.batch_size}"
+    return f"{counted(steps, 'step')} of up to {settings.batch_size}"
 
 
 def _engine(config: CoevolveConfig) -> str:
@@ -167,10 +167,6 @@ def _engine(config: CoevolveConfig) -> str:
 
 _SWITCHES = ("evolution", "feedback", "evidence", "composites", "interface", "weighting")
 _USES = {"train": "train on", "validation": "choose by", "test": "report"}
-
-
-def _counted(number: int, word: str, words: str = "") -> str:
-    return f"{number:,} {word if number == 1 else words or word + 's'}"
 
 
 def _named(sizes: dict[str, int]) -> list[tuple[str, int]]:

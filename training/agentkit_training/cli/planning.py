@@ -60,13 +60,13 @@ def show_layout(layout: Layout) -> None:
     share = -(-workload.tasks // setup.devices) * workload.group_size
     made = "reads up to {} examples" if workload.is_read else "makes up to {} rollouts"
     print_text(
-        f"{_counted(setup.devices, 'process', 'es')}, each on a device of its own: "
+        f"{counted(setup.devices, 'process', 'processes')}, each on a device of its own: "
         f"{made.format(share)} a step, {workload.rows_at_once} of them read at once; the longest "
         f"prompt has about {workload.prompt_tokens:,} tokens."
     )
     if layout.idle:
         say(
-            f"Warning: with {_counted(workload.tasks, 'task', 's')} a step, {layout.idle} of "
+            f"Warning: with {counted(workload.tasks, 'task')} a step, {layout.idle} of "
             f"{setup.devices} processes make no rollouts; raise coevolution.tasks_per_step"
         )
     if layout.shape is None:
@@ -88,5 +88,11 @@ def _tokens(workload: Workload) -> str:
     return f"{written}reads up to {workload.read_tokens:,}{' tokens' if workload.is_read else ''}"
 
 
-def _counted(number: int, word: str, ending: str) -> str:
-    return f"{number} {word}" + ("" if number == 1 else ending)
+def counted(number: int, word: str, words: str = "") -> str:
+    """So many of something, in words.
+
+    Example:
+        >>> counted(1, "task"), counted(2, "process", "processes")
+        ('1 task', '2 processes')
+    """
+    return f"{number:,} {word if number == 1 else words or word + 's'}"
