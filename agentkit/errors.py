@@ -10,8 +10,10 @@
     * LibraryError
         * ToolNotFoundError      no tool of that name in this snapshot (a LookupError)
         * DuplicateToolError     two different tools claim one name
+        * CodeDriftError         code and library differ, and nothing may be written
     * StoreError
         * StoreUnavailableError  the store can not be reached now; the same call may work later
+        * ReadOnlyStoreError     the store is only read here
         * UnknownSchemeError     no store answers for that URL
         * StaleVersionError      another writer was faster
             * StaleChainError    another writer's events came first
@@ -203,8 +205,28 @@ class DuplicateToolError(LibraryError):
         )
 
 
+class CodeDriftError(LibraryError):
+    """Code and library differ, and the library was to stay as it is.
+
+    Attributes:
+        differences: What differs, a line each.
+    """
+
+    def __init__(self, differences: Sequence[str]) -> None:
+        self.differences = tuple(differences)
+        lines = "\n".join(f"  {line}" for line in self.differences)
+        super().__init__(
+            f"the code differs from the library, which is frozen:\n{lines}\n"
+            "start once without frozen to write the difference, or run the code that it was made of"
+        )
+
+
 class StoreError(AgentKitError):
     """A store could not do what was asked."""
+
+
+class ReadOnlyStoreError(StoreError):
+    """The store is only read here; write where it is kept."""
 
 
 class StoreUnavailableError(StoreError):

@@ -39,6 +39,7 @@ from agentkit.agent.snapshots import Snapshots
 from agentkit.agent.streaming import stream_events
 from agentkit.episodes import Episode, RefineMode
 from agentkit.errors import UsageError
+from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import Store
 from agentkit.messages import JsonObject, Message
@@ -63,9 +64,15 @@ class Agent:
         model: A ``ChatModel``, or a name such as ``openai:gpt-4o-mini`` or ``local:smollm2-135m``.
         tools: Tools, or plain functions that become tools.
         library: A snapshot to use instead of the store's newest one; ``tools`` are added to it.
-        store: A store or its URL. Its newest library is loaded, ``tools`` give code to the
-            definitions of the same name, and every episode is kept in it. With a ``Replica``
-            each run begins on the newest library; otherwise ``refresh`` takes it up.
+        store: A store or its URL. Its newest library is loaded, ``tools`` are bound to its
+            definitions of the same name, and every episode is kept in it. A tool that it does not
+            know is registered; where the contract of one changed in code, a new revision is
+            written (``agentkit.library.code_binding``). With a ``Replica`` each run begins on the
+            newest library; otherwise ``refresh`` picks it up.
+        pin: A version of the store's library that every run uses; None for the newest.
+        frozen: Refuse to start where the code and the store's library differ.
+        unbound_tools: ``hide`` offers only tools that can run in this process; ``offer`` hands a
+            call of any other to the caller (``RunResult.deferred``).
         instructions: The system message.
         retriever: Chooses the tools to offer. ``auto`` offers a library of up to 32 tools whole
             and ranks a larger one; None always offers all.
@@ -98,6 +105,7 @@ class Agent:
     Raises:
         ModelNotFoundError: No model answers to that name.
         UsageError: The arguments contradict each other.
+        CodeDriftError: ``frozen``, and code and library differ.
 
     Example:
         >>> from agentkit import Agent, tool
@@ -121,6 +129,9 @@ class Agent:
         tools: Iterable[Tool | Callable[..., Any]] = (),
         library: Library | None = None,
         store: Store | str | None = None,
+        pin: int | None = None,
+        frozen: bool = False,
+        unbound_tools: Literal["offer", "hide"] = "offer",
         instructions: str = "",
         retriever: Retriever | Literal["auto"] | None = "auto",
         search_tool: bool = True,
@@ -145,7 +156,14 @@ class Agent:
         self._owns_store = isinstance(store, str)
         self._store = opened_store(store)
         own = tuple(entry if isinstance(entry, Tool) else as_tool(entry) for entry in tools)
-        self._snapshots = Snapshots(store=self._store, library=library, tools=own)
+        self._snapshots = Snapshots(
+            store=self._store,
+            library=library,
+            tools=own,
+            pin=pin,
+            frozen=frozen,
+            hides_unbound=unbound_tools == "hide",
+        )
         self._beginnings = Beginnings(snapshots=self._snapshots, store=self._store, router=router)
         tracing = None if tracer is None else Tracing(tracer)
         offers = OfferPolicy(search_tool=search_tool, cards=show_cards)
@@ -193,6 +211,11 @@ class Agent:
     def library(self) -> Library:
         """The snapshot that new runs are pinned to."""
         return self._snapshots.current
+
+    @property
+    def binding(self) -> CodeBinding:
+        """What binding the code of ``tools`` to the library came to, with notes for people."""
+        return self._snapshots.binding
 
     @property
     def output_schema(self) -> JsonObject | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
+from agentkit.errors import UsageError
 from agentkit.library.abilities import SelfRefreshing
+from agentkit.library.code_binding import CodeBinding, bind_code, pinned, with_code
 from agentkit.library.library import Library
-from agentkit.library.linking import link
 from agentkit.library.recent_versions import RecentVersions
-from agentkit.library.recorded_names import RecordedNames
-from agentkit.library.store import ToolStore
+from agentkit.library.store import Store
 from agentkit.tools.tool import Tool
 
 
@@ -25,25 +24,50 @@ class Snapshots:
             itself, a ``Replica``, hands over each new version when it is there; of others
             ``refresh`` takes them up.
         library: A snapshot to use instead of the store's; it then never changes.
-        tools: Tools in code. They give their code to stored definitions of the same name, or to
-            those that came from the same place and were stored under another name, so that evolved
-            words reach the model while the program stays as it is.
+        tools: Tools in code, bound to the store's definitions of their names, and registered where
+            it knows none (``agentkit.library.code_binding``).
+        pin: A library version that every run uses; None for the newest.
+        frozen: Refuse to begin where code and library differ.
+        hides_unbound: Leave out tools without code.
+
+    Attributes:
+        binding: What binding the code came to.
     """
 
     def __init__(
-        self, *, store: ToolStore | None, library: Library | None, tools: Sequence[Tool]
+        self,
+        *,
+        store: Store | None,
+        library: Library | None,
+        tools: Sequence[Tool],
+        pin: int | None = None,
+        frozen: bool = False,
+        hides_unbound: bool = False,
     ) -> None:
         self._store = store if library is None else None
         self._tools = tuple(tools)
-        base = Library() if library is None else library
-        if self._store is not None:
-            base = self._store.load()
-        self._current = self._with_code(base)
+        self._hides_unbound = hides_unbound
         self._older = RecentVersions()
+        bound, self.binding = self._bound(library, pin, frozen=frozen)
+        self._current = self._shown(bound)
+        self._pin = pin
         source: object = self._store
         self._replica = source if isinstance(source, SelfRefreshing) else None
-        if self._replica is not None:
+        if self._replica is not None and pin is None:
             self._replica.follow(self._take_up)
+
+    def _bound(
+        self, library: Library | None, pin: int | None, *, frozen: bool
+    ) -> tuple[Library, CodeBinding]:
+        """The code of this process on the library that new runs are pinned to."""
+        if self._store is None:
+            if pin is not None:
+                raise UsageError("a library version is held with a store; pass store= beside it")
+            own = Library() if library is None else library
+            return with_code(own, self._tools), CodeBinding(library_version=own.version)
+        if pin is not None:
+            return pinned(self._store, pin, self._tools, frozen=frozen)
+        return bind_code(self._store, self._tools, frozen=frozen)
 
     @property
     def current(self) -> Library:
@@ -79,6 +103,8 @@ class Snapshots:
 
     def refresh(self) -> Library:
         """Take up the newest version, if there is one."""
+        if self._pin is not None:
+            return self._current
         if self._replica is not None:
             self._replica.refresh()
         elif self._store is not None:
@@ -98,23 +124,10 @@ class Snapshots:
             self._current = newest
 
     def _with_code(self, base: Library) -> Library:
-        if not self._tools:
-            return base
-        names = RecordedNames(base.tools)
-        library = base.with_tools(_bound(tool, base, names) for tool in self._tools)
-        return link(library) if len(base) else library
+        return self._shown(with_code(base, self._tools))
 
-
-def _bound(tool: Tool, base: Library, names: RecordedNames) -> Tool:
-    stored = base.get(names.of(tool.definition))
-    if stored is None:
-        return tool
-    if stored.definition.signature.parameters == tool.definition.signature.parameters:
-        return tool.with_definition(stored.definition)
-    warnings.warn(
-        f"the parameters of {tool.name!r} in code differ from those in library version "
-        f"{base.version}; the definition in code is used. Commit it to the store "
-        "(agentkit tools add) to evolve it again.",
-        stacklevel=2,
-    )
-    return tool
+    def _shown(self, library: Library) -> Library:
+        """The library without the tools that can not run here, where these are hidden."""
+        if not self._hides_unbound:
+            return library
+        return library.without(tool.name for tool in library if not tool.is_bound)

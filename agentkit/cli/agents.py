@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 import click
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.approval import Approval
+from agentkit.agent.approval import Approval, Approver
 from agentkit.agent.events import (
     CallsRefined,
     RunEvent,
@@ -22,6 +22,7 @@ from agentkit.agent.events import (
 )
 from agentkit.agent.limits import Limits
 from agentkit.agent.result import RunResult
+from agentkit.agent.routing import Router
 from agentkit.cli.apis import api_options, load_apis
 from agentkit.cli.episode_view import call_line, result_line
 from agentkit.cli.loading import load_tools
@@ -31,7 +32,8 @@ from agentkit.cli.sources import read_source
 from agentkit.cli.tracers import TraceKind, trace_option, tracer_of
 from agentkit.episodes import RefineMode
 from agentkit.errors import UsageError
-from agentkit.library import Library, Store
+from agentkit.library import Store
+from agentkit.library.code_binding import CodeBinding
 from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta, ToolChoice
 from agentkit.tools.threads import run_in_daemon_thread
@@ -51,8 +53,19 @@ _OPTIONS = (
     click.option(
         "--catalogue",
         is_flag=True,
-        help="Also offer the store's library. Its tools have no code here: a call to one is "
-        "checked, printed and left to you.",
+        help="Also offer tools of the library that have no code here: a call to one is checked, "
+        "printed and left to you.",
+    ),
+    click.option(
+        "--pin",
+        type=click.IntRange(min=0),
+        metavar="VERSION",
+        help="Use this version of the library, whatever is promoted.",
+    ),
+    click.option(
+        "--frozen",
+        is_flag=True,
+        help="Refuse to start where the code of --tools and the library differ.",
     ),
     click.option("--instructions", default="", metavar="TEXT", help="The system message."),
     click.option(
@@ -87,8 +100,8 @@ library_option = click.option(
     "--library",
     "library_place",
     metavar="FILE|URL",
-    help="Also offer the library of an artifact or of another store, such as one that has evolved. "
-    "Its words describe the tools of --tools; a call to one without code is left to you.",
+    help="Take definitions from an artifact or from another store, which is only read, instead of "
+    "the library of --store. They describe the tools of --tools.",
 )
 
 
@@ -117,32 +130,64 @@ class AgentOptions:
     api_auth: Sequence[str] = ()
     api_auth_host: Sequence[str] = ()
     library_place: str | None = None
+    pin: int | None = None
+    frozen: bool = False
 
 
-def make_agent(options: AgentOptions, store: Store) -> Agent:
-    """The agent that the options describe, keeping its episodes in ``store``."""
-    return Agent(
+def make_agent(
+    options: AgentOptions,
+    store: Store,
+    *,
+    approve: Approver | None = None,
+    router: Router | None = None,
+    name: str = "agent",
+) -> Agent:
+    """The agent that the options describe, keeping its episodes in ``store``.
+
+    Tools in code are bound to the library's definitions; what a person should know of that is told.
+
+    Args:
+        options: What the command line says.
+        store: The library, and where episodes are kept.
+        approve: Decides about destructive calls.
+        router: Chooses the library version of each run.
+        name: What the agent is called in records.
+    """
+    tools = load_all(options)
+    library = None
+    if options.library_place is not None:
+        if options.pin is not None or options.frozen:
+            raise UsageError("--pin and --frozen speak of the library of --store, not of --library")
+        with read_source(options.library_place) as source:
+            library = source.load()
+    agent = Agent(
         options.model,
-        tools=load_all(options),
-        library=_library(options, store),
+        tools=tools,
+        library=library,
         store=store,
+        pin=options.pin,
+        frozen=options.frozen,
+        unbound_tools="offer" if options.catalogue else "hide",
         instructions=options.instructions,
         refine=options.refine,
         tool_choice=options.tool_choice,
         limits=Limits(max_steps=options.max_steps),
-        approve=AskAtTerminal(yes=options.yes),
+        approve=approve,
+        router=router,
         tracer=tracer_of(options.trace),
+        name=name,
     )
+    tell_binding(agent.binding)
+    return agent
 
 
-def _library(options: AgentOptions, store: Store) -> Library:
-    """The library to offer beside the tools in code."""
-    if options.library_place is None:
-        return store.load() if options.catalogue else Library()
-    if options.catalogue:
-        raise UsageError("--catalogue and --library are two libraries; offer one of them")
-    with read_source(options.library_place) as source:
-        return source.load()
+def tell_binding(binding: CodeBinding) -> None:
+    """Say what binding code to the library came to, a line each; nothing when nothing changed."""
+    if binding.registered:
+        count = plural(len(binding.registered), "tool")
+        say(f"registered {count} in library version {binding.library_version}")
+    for note in binding.notes:
+        say(note)
 
 
 def load_all(options: AgentOptions) -> tuple[Tool, ...]:
@@ -231,6 +276,7 @@ def outline(result: RunResult) -> str:
     return (
         f"[{result.stop_reason}, {plural(len(result.episode.turns), 'turn')}, "
         f"{usage.total_tokens:,} tokens, {result.episode.seconds:.1f} s, "
+        f"library version {result.episode.library_version}, "
         f"episode {result.episode.episode_id}]"
     )
 

@@ -15,6 +15,7 @@ from agentkit.agent.agent import Agent
 from agentkit.agent.recording import new_episode_id
 from agentkit.cli.agents import (
     AgentOptions,
+    AskAtTerminal,
     agent_options,
     library_option,
     make_agent,
@@ -46,7 +47,8 @@ def chat(session: str | None, store_url: str, **options: Any) -> None:
     message. /help lists what else you can type.
     """
     with opened(store_url) as store, asyncio.Runner() as runner:
-        agent = make_agent(AgentOptions(**options), store)
+        chosen = AgentOptions(**options)
+        agent = make_agent(chosen, store, approve=AskAtTerminal(yes=chosen.yes))
         talk = _Conversation(runner, agent, session or new_episode_id())
         try:
             talk.hold()
@@ -73,7 +75,8 @@ class _Conversation:
         """Answer every line, until the input ends or the user leaves."""
         if sys.stdin.isatty():
             tools = plural(len(self._agent.library), "tool")
-            say(f"{self._agent.model.name}, {tools}. {_HELP}")
+            version = self._agent.library.version
+            say(f"{self._agent.model.name}, {tools} of library version {version}. {_HELP}")
         for line in _typed() if sys.stdin.isatty() else sys.stdin:
             text = line.strip()
             if text == "/exit":

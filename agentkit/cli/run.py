@@ -12,6 +12,7 @@ from agentkit.agent.agent import Agent
 from agentkit.agent.result import RunResult
 from agentkit.cli.agents import (
     AgentOptions,
+    AskAtTerminal,
     agent_options,
     library_option,
     make_agent,
@@ -50,7 +51,8 @@ def run(question: str, session: str | None, store_url: str, as_json: bool, **opt
     if not text.strip():
         raise click.UsageError("the question is empty")
     with opened(store_url) as store:
-        agent = make_agent(AgentOptions(**options), store)
+        chosen = AgentOptions(**options)
+        agent = make_agent(chosen, store, approve=AskAtTerminal(yes=chosen.yes))
         result = wait_for(_ask(agent, text.strip(), session, as_json=as_json))
     if as_json:
         print_json(_as_json(result))
@@ -80,5 +82,6 @@ def _as_json(result: RunResult) -> dict[str, Any]:
         "calls": [call.to_json() for call in result.calls],
         "deferred": [call.to_json() for call in result.deferred],
         "usage": result.usage.to_json(),
+        "library_version": result.episode.library_version,
         "episode_id": result.episode.episode_id,
     }

@@ -18,7 +18,7 @@ from agentkit.library.opening import file_of, open_store, open_to_read
 from agentkit.library.signing import environment_signer, key_texts
 
 if TYPE_CHECKING:
-    from agentkit.evolution.provenance import Operation  # its package is slow to load
+    from agentkit.library.written import Operation
 
 MOST_IN_MEMORY = 100
 """How many episodes wait in memory for a store that is away, before they go to a file."""

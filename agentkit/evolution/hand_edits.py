@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 from agentkit.errors import UsageError
-from agentkit.evolution.lifecycle.rebase import rebase
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposals.proposal import Proposal
 from agentkit.library.directory.hand_edits import HandEdit
 from agentkit.library.events import Author
 from agentkit.library.library import Library
+from agentkit.library.rebase import rebase
 from agentkit.library.store import LibraryChange
 from agentkit.tools.canonical import digest
 

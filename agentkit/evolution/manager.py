@@ -33,7 +33,7 @@ from agentkit.evolution.lifecycle.standing import Standing
 from agentkit.evolution.lifecycle.step import Position, Step
 from agentkit.evolution.loops import from_sync
 from agentkit.evolution.proposals.proposer import Suggestion
-from agentkit.evolution.provenance import LESSON, Operation, Provenance, lesson
+from agentkit.evolution.provenance import LESSON, Provenance, lesson
 from agentkit.evolution.recorded import check_recorded, with_recorded
 from agentkit.evolution.validation.validate import validate
 from agentkit.library.chain import Signer
@@ -43,6 +43,7 @@ from agentkit.library.library import Library
 from agentkit.library.pins import repinned
 from agentkit.library.rollback import rollback_change
 from agentkit.library.store import LibraryChange
+from agentkit.library.written import Operation
 from agentkit.tools.composite.limits import CompositeLimits
 from agentkit.tools.definition import Example, ToolDefinition
 from agentkit.tools.tool import Tool, tools_by_name

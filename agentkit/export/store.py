@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agentkit.episodes import Episode
-from agentkit.errors import StoreError, UsageError
+from agentkit.errors import ReadOnlyStoreError, StoreError, UsageError
 from agentkit.export.artifact import Artifact, ArtifactChange
 from agentkit.export.file import read_artifact
 from agentkit.library.abilities import AppliedChange
@@ -61,9 +61,9 @@ class ArtifactStore:
         """Refused: an artifact is never changed.
 
         Raises:
-            StoreError: Always.
+            ReadOnlyStoreError: Always.
         """
-        raise StoreError(
+        raise ReadOnlyStoreError(
             "an artifact can not be written to; 'agentkit import' brings it into a library that can"
         )
 

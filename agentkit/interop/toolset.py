@@ -23,6 +23,7 @@ from agentkit.agent.search import SEARCH_TOOL
 from agentkit.agent.snapshots import Snapshots
 from agentkit.episodes import Episode
 from agentkit.interop.toolset_run import NOBODY_TO_ASK, ToolsetRun, stop_reason
+from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, Store
 from agentkit.messages import Message, ToolCall, ToolResult
@@ -47,7 +48,10 @@ class Toolset:
         source: A library, or a store or its URL, whose newest library is used and in which
             episodes are kept. With a ``Replica`` each run begins on the newest one; otherwise
             ``refresh`` takes it up.
-        tools: Tools or functions; they give code to the library's definitions of the same name.
+        tools: Tools or functions, bound to the library's definitions of the same name, and
+            registered in a store that does not know them (``agentkit.library.code_binding``).
+        pin: A version of the store's library that every run uses; None for the newest.
+        frozen: Refuse to start where the code and the store's library differ.
         store: Where episodes are kept, when ``source`` is a library.
         retriever: Chooses the tools to offer. ``auto`` offers a library of up to 32 tools whole
             and ranks a larger one; None always offers all.
@@ -87,6 +91,8 @@ class Toolset:
         *,
         tools: Iterable[Tool | Callable[..., Any]] = (),
         store: Store | str | None = None,
+        pin: int | None = None,
+        frozen: bool = False,
         retriever: Retriever | Literal["auto"] | None = "auto",
         search_tool: bool = True,
         limits: Limits = Limits(),  # noqa: B008 - immutable
@@ -100,7 +106,9 @@ class Toolset:
         library = source if isinstance(source, Library) else None
         self.store = opened_store(store if isinstance(source, Library) else source)
         own = tuple(entry if isinstance(entry, Tool) else as_tool(entry) for entry in tools)
-        self._snapshots = Snapshots(store=self.store, library=library, tools=own)
+        self._snapshots = Snapshots(
+            store=self.store, library=library, tools=own, pin=pin, frozen=frozen
+        )
         tracing = None if tracer is None else Tracing(tracer)
         self._choosing = Choosing.of(
             retriever, offers=OfferPolicy(search_tool=search_tool), tracing=tracing
@@ -124,6 +132,11 @@ class Toolset:
     def library(self) -> Library:
         """The snapshot that new runs are pinned to."""
         return self._snapshots.current
+
+    @property
+    def binding(self) -> CodeBinding:
+        """What binding the code of ``tools`` to the library came to, with notes for people."""
+        return self._snapshots.binding
 
     @property
     def names(self) -> WireNames:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from agentkit import Agent, Library, tool
+from agentkit import Agent, Library
 from agentkit.library.store import LibraryChange
 from agentkit.testing import ScriptedModel
 
@@ -23,21 +21,6 @@ async def test_code_runs_under_the_stored_words(add, call, store):
     assert model.requests[0].tools[0].description.summary == "Sum of two numbers, evolved."
     assert result.episode.results[0].value == 3
     assert result.episode.library_version == 1
-
-
-def test_changed_parameters_in_code_win_with_a_warning(add, store):
-    """A stored contract that no longer fits the code would make every call fail."""
-    store.commit(LibraryChange(proposal_id="1", upserts=(add.definition,)), expected_version=0)
-
-    @tool(name="add")
-    def add_three(a: int, b: int, c: int) -> int:
-        """Add three numbers."""
-        return a + b + c
-
-    with pytest.warns(UserWarning, match="parameters of 'add' in code differ"):
-        agent = Agent(ScriptedModel([]), tools=[add_three], store=store)
-
-    assert "c" in agent.library["add"].definition.signature.properties
 
 
 async def test_an_explicit_library_is_used_as_it_is(add, store):

@@ -38,9 +38,10 @@ def test_tools_in_code_run_under_the_words_of_the_library(invoke, as_json, evolv
 
 
 def test_a_call_without_code_is_left_to_you(invoke, evolved, script):
-    """As with --catalogue, it is checked and printed."""
+    """With --catalogue, it is checked and printed."""
     script(["add", {"a": 5}])
-    result = invoke("run", "5 + 2?", "--library", "shop.json", "--model", "script:a")
+    asked = ("run", "5 + 2?", "--library", "shop.json", "--model", "script:a")
+    result = invoke(*asked, "--catalogue")
     assert result.stdout == "add(a=5)\n"
 
 
@@ -53,11 +54,11 @@ def test_a_conversation_takes_one_too(invoke, evolved, script):
     assert "gives 3" in result.stderr
 
 
-def test_two_libraries_are_one_too_many(invoke, evolved, script):
-    """The store's own and another one are not mixed."""
-    result = invoke("run", "?", "--model", "script:a", "--library", str(evolved), "--catalogue")
+def test_a_version_is_pinned_in_the_store_alone(invoke, evolved, script):
+    """Another library has versions of its own."""
+    result = invoke("run", "?", "--model", "script:a", "--library", str(evolved), "--pin", "1")
     assert result.exit_code == 2
-    assert "--catalogue and --library" in result.stderr
+    assert "--pin and --frozen speak of the library of --store" in result.stderr
 
 
 def test_a_library_that_is_not_there_is_told(invoke, script):

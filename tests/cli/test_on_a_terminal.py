@@ -88,7 +88,7 @@ def test_a_person_approves_and_refuses(terminal, script):
     script(["wipe", {"path": "x"}], "Gone.", ["wipe", {"path": "y"}], "Kept.")
     chat = terminal("chat", "--tools", "desk.py", "--model", "script:a")
     chat.wait_for("> ")
-    assert "script, 2 tools. /tools" in chat.shown
+    assert "script, 2 tools of library version 1. /tools" in chat.shown
     chat.type("wipe x")
     chat.wait_for('Run wipe(path="x")? [y/N]')
     chat.type("y")

@@ -13,8 +13,7 @@ from agentkit.evolution.proposals.proposal import Proposal, ProposalState, Unrea
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.chain import EventDraft
 from agentkit.library.events import Author, EventKind
-
-_LONGEST = 2_000  # characters of a reason, which may quote foreign text
+from agentkit.library.written import cut
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,12 +103,6 @@ def told(failed: Iterable[FailedCheck]) -> str:
         f"[{code}]{' in ' if any(places) else ''}{', '.join(places)}: {message}"
         for (code, message), places in fields.items()
     )
-
-
-def cut(text: str) -> str:
-    """Text as an event keeps it: of bounded length, and without halves of surrogate pairs."""
-    short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\u2026"
-    return short.encode("utf-8", "replace").decode()
 
 
 def checks_to_json(failed: Iterable[FailedCheck]) -> list[dict[str, str]]:

@@ -9,10 +9,11 @@ from agentkit.evolution.lifecycle.drafts import Scribe
 from agentkit.evolution.lifecycle.ledger import Ledger
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.lifecycle.step import Position, Step
-from agentkit.evolution.provenance import Operation, Provenance
+from agentkit.evolution.provenance import Provenance
 from agentkit.library.chain import EventDraft
 from agentkit.library.events import Author
 from agentkit.library.store import LibraryChange
+from agentkit.library.written import Operation
 
 
 def edit_step(on: Position, change: LibraryChange, author: Author, operation: Operation) -> Step:

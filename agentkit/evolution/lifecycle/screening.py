@@ -16,7 +16,6 @@ from agentkit.evolution.lifecycle.arriving import (
     settled,
     text_faults,
 )
-from agentkit.evolution.lifecycle.rebase import Conflict, rebase
 from agentkit.evolution.lifecycle.record import Consent
 from agentkit.evolution.lifecycle.step import Position
 from agentkit.evolution.validation.overruling import is_overruled
@@ -26,6 +25,7 @@ from agentkit.evolution.validation.report import (
     ValidationReport,
 )
 from agentkit.library.library import Library
+from agentkit.library.rebase import Conflict, rebase
 from agentkit.tools.definition import Description, Specification, ToolDefinition
 
 Validate: TypeAlias = Callable[[ProposedChange], ValidationReport]

@@ -16,6 +16,7 @@ from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.proposals.proposer import Suggestion
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.library.events import Author
+from agentkit.library.written import cut
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
 
@@ -98,7 +99,7 @@ async def taken_in(
     scribe = Scribe(
         author=author,
         proposal_id=proposal_id,
-        tool_name=drafts.cut(suggestion.tool_name),
+        tool_name=cut(suggestion.tool_name),
         version=version,
     )
     failed: tuple[FailedCheck, ...]

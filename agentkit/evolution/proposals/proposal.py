@@ -13,8 +13,11 @@ from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 
-Stream = Literal["evolution", "feedback", "evidence", "composite", "optimizer", "import", "person"]
-"""Where a proposal comes from; see ``docs/evolution.md``."""
+Stream = Literal[
+    "evolution", "feedback", "evidence", "composite", "optimizer", "import", "person", "code"
+]
+"""Where a proposal comes from; see ``docs/evolution.md``. ``code`` is what was learned about a tool
+whose contract then changed in code (``agentkit.library.code_binding``)."""
 
 ProposalState = Literal[
     "proposed",  # nobody has looked at it, or somebody who must agree has not yet

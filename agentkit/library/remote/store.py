@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from agentkit.episodes import Episode
-from agentkit.errors import StoreError, UsageError
+from agentkit.errors import ReadOnlyStoreError, StoreError, UsageError
 from agentkit.fetch import cache_directory
 from agentkit.library.abilities import AppliedChange
 from agentkit.library.chain import Verifier
@@ -137,9 +137,9 @@ class RemoteStore:
         """Refused: the library is only read here.
 
         Raises:
-            StoreError: Always.
+            ReadOnlyStoreError: Always.
         """
-        raise StoreError(
+        raise ReadOnlyStoreError(
             f"the library at {self._address} can only be read from here; write to the store that "
             "its server serves"
         )

@@ -18,6 +18,7 @@ from agentkit.agent.limits import Limits
 from agentkit.agent.snapshots import Snapshots
 from agentkit.errors import AgentKitError, StoreUnavailableError
 from agentkit.library.abilities import SelfRefreshing
+from agentkit.library.code_binding import CodeBinding
 from agentkit.library.library import Library
 from agentkit.library.store import Store
 from agentkit.mcp.sdk import require_sdk
@@ -49,8 +50,11 @@ class LibraryServer:
     Args:
         source: A store, whose newest library is served and which keeps an episode of every call;
             or a ``Library``, which then never changes.
-        tools: Tools in code. They give their code to the definitions of the same name; what has
-            no code here is not listed.
+        tools: Tools in code, bound to the definitions of the same name, and registered in a store
+            that does not know them (``agentkit.library.code_binding``). What has no code here is
+            not listed.
+        pin: A version of the store's library that is served; None for the newest.
+        frozen: Refuse to start where the code and the store's library differ.
         name: What the server calls itself.
         prefix: Stands before the name of every tool.
         search: List ``search_tools`` and ``call_tool`` in place of all tools.
@@ -80,6 +84,8 @@ class LibraryServer:
         source: Store | Library,
         *,
         tools: Iterable[Tool] = (),
+        pin: int | None = None,
+        frozen: bool = False,
         name: str = "agentkit",
         prefix: str = "",
         search: bool = False,
@@ -97,7 +103,9 @@ class LibraryServer:
         self._approve = approve
         self._poll_seconds = poll_seconds
         self._retriever = retriever
-        self._snapshots = Snapshots(store=store, library=library, tools=tuple(tools))
+        self._snapshots = Snapshots(
+            store=store, library=library, tools=tuple(tools), pin=pin, frozen=frozen
+        )
         executing = Executing(
             policy=ExecutionPolicy(timeout_seconds=timeout_seconds),
             limits=Limits(),
@@ -114,6 +122,11 @@ class LibraryServer:
     def exposure(self) -> Exposure:
         """What clients see now."""
         return self._exposure
+
+    @property
+    def binding(self) -> CodeBinding:
+        """What binding the code of ``tools`` to the library came to, with notes for people."""
+        return self._snapshots.binding
 
     @property
     def hidden(self) -> tuple[HiddenTool, ...]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import ToolDefinition
-from agentkit.evolution.lifecycle.rebase import rebase
+from agentkit.library.rebase import rebase
 from agentkit.tools.definition import Description, Example, Origin, Signature, Specification
 from agentkit.tools.rules import OneOf
 
