@@ -26,7 +26,7 @@ from agentkit.agent.routing import Router
 from agentkit.cli.apis import api_options, load_apis
 from agentkit.cli.episode_view import call_line, result_line
 from agentkit.cli.loading import load_tools
-from agentkit.cli.options import model_option, store_option
+from agentkit.cli.options import binding_options, model_option, store_option, tools_option
 from agentkit.cli.output import plural, say
 from agentkit.cli.sources import read_source
 from agentkit.cli.tracers import TraceKind, trace_option, tracer_of
@@ -43,30 +43,14 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OPTIONS = (
     model_option,
-    click.option(
-        "--tools",
-        "targets",
-        multiple=True,
-        metavar="MODULE:NAME|FILE.py[:NAME]",
-        help="Python tools to offer and run; may be given several times.",
-    ),
+    tools_option,
     click.option(
         "--catalogue",
         is_flag=True,
         help="Also offer tools of the library that have no code here: a call to one is checked, "
         "printed and left to you.",
     ),
-    click.option(
-        "--pin",
-        type=click.IntRange(min=0),
-        metavar="VERSION",
-        help="Use this version of the library, whatever is promoted.",
-    ),
-    click.option(
-        "--frozen",
-        is_flag=True,
-        help="Refuse to start where the code of --tools and the library differ.",
-    ),
+    binding_options,
     click.option("--instructions", default="", metavar="TEXT", help="The system message."),
     click.option(
         "--refine",
@@ -93,15 +77,6 @@ _OPTIONS = (
     click.option("--yes", is_flag=True, help="Run destructive tools without asking."),
     trace_option,
     store_option,
-)
-
-
-library_option = click.option(
-    "--library",
-    "library_place",
-    metavar="FILE|URL",
-    help="Take definitions from an artifact or from another store, which is only read, instead of "
-    "the library of --store. They describe the tools of --tools.",
 )
 
 

@@ -17,12 +17,12 @@ from agentkit.cli.agents import (
     AgentOptions,
     AskAtTerminal,
     agent_options,
-    library_option,
     make_agent,
     outline,
     show,
 )
 from agentkit.cli.episode_view import call_line
+from agentkit.cli.options import library_option
 from agentkit.cli.output import plural, say
 from agentkit.cli.stores import opened
 from agentkit.errors import RunError

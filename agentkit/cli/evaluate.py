@@ -6,6 +6,7 @@ import hashlib
 import shlex
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -13,15 +14,31 @@ from typing import Any, get_args
 import click
 
 from agentkit._waiting import wait_for
+from agentkit.cli.agents import tell_binding
 from agentkit.cli.evaluate_files import check_report_files, question_files, write_report
 from agentkit.cli.evaluate_report import print_comparison, print_evaluation
-from agentkit.cli.options import data_directory, json_option, model_option
+from agentkit.cli.loading import load_tools
+from agentkit.cli.options import (
+    answers_option,
+    binding_options,
+    json_option,
+    library_option,
+    model_option,
+    store_option,
+    tools_option,
+)
 from agentkit.cli.output import plural, print_json, say, say_some
 from agentkit.cli.progress import Progress, progress
 from agentkit.cli.sources import read_source
 from agentkit.cli.stores import opened, opened_to_read
 from agentkit.episodes import RefineMode
 from agentkit.errors import UsageError
+from agentkit.evaluation.benchmarks.environments import (
+    EnvironmentFactory,
+    environment_from,
+    tools_of,
+    with_tools,
+)
 from agentkit.evaluation.benchmarks.loading import BENCHMARKS, load_benchmark
 from agentkit.evaluation.results.comparison import compare
 from agentkit.evaluation.results.records import EvaluationReport
@@ -40,13 +57,11 @@ from agentkit.evaluation.running.settings import (
 from agentkit.evaluation.sampling import stratified
 from agentkit.evaluation.task import Benchmark
 from agentkit.library import Library, Store
+from agentkit.library.code_binding import bind_code, pinned
+from agentkit.library.opening import file_of
 from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
-
-
-def evaluation_store_url() -> str:
-    """A store of its own, so that benchmark episodes stay out of the user's library."""
-    return f"sqlite:///{data_directory() / 'evaluations.db'}"
+from agentkit.tools.tool import Tool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,18 +112,16 @@ Benchmarks:
 @click.option(
     "--environment",
     metavar="FILE.py",
-    help="The world that the tools of FILE's tasks act on, as FILE.py or FILE.py:NAME.",
+    help="The world that the tools of the tasks act on, as FILE.py or FILE.py:NAME.",
 )
+@tools_option
 @model_option
+@store_option
+@library_option
+@binding_options
 @click.option(
-    "--library",
-    "library_url",
-    metavar="FILE|URL",
-    help="An artifact or a store whose newest library describes the tools, such as one that has "
-    "evolved.",
-)
-@click.option(
-    "--tools",
+    "--offer",
+    "offer",
     type=click.Choice(get_args(ToolSource)),
     default="given",
     show_default=True,
@@ -178,7 +191,7 @@ Benchmarks:
 )
 @click.option("--judge", metavar="NAME", help="The model that judges tasks with a rubric.")
 @click.option(
-    "--answers",
+    "--rejudge",
     metavar="RUN",
     help="Ask nothing: judge the answers of this earlier run again, as a run of its own. Where "
     "only agentkit has changed since the last time, give that run a name (--run).",
@@ -195,16 +208,7 @@ Benchmarks:
     help="Name of the run. [default: made of benchmark, model, settings and your files, so that "
     "the same command goes on where it stopped]",
 )
-@click.option(
-    "--store",
-    "store_url",
-    metavar="URL",
-    envvar="AGENTKIT_STORE",
-    show_envvar=True,
-    default=evaluation_store_url,
-    show_default="evaluations.db in your data folder",
-    help="Where the episodes are kept.",
-)
+@answers_option
 @click.option(
     "--report",
     "reports",
@@ -219,14 +223,15 @@ def evaluation(
     benchmark: str | None,
     compared: tuple[str, str] | None,
     model: str,
-    store_url: str,
+    answers: str,
     reports: tuple[Path, ...],
     as_json: bool,
     **options: Any,
 ) -> None:
     """Ask an agent the questions of BENCHMARK, judge the answers, and show how good it is.
 
-    BENCHMARK is a name below or a file of tasks (JSON lines). Every answer is kept as an episode
+    BENCHMARK is a name below or a file of tasks (JSON lines). Models see the tools as the library
+    describes them; code that it does not know is registered. Every answer is kept as an episode
     with its verdict and diagnosis. The same command again goes on where an interrupted run
     stopped; finished tasks are never asked twice. When your file of tasks or your environment has
     changed, it is another run. Exit status 1: the model failed in some tasks, which the same
@@ -236,12 +241,12 @@ def evaluation(
     if compared:
         if benchmark:
             raise click.UsageError("give either a BENCHMARK or --compare, not both")
-        _compare(compared, store_url, reports, as_json=as_json)
+        _compare(compared, answers, reports, as_json=as_json)
         return
     if not benchmark:
         raise click.UsageError("give a BENCHMARK, see 'agentkit eval --help', or --compare RUN RUN")
     asked = _asked(benchmark, **options)
-    with opened(store_url) as store:
+    with opened(answers) as store:
         chosen = _who(model, asked, store)
         outcome, report = wait_for(_run(chosen, store, asked))
     write_report(report, reports)
@@ -249,7 +254,7 @@ def evaluation(
         print_json(report.to_json())
     else:
         print_evaluation(report)
-        _tell_next(report, store_url)
+        _tell_next(report, answers)
     if outcome.unfinished:
         _tell_unfinished(outcome)
         click.get_current_context().exit(1)
@@ -260,8 +265,12 @@ def _asked(
     *,
     data: Path | None,
     environment: str | None,
-    library_url: str | None,
-    tools: ToolSource,
+    targets: tuple[str, ...],
+    store_url: str,
+    library_place: str | None,
+    pin: int | None,
+    frozen: bool,
+    offer: ToolSource,
     categories: tuple[str, ...],
     sample: int | None,
     seed: int,
@@ -273,21 +282,23 @@ def _asked(
     max_tokens: int | None,
     max_steps: int | None,
     judge: str | None,
-    answers: str | None,
+    rejudge: str | None,
     concurrency: int | None,
     run: str | None,
 ) -> Evaluation:
+    described = _Described(place=library_place, store_url=store_url, pin=pin, frozen=frozen)
     with progress() as begin:
         fetched = begin("Reading the questions")
-        library = None if library_url is None else _library(library_url)
+        own = _own_tools(environment, targets)
         benchmark = load_benchmark(
             name,
             data=data,
-            tools=() if library is None else library.tools.values(),
-            environment=environment,
+            tools=() if own is not None or name in BENCHMARKS else described.known(),
+            environment=own,
             progress=fetched,
         )
         fetched(1, 1)
+    library = described.library(benchmark, own)
     say_some(
         (shown(f"left out: {row}") for row in benchmark.left_out),
         rest=f" ({len(benchmark.left_out)} in all)",
@@ -296,7 +307,7 @@ def _asked(
         benchmark=_drawn(benchmark, categories, sample, seed),
         library=library,
         settings=EvaluationSettings(
-            tools=tools,
+            tools=offer,
             refine=refine,
             max_refinements=max_refinements,
             attempts=attempts,
@@ -306,8 +317,8 @@ def _asked(
             seed=seed if sample is not None else 0,
             sample=sample,
             categories=categories,
-            files=question_files(name, environment),
-            answers=answers or "",
+            files=question_files(name, (environment, *targets)),
+            answers=rejudge or "",
         ),
         run=run or "",
         concurrency=concurrency,
@@ -332,9 +343,59 @@ def _drawn(
     return replace(benchmark, tasks=tasks)
 
 
-def _library(url: str) -> Library:
-    with read_source(url) as source:
-        return source.load()
+def _own_tools(environment: str | None, targets: Sequence[str]) -> EnvironmentFactory | None:
+    """What makes the world of a task out of the user's own code; None without code."""
+    if environment is not None:
+        return environment_from(environment)
+    return with_tools(load_tools(targets)) if targets else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Described:
+    """Where the definitions come from that models see.
+
+    Attributes:
+        place: An artifact or a store that is only read; None for the library of ``store_url``.
+        store_url: The store whose library code is bound to.
+        pin: A version of that library; None for the newest.
+        frozen: Refuse to start where code and library differ.
+    """
+
+    place: str | None
+    store_url: str
+    pin: int | None
+    frozen: bool
+
+    def known(self) -> Sequence[Tool]:
+        """The tools that a file of tasks may offer where no code brings any."""
+        library = self._held()
+        return () if library is None else tuple(library.tools.values())
+
+    def library(self, benchmark: Benchmark, own: EnvironmentFactory | None) -> Library | None:
+        """The definitions to ask with; None where the benchmark's own are all there is."""
+        if own is None or self.place is not None:
+            held = self._held()
+            names = {one.name for one in benchmark.definitions}
+            return held if held is not None and any(one in held for one in names) else None
+        tools = {one.name: one for task in benchmark.tasks for one in tools_of(own, task)}
+        with opened(self.store_url) as store:
+            if self.pin is not None:
+                library, binding = pinned(store, self.pin, tools.values(), frozen=self.frozen)
+            else:
+                library, binding = bind_code(store, tools.values(), frozen=self.frozen)
+        tell_binding(binding)
+        say(f"library version {library.version}")
+        return library
+
+    def _held(self) -> Library | None:
+        if self.place is not None:
+            with read_source(self.place) as source:
+                return source.load()
+        file = file_of(self.store_url)
+        if file is not None and not file.exists():
+            return None
+        with opened(self.store_url) as store:
+            return store.load(self.pin)
 
 
 def _who(model: str, asked: Evaluation, store: Store) -> ChatModel | RecordedAnswers:
@@ -445,14 +506,14 @@ def _finished(store: Store, run: str, store_url: str) -> EvaluationReport:
     return report
 
 
-def _tell_next(report: EvaluationReport, store_url: str) -> None:
-    run, store = shlex.quote(report.run), f"--store {shlex.quote(store_url)}"
+def _tell_next(report: EvaluationReport, answers: str) -> None:
+    run, store = shlex.quote(report.run), f"--store {shlex.quote(answers)}"
     failed = "" if report.total.passed == report.total.attempts else "--verdict failed "
     lines = [
         "",
         "Where to look next:",
         f"  agentkit episodes list {failed}--label run={run} {store}",
-        f"  agentkit eval --compare {run} OTHER {store}",
+        f"  agentkit eval --compare {run} OTHER --answers {shlex.quote(answers)}",
     ]
     say("\n".join(lines))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -26,7 +26,7 @@ _COMPARISONS: Mapping[str, Callable[[Comparison], str]] = {
 }
 
 
-def question_files(benchmark: str, environment: str | None) -> tuple[str, ...]:
+def question_files(benchmark: str, code: Iterable[str | None]) -> tuple[str, ...]:
     """The user's own files that a run depends on, each with a digest of its content.
 
     A run is gone on with under its name. When a gold answer or a tool has changed in between, old
@@ -34,10 +34,10 @@ def question_files(benchmark: str, environment: str | None) -> tuple[str, ...]:
 
     Args:
         benchmark: A benchmark's name, or a file of tasks.
-        environment: ``FILE.py`` or ``FILE.py:NAME``, or a module, which stands for itself.
+        code: Each ``FILE.py`` or ``FILE.py:NAME``, or a module, which stands for itself.
     """
     found = () if benchmark in BENCHMARKS else (_marked(benchmark),)
-    return found if environment is None else (*found, _marked(environment))
+    return (*found, *(_marked(target) for target in code if target is not None))
 
 
 def _marked(target: str) -> str:

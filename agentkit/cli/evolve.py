@@ -11,10 +11,10 @@ import click
 
 from agentkit import evolution
 from agentkit._waiting import wait_for
-from agentkit.cli.evaluate import concurrency_of, evaluation_store_url, is_local
+from agentkit.cli.evaluate import concurrency_of, is_local
 from agentkit.cli.evolve_report import print_round
 from agentkit.cli.loading import load_tools
-from agentkit.cli.options import json_option, model_option, store_option
+from agentkit.cli.options import evaluation_store_url, json_option, model_option, store_option
 from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.stores import event_signer, opened, opened_to_read
 from agentkit.episodes import Episode

@@ -33,6 +33,11 @@ def data_directory() -> Path:
     return Path(base).expanduser() / "agentkit"
 
 
+def evaluation_store_url() -> str:
+    """A store of its own, so that answers to benchmarks stay out of the user's library."""
+    return f"sqlite:///{data_directory() / 'evaluations.db'}"
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
 store_option = click.option(
@@ -45,6 +50,48 @@ store_option = click.option(
     show_default="library.db in your data folder",
     help="Where definitions and episodes are kept, such as sqlite:///library.db.",
 )
+
+tools_option = click.option(
+    "--tools",
+    "targets",
+    multiple=True,
+    metavar="MODULE:NAME|FILE.py[:NAME]",
+    help="Python tools, whose code runs; may be given several times.",
+)
+
+library_option = click.option(
+    "--library",
+    "library_place",
+    metavar="FILE|URL",
+    help="Take definitions from an artifact or from another store, which is only read, instead of "
+    "the library of --store.",
+)
+
+answers_option = click.option(
+    "--answers",
+    metavar="URL",
+    default=evaluation_store_url,
+    show_default="evaluations.db in your data folder",
+    help="Where the answers of evaluations are kept; known ones are not asked again.",
+)
+
+_pin = click.option(
+    "--pin",
+    type=click.IntRange(min=0),
+    metavar="VERSION",
+    help="Use this version of the library, whatever is promoted.",
+)
+_frozen = click.option(
+    "--frozen",
+    is_flag=True,
+    help="Refuse to start where the code of your tools and the library differ.",
+)
+
+
+def binding_options(command: Decorated) -> Decorated:
+    """Give a command ``--pin`` and ``--frozen``."""
+    return _pin(_frozen(command))
+
 
 _model_name = click.option(
     "--model",

@@ -14,13 +14,12 @@ from agentkit.cli.agents import (
     AgentOptions,
     AskAtTerminal,
     agent_options,
-    library_option,
     make_agent,
     outline,
     show,
 )
 from agentkit.cli.episode_view import call_line
-from agentkit.cli.options import json_option
+from agentkit.cli.options import json_option, library_option
 from agentkit.cli.output import print_json, say
 from agentkit.cli.stores import opened
 from agentkit.episodes import Episode

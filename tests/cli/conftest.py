@@ -21,6 +21,7 @@ def invoke(store_url, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AGENTKIT_STORE", store_url)
     monkeypatch.setenv("AGENTKIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("COLUMNS", "100")
 
     def run(*arguments, typed=None):

@@ -158,7 +158,7 @@ def test_answers_can_be_judged_again(evaluate, invoke, script, tmp_path):
     evaluate("--run", "first")
     rows = (tmp_path / "tasks.jsonl").read_text().replace('"number": "4"', '"number": "5"')
     (tmp_path / "tasks.jsonl").write_text(rows)
-    result = invoke("eval", "tasks.jsonl", "--answers", "first", "--json")
+    result = invoke("eval", "tasks.jsonl", "--rejudge", "first", "--json")
     assert result.exit_code == 0, result.stderr
     report = json.loads(result.stdout)
     assert report["run"].startswith("first-again-")
@@ -166,7 +166,7 @@ def test_answers_can_be_judged_again(evaluate, invoke, script, tmp_path):
     assert report["total"]["passed"] == 3
     rows = rows.replace('"number": "15"', '"number": "16"')
     (tmp_path / "tasks.jsonl").write_text(rows)
-    corrected = json.loads(invoke("eval", "tasks.jsonl", "--answers", "first", "--json").stdout)
+    corrected = json.loads(invoke("eval", "tasks.jsonl", "--rejudge", "first", "--json").stdout)
     assert corrected["total"]["passed"] == 2
 
 
@@ -208,7 +208,7 @@ def test_a_category_and_a_sample_can_be_chosen(evaluate, script):
         (("eval", "tasks.jsonl", "--report", "no/r.md"), "there is no folder no; make it"),
         (("eval", "rubric.jsonl", "--model", "script:a"), "1 of 1 tasks are judged by a rubric"),
         (("eval", "tasks.jsonl", "--compare", "a", "b"), "not both"),
-        (("eval", "tasks.jsonl", "--answers", "nobody"), "no finished answers of a run 'nobody'"),
+        (("eval", "tasks.jsonl", "--rejudge", "nobody"), "no finished answers of a run 'nobody'"),
     ],
 )
 def test_misuse_is_told_before_anything_is_asked(invoke, script, arguments, message):

@@ -134,7 +134,7 @@ def test_a_second_round_brings_nothing_new(evolve, script):
     ("arguments", "told"),
     [
         (("--run", "nobody"), "holds no episodes of a run 'nobody'"),
-        (("--tool", "lone_rate"), "has no tool 'lone_rate'"),
+        (("--run", "customers", "--tool", "lone_rate"), "has no tool 'lone_rate'"),
     ],
 )
 def test_what_can_not_work_is_misuse(invoke, arguments, told):
