@@ -293,17 +293,18 @@ def _carried_out(
 ) -> tuple[Library, CodeBinding]:
     """Write what there is to write, and bind the code to what came of it."""
     waiting: dict[str, str] = {}
+    library = plan.held
     if plan.new:
         reason = f"registered from code: {', '.join(one.name for one in plan.new)}"
-        waiting |= _commit(store, plan.held, plan.new, tuple(plan.renamed.values()), reason)
+        renamed = tuple(plan.renamed.values())
+        library = _committed(store, library, plan.new, renamed, reason=reason, waiting=waiting)
     if plan.revisions:
-        reason = (
-            f"the code changed: {'; '.join(f'{r.name}: {r.difference}' for r in plan.revisions)}"
-        )
-        held = store.load() if plan.new else plan.held
+        changes = "; ".join(f"{one.name}: {one.difference}" for one in plan.revisions)
+        reason = f"the contract changed in code: {changes}"
         definitions = [one.definition for one in plan.revisions]
-        waiting |= _commit(store, held, definitions, plan.revisions, reason)
-    library = store.load() if plan.new or plan.revisions else plan.held
+        library = _committed(
+            store, library, definitions, plan.revisions, reason=reason, waiting=waiting
+        )
     return with_code(library, tools), CodeBinding(
         library_version=library.version,
         registered=tuple(one.name for one in plan.new),
@@ -313,14 +314,16 @@ def _carried_out(
     )
 
 
-def _commit(
+def _committed(
     store: _LibraryStore,
     held: Library,
     definitions: Sequence[ToolDefinition],
     revisions: Sequence[Revision],
+    *,
     reason: str,
-) -> dict[str, str]:
-    """One change, with its events; the ids of the proposals among them by tool."""
+    waiting: dict[str, str],
+) -> Library:
+    """The library after one change, whose proposals are noted in ``waiting`` by tool."""
     from agentkit.library.chain import chained
     from agentkit.library.changes import now
     from agentkit.library.events import Author
@@ -349,8 +352,9 @@ def _commit(
             signer=environment_signer(),
         ),
     )
-    store.commit(change, expected_version=held.version)
-    return {one.tool_name: one.proposal_id for one in proposals}
+    version = store.commit(change, expected_version=held.version)
+    waiting |= {one.tool_name: one.proposal_id for one in proposals}
+    return held.with_tools(definitions).at_version(version)
 
 
 def _proposed(revision: Revision, base: ToolDefinition, written: EventDraft) -> EventDraft:
