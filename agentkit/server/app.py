@@ -16,6 +16,7 @@ from agentkit.library.keeping import writer_of
 from agentkit.library.replicas import replica_of
 from agentkit.server.asked import Reader
 from agentkit.server.chat import ChatCompletions
+from agentkit.server.feedback import FeedbackEndpoint
 from agentkit.server.front import LOCAL_NAMES, Admission, Front
 from agentkit.server.keys import Keys
 from agentkit.server.limits import ServerLimits
@@ -33,11 +34,12 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 CHAT_PATH = "/v1/chat/completions"
+FEEDBACK_PATH = "/v1/feedback"
 MODELS_PATH = "/v1/models"
 HEALTH_PATH = "/healthz"
 READY_PATH = "/readyz"
 METRICS_PATH = "/metrics"
-_PATHS = (CHAT_PATH, MODELS_PATH, HEALTH_PATH, READY_PATH, METRICS_PATH)
+_PATHS = (CHAT_PATH, FEEDBACK_PATH, MODELS_PATH, HEALTH_PATH, READY_PATH, METRICS_PATH)
 
 
 def create_app(
@@ -58,6 +60,7 @@ def create_app(
 
     ========================  ===============================================================
     POST /v1/chat/completions  an answer, whole or as a stream of server-sent events
+    POST /v1/feedback          what a client says of an answer, kept as a late verdict
     GET /v1/models             the one model that there is
     GET /healthz               the process lives
     GET /readyz                it takes requests: the store answers and no stop was asked for;
@@ -114,6 +117,7 @@ def create_app(
     app = Starlette(
         routes=[
             Route(CHAT_PATH, chat, methods=["POST"]),
+            Route(FEEDBACK_PATH, service.feedback(), methods=["POST"]),
             Route(MODELS_PATH, service.models),
             Route(HEALTH_PATH, service.healthy),
             Route(READY_PATH, service.ready),
@@ -184,6 +188,10 @@ class _Service:
             limits=self._limits,
             takes_approvals=takes_approvals,
         )
+
+    def feedback(self) -> FeedbackEndpoint:
+        """Where clients say what they think of an answer."""
+        return FeedbackEndpoint(self._agent.store, runs=self.runs, limits=self._limits)
 
     async def models(self, request: Request) -> Response:
         """The list of the one model."""

@@ -157,7 +157,7 @@ class ChatCompletions:
         if not isinstance(result, RunResult):
             return result
         body = completion.whole(result, self._text(result), _on_the_wire(result))
-        await exchange.answer_json(body)
+        await exchange.answer_json(body, headers=completion.headers(result))
         return None
 
     async def _streamed(self, work: Work, stream: StreamedAnswer) -> Problem | None:

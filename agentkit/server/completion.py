@@ -7,9 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from agentkit.agent.result import RunResult
+from agentkit.episodes import Episode
+from agentkit.episodes.labels import ARM, EXPERIMENT
 from agentkit.messages import ToolCall, Usage
+from agentkit.server.exchange import Header
 from agentkit.server.problem import Problem
 
 _FINISH: Mapping[str, str] = {
@@ -19,6 +23,12 @@ _FINISH: Mapping[str, str] = {
     "token_limit": "length",
     "cost_limit": "length",
 }
+ANSWER_PREFIX = "chatcmpl-"
+"""What the id of an answer has before that of its episode."""
+
+CONTROL = "control"
+"""The route of an answer that no candidate had a part in."""
+
 DONE = b"data: [DONE]\n\n"
 HEARTBEAT = b": still working\n\n"
 
@@ -51,7 +61,7 @@ class Completion:
     @property
     def completion_id(self) -> str:
         """The id of the answer."""
-        return f"chatcmpl-{self.episode_id}"
+        return f"{ANSWER_PREFIX}{self.episode_id}"
 
     def whole(self, result: RunResult, text: str, calls: Sequence[ToolCall]) -> bytes:
         """The answer as one JSON object."""
@@ -69,6 +79,14 @@ class Completion:
         body["usage"] = _usage(result.usage)
         body["agentkit"] = self._told(result)
         return _ENCODER.encode(body).encode()
+
+    def headers(self, result: RunResult) -> tuple[Header, ...]:
+        """What answered, for whoever reads headers alone."""
+        version = str(result.episode.library_version)
+        return (
+            (b"agentkit-library-version", version.encode()),
+            (b"agentkit-route", quote(route_of(result.episode)).encode()),
+        )
 
     def opening(self) -> bytes:
         """The first event of a stream."""
@@ -133,8 +151,16 @@ class Completion:
             "episode_id": self.episode_id,
             "stop_reason": result.stop_reason,
             "library_version": result.episode.library_version,
+            "route": route_of(result.episode),
             "not_honoured": list(self.not_honoured),
         }
+
+
+def route_of(episode: Episode) -> str:
+    """Which definitions answered: a candidate in canary, by the id of its proposal, or those that
+    serve everybody."""
+    labels = episode.metadata
+    return labels.get(EXPERIMENT, CONTROL) if labels.get(ARM) == "candidate" else CONTROL
 
 
 def finish_reason(result: RunResult) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from agentkit.episodes import Episode
+from agentkit.evolution.serving.feedback import feedback_on, user_texts
 from agentkit.library.store import EpisodeStore
 
 _MOST = 64  # episodes of one proposal that are read
@@ -13,6 +15,8 @@ _MOST = 64  # episodes of one proposal that are read
 
 def source_texts(store: object, evidence: Iterable[str]) -> tuple[str, ...]:
     """What users said and tools returned in the episodes of these ids, as far as they are kept.
+
+    What users said of them later (``keep_feedback``) is among it.
 
     Args:
         store: A store that may keep episodes too.
@@ -22,7 +26,9 @@ def source_texts(store: object, evidence: Iterable[str]) -> tuple[str, ...]:
         return ()
     wanted = list(dict.fromkeys(evidence))[:_MOST]
     episodes = (store.get(episode_id) for episode_id in wanted)
-    texts = (text for episode in episodes if episode is not None for text in _texts(episode))
+    kept = [episode for episode in episodes if episode is not None]
+    said = (late.verdict for one in kept for late in feedback_on(store, one.episode_id))
+    texts = chain(*map(_texts, kept), *map(user_texts, said))
     return tuple(dict.fromkeys(text for text in texts if text))
 
 

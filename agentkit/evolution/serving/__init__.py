@@ -8,6 +8,7 @@ from agentkit._lazy import lazy_door
 
 if TYPE_CHECKING:
     from agentkit.evolution.serving.canary import CanaryRouter
+    from agentkit.evolution.serving.feedback import UserFeedback, feedback_on, keep_feedback
     from agentkit.evolution.serving.judging import CanaryJudge, judged, outcome
     from agentkit.evolution.serving.pinned import PinRouter
     from agentkit.evolution.serving.shadow import ShadowLimits, ShadowRunner
@@ -20,7 +21,10 @@ __all__ = [
     "PinRouter",
     "ShadowLimits",
     "ShadowRunner",
+    "UserFeedback",
+    "feedback_on",
     "judged",
+    "keep_feedback",
     "outcome",
 ]
 
@@ -31,7 +35,10 @@ _MODULES = {
     "PinRouter": "agentkit.evolution.serving.pinned",
     "ShadowLimits": "agentkit.evolution.serving.shadow",
     "ShadowRunner": "agentkit.evolution.serving.shadow",
+    "UserFeedback": "agentkit.evolution.serving.feedback",
+    "feedback_on": "agentkit.evolution.serving.feedback",
     "judged": "agentkit.evolution.serving.judging",
+    "keep_feedback": "agentkit.evolution.serving.feedback",
     "outcome": "agentkit.evolution.serving.judging",
 }
 

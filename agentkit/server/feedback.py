@@ -1,0 +1,197 @@
+"""``POST /v1/feedback``: what a client says of an answer that its key was given."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from agentkit.episodes import Episode
+from agentkit.episodes.labels import is_extra_record
+from agentkit.errors import AgentKitError
+from agentkit.evolution.serving.feedback import UserFeedback, keep_feedback
+from agentkit.library.store import Store
+from agentkit.messages import JsonObject
+from agentkit.server.completion import ANSWER_PREFIX
+from agentkit.server.conversation import is_whole
+from agentkit.server.exchange import SCOPE_KEY, Exchange, Scope, Send
+from agentkit.server.limits import ServerLimits
+from agentkit.server.problem import Problem, invalid, stopping, store_unavailable
+from agentkit.server.rates import RateLimiter
+from agentkit.server.runs import Receive, Runs
+from agentkit.server.work import KEY_LABEL
+from agentkit.tools.canonical import is_json
+
+_LOG = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 64_000
+"""Largest feedback; it is a sentence and a call."""
+
+_LONGEST_ID = 200
+_LONGEST_REASON = 2_000
+_LONGEST_NAME = 200
+
+
+class CorrectedCall(BaseModel):
+    """The call that should have been made.
+
+    Attributes:
+        name: The tool.
+        arguments: What it should have been called with.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str = Field(min_length=1, max_length=_LONGEST_NAME)
+    arguments: JsonObject = Field(default_factory=dict)
+
+    @field_validator("name", "arguments")
+    @classmethod
+    def _is_data(cls, value: Any) -> Any:
+        if not is_json(value):
+            raise ValueError("this is not JSON data that can be kept")
+        return value
+
+
+class FeedbackBody(BaseModel):
+    """The body of a request.
+
+    Attributes:
+        episode_id: The episode it is about, as ``agentkit.episode_id`` of the answer has it.
+        response_id: Or the id of the answer.
+        thumbs: Whether the answer was good.
+        rating: Or how good, from 0 to 1.
+        reason: Why, in the user's words.
+        corrected_call: The call that was due; the answer was not good then.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    episode_id: str | None = Field(default=None, min_length=1, max_length=_LONGEST_ID)
+    response_id: str | None = Field(default=None, min_length=1, max_length=_LONGEST_ID)
+    thumbs: Literal["up", "down"] | None = None
+    rating: float | None = Field(default=None, ge=0, le=1)
+    reason: str = Field(default="", max_length=_LONGEST_REASON)
+    corrected_call: CorrectedCall | None = None
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        if (self.episode_id is None) == (self.response_id is None):
+            raise ValueError("give episode_id or response_id, one of them")
+        said = [self.thumbs is not None, self.rating is not None]
+        if all(said) or not (any(said) or self.corrected_call):
+            raise ValueError("give thumbs, rating or corrected_call; not thumbs and rating")
+        if self.corrected_call and (self.thumbs == "up" or (self.rating or 0) > 0):
+            raise ValueError("a call that has to be corrected was not good; leave thumbs out")
+        if not is_whole(self.reason):
+            raise ValueError("reason is not text that can be kept")
+        return self
+
+    @property
+    def about(self) -> str:
+        """The id of the episode."""
+        return (self.episode_id or self.response_id or "").removeprefix(ANSWER_PREFIX)
+
+    def of(self, sender: str) -> UserFeedback:
+        """What is kept of it."""
+        rating = float(self.thumbs == "up") if self.rating is None else self.rating
+        call = self.corrected_call
+        return UserFeedback(
+            rating=rating,
+            reason=self.reason,
+            corrected_tool="" if call is None else call.name,
+            corrected_arguments=None if call is None else call.arguments,
+            sender=sender,
+        )
+
+
+class FeedbackEndpoint:
+    """The endpoint; an ASGI application behind ``Front``.
+
+    Args:
+        store: Holds the episodes, and takes what is said of them; None where none are kept.
+        runs: What is under way.
+        limits: What is taken on.
+    """
+
+    def __init__(self, store: Store | None, *, runs: Runs, limits: ServerLimits) -> None:
+        self._store = store
+        self._runs = runs
+        self._limits = limits
+        self._rates = RateLimiter(limits.requests_per_minute)
+        self._turn = asyncio.Lock()  # the same sent twice at once is looked at in turn
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Take in one request."""
+        exchange: Exchange = scope[SCOPE_KEY]
+        problem = stopping() if self._runs.is_draining else self._too_often(exchange)
+        if problem is None:
+            with self._runs.entered():
+                problem = await self._answer(exchange)
+        if problem is not None:
+            await exchange.answer_problem(problem)
+
+    def _too_often(self, exchange: Exchange) -> Problem | None:
+        wait = self._rates.wait(exchange.key)
+        if not wait:
+            return None
+        message = f"more feedback a minute than this key may send; wait {wait} s"
+        return Problem(status=429, message=message, code="rate_limit_exceeded", retry_after=wait)
+
+    async def _answer(self, exchange: Exchange) -> Problem | None:
+        most = min(MAX_BODY_BYTES, self._limits.max_body_bytes)
+        body = await exchange.body(most=most, seconds=self._limits.body_seconds)
+        if body is None or isinstance(body, Problem):
+            return body
+        given = _read(body)
+        if isinstance(given, Problem):
+            return given
+        try:
+            async with self._turn:
+                kept = await asyncio.to_thread(self._kept, given, exchange.key)
+        except AgentKitError:
+            _LOG.exception("request %s: the store failed", exchange.request_id)
+            return store_unavailable()
+        if isinstance(kept, Problem):
+            return kept
+        verdict = kept.verdict
+        told = {
+            "object": "feedback",
+            "id": kept.episode_id,
+            "episode_id": given.about,
+            "passed": verdict is not None and verdict.passed,
+        }
+        await exchange.answer_json(json.dumps(told).encode())
+        return None
+
+    def _kept(self, given: FeedbackBody, key: str) -> Episode | Problem:
+        """The record; the store is read, so it is called in a thread."""
+        store = self._store
+        episode = None if store is None else store.get(given.about)
+        if store is None or episode is None or not _is_of(episode, key):
+            return Problem(
+                status=404,
+                message="no answer of that id was given to this key",
+                code="unknown_episode",
+                param="response_id" if given.episode_id is None else "episode_id",
+            )
+        return keep_feedback(store, episode, given.of(key))
+
+
+def _is_of(episode: Episode, key: str) -> bool:
+    return episode.metadata.get(KEY_LABEL, "") == key and not is_extra_record(episode.metadata)
+
+
+def _read(body: bytes) -> FeedbackBody | Problem:
+    try:
+        return FeedbackBody.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(str(part)[:60] for part in first["loc"]) or None
+        words = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "json_invalid":
+            return invalid("the body is not JSON", code="invalid_json")
+        return invalid(f"{where}: {words}" if where else words, param=where)
