@@ -60,6 +60,10 @@ class UsageError(AgentKitError):
     """The API was used in a way that can not work; the message says what to change."""
 
 
+class PortTakenError(AgentKitError):
+    """Another process listens at the port already."""
+
+
 class MissingExtraError(AgentKitError, ImportError):
     """An optional dependency is absent.
 

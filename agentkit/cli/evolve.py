@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
 from agentkit import evolution
 from agentkit._waiting import wait_for
+from agentkit.cli.boundary import Failure
 from agentkit.cli.evaluate import concurrency_of, is_local
-from agentkit.cli.evolve_report import print_round
+from agentkit.cli.evolve_report import log_lines, print_round
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import evaluation_store_url, json_option, model_option, store_option
-from agentkit.cli.output import plural, print_json, say
+from agentkit.cli.output import print_json, say
 from agentkit.cli.stores import event_signer, opened, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import read_episodes
-from agentkit.errors import UsageError
+from agentkit.errors import AgentKitError, UsageError
 from agentkit.evaluation.benchmarks.loading import load_benchmark
-from agentkit.evaluation.held_out import HeldOut
+from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.evaluation.running.settings import EvaluationSettings
+from agentkit.evolution.evolver_lock import evolving
+from agentkit.evolution.learning.rules import LearningRules
+from agentkit.evolution.lifecycle.assessing import EpisodeGates
+from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.manager import ToolManager
+from agentkit.evolution.mining.miner import MiningRules
+from agentkit.evolution.proposals.composite_stream import CompositeStream
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.evolution_stream import EvolutionStream
 from agentkit.evolution.proposals.feedback_stream import FeedbackStream
 from agentkit.evolution.proposals.proposer import Proposer
-from agentkit.evolution.round import Compare, Round, evolve
+from agentkit.evolution.round import Compare, evolve
+from agentkit.evolution.round_report import Round
+from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.library import Author, EpisodeFilter, Library, LibraryChange, Store
 from agentkit.library.opening import file_of, open_store
 from agentkit.models.base import ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
+
+WATCH_SECONDS = 30.0
+"""How often ``--watch`` looks for new episodes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,19 +76,24 @@ class HeldOutOptions:
     answers: str
 
 
+STEPS = ("evidence", "evolution", "feedback", "composites", "mine", "learn")
+"""What a round may do; 'feedback' and 'composites' ask the model of --feedback-model."""
+
+
 @click.command(
     epilog="""\b
 Examples:
-  agentkit evolve --run customers --tasks held_out.jsonl --environment shop.py:Shop
-  agentkit evolve --episodes failures.jsonl --feedback-model openai:gpt-4o-mini
-  agentkit evolve --run before --tasks bfcl --dry-run"""
+  agentkit evolve
+  agentkit evolve --tools my_shop.py --tasks held_out.jsonl --environment my_shop.py
+  agentkit evolve --feedback-model openai:gpt-4o-mini --judge openai:gpt-4o
+  agentkit evolve --watch --canary"""
 )
 @click.option(
     "--episodes",
     "source",
     metavar="URL|FILE",
-    help="What happened: a store, or JSON lines. [default: the store of --store; for a --run that "
-    "it does not have, the one of 'agentkit eval']",
+    help="What happened: a store, or JSON lines. [default: the store of --store, and the one of "
+    "'agentkit eval']",
 )
 @click.option("--run", metavar="NAME", help="Only the episodes of this run of 'agentkit eval'.")
 @click.option("--tool", "tools", multiple=True, metavar="NAME", help="Look only at these tools.")
@@ -81,8 +101,9 @@ Examples:
     "--tasks",
     default="",
     metavar="NAME|FILE",
-    help="Held-out tasks, as for 'agentkit eval'; those that the episodes come from are left out. "
-    "Without them proposals wait for a person.",
+    help="Held-out tasks, as for 'agentkit eval'. Those that the episodes come from are left out; "
+    "where all were asked, one half teaches and the other decides. Without tasks proposals wait "
+    "for a person.",
 )
 @click.option(
     "--environment",
@@ -94,9 +115,22 @@ Examples:
 @click.option(
     "--feedback-model",
     metavar="NAME",
-    help="A model that reads what went wrong and what went well, and suggests changes; without "
-    "one, only what tools and verifiers said is used, and descriptions in perfect episodes.",
+    help="A model that reads what went wrong and what went well, and suggests changes and "
+    "composites; without one, only what tools and verifiers said is used.",
 )
+@click.option(
+    "--judge",
+    default="",
+    metavar="MODEL",
+    help="A model that reads the changes that need a judge; without one they wait for a person.",
+)
+@click.option(
+    "--only",
+    metavar="STEPS",
+    help=f"Do only these steps, between commas: {', '.join(STEPS)}. [default: all]",
+)
+@click.option("--shadow", is_flag=True, help="Try proposals unseen beside the answers first.")
+@click.option("--canary", is_flag=True, help="Let proposals serve a share of the sessions first.")
 @click.option(
     "--tool-choice",
     type=click.Choice(("auto", "required")),
@@ -120,122 +154,233 @@ Examples:
     "--answers",
     metavar="URL",
     default=evaluation_store_url,
-    show_default="evaluations.db in your data folder",
+    show_default="the store of 'agentkit eval'",
     help="Where the answers to held-out tasks are kept; known ones are not asked again.",
 )
 @click.option(
-    "--code",
+    "--tools",
     "targets",
     multiple=True,
-    metavar="MODULE:NAME",
-    help="Tools in Python, for composites that have to be tried again.",
+    metavar="MODULE:NAME|FILE.py[:NAME]",
+    help="Python tools. Those that the library does not know are registered first; pure ones are "
+    "run to try composites.",
 )
+@click.option(
+    "--watch",
+    type=click.FloatRange(min=0, min_open=True),
+    is_flag=False,
+    flag_value=WATCH_SECONDS,
+    metavar="[SECONDS]",
+    help=f"Go on: make a round when there are new episodes, looked for every {WATCH_SECONDS:g} s.",
+)
+@click.option("--while-process", type=int, hidden=True, help="End --watch with this process.")
 @click.option("--dry-run", is_flag=True, help="Change nothing; show what would come of it.")
 @store_option
 @json_option
 def evolution_round(
     *,
-    source: str | None,
-    run: str | None,
-    tools: Sequence[str],
-    feedback_model: str | None,
-    targets: Sequence[str],
+    watch: float | None,
+    while_process: int | None,
     dry_run: bool,
     store_url: str,
     as_json: bool,
-    **options: object,
+    **options: Any,
 ) -> None:
-    """Make one round: look at what went wrong, take suggestions, promote what gains.
+    """Learn from what happened: suggest changes of definitions, promote what gains.
 
     Every suggestion is checked, then compared with the present definition on held-out tasks; only
-    a gain makes it active. What waits is for you to decide: 'agentkit proposals list'.
+    a gain makes it active. Without tasks it waits for you ('agentkit review'), or for what shadow
+    and canary show. Each round also brings on what waited. The exit status is 1 when nothing was
+    learned because the library does not know the tools.
     """
-    episodes = _episodes(source, store_url, run)
-    with _writable(store_url, dry_run=dry_run) as store:
-        manager = evolution.ToolManager(
-            store,
-            tools=load_tools(targets),
-            author=Author(kind="program", name="agentkit"),
-            signer=event_signer(),
-        )
-        outcome = _round(
-            manager,
-            episodes,
-            tools,
-            feedback_model=feedback_model,
-            held_out=HeldOutOptions(**options),  # type: ignore[arg-type]  # click made them
-        )
-    say(f"looked at {plural(outcome.episodes, 'episode')}")
+    asked = _asked(options)
+    if watch is not None:
+        if dry_run or as_json:
+            raise UsageError("--watch writes what it does, line by line; leave --dry-run, --json")
+        _watch(asked, store_url, seconds=watch, parent=while_process)
+        return
+    lock = nullcontext() if dry_run else evolving(store_url)
+    with lock, _writable(store_url, dry_run=dry_run, new=bool(asked.targets)) as store:
+        outcome = asked.round(store, store_url)
     if as_json:
         print_json(outcome.to_json())
     else:
-        print_round(outcome, store_url, dry_run=dry_run)
+        print_round(outcome, dry_run=dry_run)
+    unknown = [one.tool for one in outcome.passed_over if one.reason == "not_in_library"]
+    if unknown and not outcome.has_learned:
+        raise Failure(
+            f"the library does not know {', '.join(map(repr, unknown))}, so nothing was learned; "
+            f"give their code: {_NEXT}"
+        )
 
 
-def _round(
-    manager: ToolManager,
-    episodes: Sequence[Episode],
-    tools: Sequence[str],
-    *,
-    feedback_model: str | None,
-    held_out: HeldOutOptions,
-) -> Round:
-    absent = [name for name in tools if name not in manager.library]
-    if absent:
-        raise UsageError(f"the library has no tool {', '.join(map(repr, absent))}")
-    with _compare(held_out, episodes, manager.library) as compare:
-        return wait_for(
-            evolve(
-                manager,
-                _proposers(feedback_model),
-                episodes=episodes,
-                compare=compare,
-                tools=tools,
+_NEXT = "agentkit evolve --tools FILE.py, or agentkit tools add FILE.py first"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoundOptions:
+    """What a command line asks a round to do.
+
+    Attributes:
+        source: Where the episodes are; None for the stores of traffic and of evaluations.
+        run: Only the episodes of this evaluation run; None for all.
+        tools: Look only at these tools.
+        targets: Code of tools.
+        feedback_model: Suggests changes; None for no model.
+        judge: Reads changes that need a judge; empty for nobody.
+        steps: What to do.
+        policy: What proposals have to go through.
+        held_out: The tasks that decide.
+    """
+
+    source: str | None
+    run: str | None
+    tools: Sequence[str]
+    targets: Sequence[str]
+    feedback_model: str | None
+    judge: str
+    steps: frozenset[str]
+    policy: LifecyclePolicy
+    held_out: HeldOutOptions
+
+    def round(self, store: Store, store_url: str) -> Round:
+        """Make one round.
+
+        Raises:
+            UsageError: There are no episodes, or no such tool.
+        """
+        manager = self._manager(store)
+        absent = [name for name in self.tools if name not in manager.library]
+        if absent:
+            raise UsageError(f"the library has no tool {', '.join(map(repr, absent))}")
+        episodes = _episodes(self.source, store_url, self.run)
+        with self._compared(episodes, manager.library) as (compare, lessons):
+            return wait_for(
+                evolve(
+                    manager,
+                    self._proposers(),
+                    episodes=lessons,
+                    compare=compare,
+                    tools=self.tools,
+                    mining=MiningRules() if "mine" in self.steps else None,
+                    learning=LearningRules() if "learn" in self.steps else None,
+                )
             )
+
+    def _manager(self, store: Store) -> ToolManager:
+        """The manager, which knows all tools whose code was given."""
+        code = load_tools(self.targets)
+        manager = evolution.ToolManager(
+            store,
+            tools=code,
+            author=Author(kind="program", name="agentkit"),
+            lifecycle=self.policy,
+            change_judge=ModelSemanticJudge(resolve_model(self.judge)) if self.judge else None,
+            gates=EpisodeGates(episodes=store),
+            signer=event_signer(),
         )
+        new = [tool for tool in code if tool.name not in manager.library]
+        if new:
+            version = manager.register(new, reason="given to agentkit evolve")
+            names = ", ".join(tool.name for tool in new)
+            say(f"registered {names} in library version {version}")
+        return manager
+
+    def _proposers(self) -> list[Proposer]:
+        found: list[tuple[str, Proposer]] = [("evidence", EvidenceProposer())]
+        if self.feedback_model is None:
+            found.append(("evolution", EvolutionStream()))  # reads what models wrote unasked
+        else:
+            model = resolve_model(self.feedback_model)
+            # Small models do not keep to the form of a block alone.
+            is_held = is_local(model.name)
+            found += [
+                ("feedback", FeedbackStream(model, structured=is_held)),
+                ("evolution", EvolutionStream(model, structured=is_held)),
+                ("composites", CompositeStream(model)),
+            ]
+        return [proposer for step, proposer in found if step in self.steps]
+
+    @contextmanager
+    def _compared(
+        self, episodes: Sequence[Episode], library: Library
+    ) -> Iterator[tuple[Compare | None, Sequence[Episode]]]:
+        """What compares on held-out tasks, None where there are none, and what may be learned."""
+        asked = self.held_out
+        if not asked.tasks:
+            yield None, episodes
+            return
+        benchmark = load_benchmark(
+            asked.tasks,
+            data=asked.data,
+            tools=() if asked.environment else library.tools.values(),
+            environment=asked.environment,
+        )
+        deciding = deciding_tasks(benchmark.tasks, seen=_tasks_of(episodes))
+        lessons = [one for one in episodes if one.metadata.get("task") not in deciding]
+        model = resolve_model(asked.model)
+        with opened(asked.answers) as answers:
+            compare = HeldOut(
+                benchmark=benchmark,
+                model=model,
+                store=answers,
+                learned_from={one.task_id for one in benchmark.tasks} - deciding,
+                settings=EvaluationSettings(
+                    tool_choice=asked.tool_choice,
+                    settings=ModelSettings(temperature=0.0, max_tokens=asked.max_tokens),
+                ),
+                concurrency=asked.concurrency or concurrency_of(model.name),
+            )
+            yield compare, lessons
 
 
-def _proposers(feedback_model: str | None) -> list[Proposer]:
-    if feedback_model is None:
-        return [EvidenceProposer(), EvolutionStream()]  # reads what models wrote unasked
-    model = resolve_model(feedback_model)
-    is_held = is_local(
-        model.name
-    )  # to the schema of a block, which small models do not keep to alone
-    return [
-        EvidenceProposer(),
-        FeedbackStream(model, structured=is_held),
-        EvolutionStream(model, structured=is_held),
-    ]
+def _asked(options: dict[str, Any]) -> RoundOptions:
+    only = options.pop("only")
+    steps = frozenset(STEPS if only is None else (one.strip() for one in only.split(",")))
+    if not steps <= frozenset(STEPS):
+        odd = ", ".join(sorted(map(repr, steps - frozenset(STEPS))))
+        raise UsageError(f"--only has no step {odd}; there are {', '.join(STEPS)}")
+    policy = LifecyclePolicy(shadow=options.pop("shadow"), canary=options.pop("canary"))
+    names = ("source", "run", "tools", "targets", "feedback_model", "judge")
+    own = {name: options.pop(name) for name in names}
+    return RoundOptions(**own, steps=steps, policy=policy, held_out=HeldOutOptions(**options))
 
 
-@contextmanager
-def _compare(
-    asked: HeldOutOptions, episodes: Iterable[Episode], library: Library
-) -> Iterator[Compare | None]:
-    """Compares on held-out tasks; None where there are none."""
-    if not asked.tasks:
-        yield None
+def _watch(asked: RoundOptions, store_url: str, *, seconds: float, parent: int | None) -> None:
+    """Make a round whenever something happened, until Ctrl-C or until ``parent`` has ended."""
+    say(f"watching {store_url} every {seconds:g} s; Ctrl-C stops")
+    last = None
+    with evolving(store_url), opened(store_url) as store:
+        while parent is None or os.getppid() == parent:
+            newest = _newest(asked.source, store_url, asked.run)
+            if newest is not None and newest != last:
+                last = newest
+                _watched_round(asked, store, store_url)
+            time.sleep(seconds)
+
+
+def _watched_round(asked: RoundOptions, store: Store, store_url: str) -> None:
+    """A round that leaves lines in a log; where it fails, the next one may do better."""
+    try:
+        outcome = asked.round(store, store_url)
+    except AgentKitError as error:
+        say(f"the round failed, and is made again with the next episodes: {error}")
         return
-    benchmark = load_benchmark(
-        asked.tasks,
-        data=asked.data,
-        tools=() if asked.environment else library.tools.values(),
-        environment=asked.environment,
-    )
-    model = resolve_model(asked.model)
-    with opened(asked.answers) as answers:
-        yield HeldOut(
-            benchmark=benchmark,
-            model=model,
-            store=answers,
-            learned_from=_tasks_of(episodes),
-            settings=EvaluationSettings(
-                tool_choice=asked.tool_choice,
-                settings=ModelSettings(temperature=0.0, max_tokens=asked.max_tokens),
-            ),
-            concurrency=asked.concurrency or concurrency_of(model.name),
-        )
+    for line in log_lines(outcome):
+        say(line)
+
+
+def _newest(source: str | None, store_url: str, run: str | None) -> tuple[str, ...] | None:
+    """The ids of the newest records of the places that rounds read; None when there are none."""
+    labels = {} if run is None else {"run": run}
+    found = []
+    for place in _places(source, store_url):
+        file = file_of(place)
+        if file is None or file.exists():
+            with opened(place) as store:
+                newest = store.select(EpisodeFilter(labels=labels, limit=1))
+                found += [one.episode_id for one in newest]
+    return tuple(found) or None
 
 
 def _tasks_of(episodes: Iterable[Episode]) -> frozenset[str]:
@@ -244,18 +389,26 @@ def _tasks_of(episodes: Iterable[Episode]) -> frozenset[str]:
     return frozenset(one.task for one in labels if one is not None and one.task)
 
 
+def _places(source: str | None, store_url: str) -> tuple[str, ...]:
+    """Where episodes are; runs of ``agentkit eval`` have a store of their own."""
+    if source is not None:
+        return (source,)
+    return tuple(dict.fromkeys((store_url, evaluation_store_url())))
+
+
 def _episodes(source: str | None, store_url: str, run: str | None) -> list[Episode]:
-    """What is to be learned from; runs of ``agentkit eval`` have a store of their own."""
-    places = [source or store_url]
-    if source is None and run is not None:
-        places.append(evaluation_store_url())
+    """What is to be learned from: never the answers to held-out tasks."""
+    places = _places(source, store_url)
     labels = {} if run is None else {"run": run}
-    for place in dict.fromkeys(places):
-        found = _matching(place, labels)
-        if found:
-            return found
-    of_run = "" if run is None else f" of a run {run!r}"
-    raise UsageError(f"{' or '.join(places)} holds no episodes{of_run} to learn from")
+    found = [one for place in places for one in _matching(place, labels)]
+    lessons = [one for one in found if not is_held_out_answer(one)]
+    if not lessons:
+        of_run = "" if run is None else f" of a run {run!r}"
+        raise UsageError(
+            f"{' or '.join(places)} holds no episodes{of_run} to learn from; 'agentkit chat', "
+            "'agentkit serve' and 'agentkit eval' make some"
+        )
+    return lessons
 
 
 def _matching(place: str, labels: Mapping[str, str]) -> list[Episode]:
@@ -270,9 +423,10 @@ def _matching(place: str, labels: Mapping[str, str]) -> list[Episode]:
 
 
 @contextmanager
-def _writable(store_url: str, *, dry_run: bool) -> Iterator[Store]:
-    """The store; for a dry run a copy in memory, with the events of the original."""
-    with opened_to_read(store_url) as store:
+def _writable(store_url: str, *, dry_run: bool, new: bool) -> Iterator[Store]:
+    """The store, made where tools are given; for a dry run a copy in memory, with all events."""
+    opening = opened if new and not dry_run else opened_to_read
+    with opening(store_url) as store:
         if not dry_run:
             yield store
             return

@@ -1,54 +1,97 @@
-"""A round of evolution for people: what was suggested, what came of it, and why."""
+"""A round of evolution for people: what it looked at, what was decided, and why nothing else."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import click
 
-from agentkit.cli.output import Column, one_line, plural, print_table, say
+from agentkit.cli.output import one_line, plural, say
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.results.wording import label_name
-from agentkit.evolution.round import Considered, Round
+from agentkit.evolution.round_report import Considered, Round
+
+_LONGEST = 300
+_MOST_FAILING = 5
+_MOST_PASSED_OVER = 20
 
 
-def print_round(outcome: Round, store_url: str, *, dry_run: bool) -> None:
-    """The proposals of a round, and what to do next.
+def print_round(outcome: Round, *, dry_run: bool) -> None:
+    """What a round looked at, each decision, what was passed over, and what to do next.
 
     Args:
         outcome: The round.
-        store_url: Where the library is.
         dry_run: Whether nothing was written.
     """
-    print_table(
-        [
-            Column(title="proposal", fit="fold"),
-            Column(title="tool", fit="fold"),
-            Column(title="from"),
-            Column(title="state"),
-            Column(title="held-out gain", align="right"),
-            Column(title="why", fit="cut"),
-        ],
-        [_row(one) for one in outcome.considered],
-    )
-    for silent in outcome.silent:
-        say(f"{silent.proposer} could not be asked: {shown(silent.error, 200)}")
+    for line in _looked_at(outcome):
+        say(line)
+    for line in decisions(outcome):
+        click.echo(line)
+    if outcome.passed_over:
+        click.echo("passed over:")
+    for one in outcome.passed_over[:_MOST_PASSED_OVER]:
+        click.echo(f"  {shown(one.place)}: {one_line(shown(one.why, _LONGEST))}")
+    rest = len(outcome.passed_over) - _MOST_PASSED_OVER
+    if rest > 0:
+        say(f"  and {rest:,} more; --json has all")
     promoted = len(outcome.promoted)
-    changed = f", library version {outcome.after}" if promoted else ""
+    changed = f", library version {outcome.after}" if outcome.after != outcome.before else ""
     told = f"{plural(len(outcome.considered), 'proposal')}, {promoted} promoted{changed}"
-    click.echo(f"{told}; nothing was written" if dry_run else told, err=True)
-    if not dry_run and any(one.record.is_open for one in outcome.considered):
-        say(f"what waits: agentkit proposals list --open --store {store_url}")
+    say(f"{told}; nothing was written" if dry_run else told)
+    for line in next_commands(outcome, dry_run=dry_run):
+        say(f"next: {line}")
 
 
-def _row(one: Considered) -> tuple[str, ...]:
-    record = one.record
-    return (
-        shown(record.proposal_id),
-        shown(record.tool_name),
-        shown(record.stream),
-        label_name(record.state),
-        _gain(one),
-        one_line(shown(one.why, 300)),
+def decisions(outcome: Round) -> Iterator[str]:
+    """A line for each proposal, for what was learned, and for each proposer that was silent."""
+    for one in outcome.considered:
+        record = one.record
+        moved = record.state if one.before == record.state else f"{one.before} -> {record.state}"
+        why = one_line(shown(one.why, _LONGEST))
+        name = f"{shown(record.tool_name)}: {shown(record.proposal_id)}"
+        yield f"{name}: {label_name(moved)}{_gain(one)}: {why}"
+    learned = outcome.learned
+    if learned is not None and learned.added:
+        yield str(learned)
+    for silent in outcome.silent:
+        yield f"{silent.proposer} could not be asked: {shown(silent.error, 200)}"
+
+
+def log_lines(outcome: Round) -> Iterator[str]:
+    """The decisions with the time, for a log; what waits as it waited before is left out."""
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    moved = tuple(one for one in outcome.considered if one.before != one.record.state)
+    for line in decisions(replace(outcome, considered=moved)):
+        yield f"{at} {line}"
+
+
+def next_commands(outcome: Round, *, dry_run: bool) -> list[str]:
+    """What may be typed next, the most useful first."""
+    if dry_run and outcome.considered:
+        return ["agentkit evolve"]
+    waiting = [f"agentkit review show {one.record.proposal_id}" for one in outcome.waiting[:3]]
+    promoted = [
+        f"agentkit eval, or agentkit rollback {shown(one.record.tool_name)}"
+        for one in outcome.promoted[:1]
+    ]
+    missing = [one.command for one in outcome.passed_over if one.reason == "not_in_library"]
+    found = [*waiting, *promoted, *dict.fromkeys(missing)]
+    return found or ["agentkit episodes list"]
+
+
+def _looked_at(outcome: Round) -> Iterator[str]:
+    seen = outcome.looked_at
+    runs = [f"{count:,} of the run {shown(name)}" for name, count in seen.runs.items() if name]
+    named = f" ({', '.join(runs[:3])})" if runs else ""
+    yield (
+        f"looked at {plural(seen.episodes, 'episode')}{named}: {seen.judged:,} judged, "
+        f"{seen.went_wrong:,} went wrong"
     )
+    for one in seen.failing[:_MOST_FAILING]:
+        labels = ", ".join(f"{label_name(name)} {count:,}" for name, count in one.labels.items())
+        yield f"  {shown(one.tool)}: {one.failures:,} of {plural(one.calls, 'call')}: {labels}"
 
 
 def _gain(one: Considered) -> str:
@@ -56,4 +99,4 @@ def _gain(one: Considered) -> str:
         return ""
     numbers = one.report.statistics
     low, high = (100 * numbers[name] for name in ("gain_low", "gain_high"))
-    return f"{100 * numbers['gain']:+.1f} ({low:+.1f} to {high:+.1f})"
+    return f", held-out {100 * numbers['gain']:+.1f} points ({low:+.1f} to {high:+.1f})"

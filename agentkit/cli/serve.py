@@ -5,7 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import re
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,14 +18,13 @@ from click.core import ParameterSource
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.limits import Limits
-from agentkit.agent.routing import Router
 from agentkit.cli.agents import AgentOptions, agent_options, load_all
 from agentkit.cli.output import plural, say
 from agentkit.cli.serve_library import Place, serve_library
 from agentkit.cli.stores import followed, gathered, opened
 from agentkit.cli.tracers import tracer_of
 from agentkit.errors import UsageError
-from agentkit.library import Library, Store
+from agentkit.library import Store
 from agentkit.library.keeping import with_episodes
 from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
@@ -32,6 +34,11 @@ from agentkit.server.running import is_loopback
 from agentkit.server.running import serve as serve_app
 from agentkit.tools.tool import Tool
 
+EVOLVE_SECONDS = 30.0
+"""How often ``--evolve`` looks for new episodes."""
+
+_LEDGER_SECONDS = 5.0
+_MAIN = "from agentkit.cli.main import main; main()"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULTS = ServerLimits()
 _OF_MCP_ALONE = frozenset({"search", "prefix"})
@@ -39,10 +46,9 @@ _OF_MCP = _OF_MCP_ALONE | {
     *("mcp", "host", "port", "keys_from", "insecure", "drain", "targets", "store_url"),
     *("refresh", "max_staleness"),
 }
-_OF_A_LIBRARY_THAT_CHANGES = frozenset({"refresh", "max_staleness"})
-_OF_LIBRARY = frozenset(
+_OF_DEFINITIONS = frozenset(
     {
-        *("library", "host", "port", "keys_from", "insecure", "drain", "store_url"),
+        *("definitions", "host", "port", "keys_from", "insecure", "drain", "store_url"),
         *("max_concurrent", "rate", "timeout", "open_metrics", "hosts", "log"),
     }
 )
@@ -52,10 +58,10 @@ _OF_LIBRARY = frozenset(
     epilog="""\b
 Examples:
   agentkit serve --tools my_shop.py --instructions "You sell used cars."
-  agentkit serve --host 0.0.0.0 --keys-from /etc/agentkit/keys --catalogue
+  agentkit serve --host 0.0.0.0 --keys-from /etc/agentkit/keys --evolve
   AGENTKIT_KEYS=shop=sk-... agentkit serve --keys-from AGENTKIT_KEYS --rate 120
   agentkit serve --mcp stdio --tools my_shop.py
-  agentkit serve --library --host 0.0.0.0 --keys-from /etc/agentkit/keys"""
+  agentkit serve --definitions --host 0.0.0.0 --keys-from /etc/agentkit/keys"""
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen at.")
 @click.option(
@@ -135,21 +141,35 @@ Examples:
     metavar="SECONDS",
     default=1.0,
     show_default=True,
-    help="With --catalogue or --mcp: how often to look for a new version of the library. A store "
-    "that tells of commits is heard at once.",
+    help="How often to look for a new version of the library. A store that tells of commits is "
+    "heard at once.",
 )
 @click.option(
     "--max-staleness",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="With --catalogue or --mcp: refuse runs while nobody knows for so long whether the "
-    "library is the newest. Without it the last one is served.",
+    help="Refuse runs while nobody knows for so long whether the library is the newest. Without it "
+    "the last one is served.",
 )
 @click.option(
     "--spill",
     type=click.Path(file_okay=False),
     metavar="FOLDER",
     help="Answer on while the store takes no episodes: they wait in files of this folder.",
+)
+@click.option(
+    "--shadow",
+    is_flag=True,
+    help="Ask the model again, unseen, with definitions that are in shadow; no tool is run, and at "
+    "most 200,000 tokens an hour are spent.",
+)
+@click.option(
+    "--evolve",
+    type=click.FloatRange(min=0, min_open=True),
+    is_flag=False,
+    flag_value=EVOLVE_SECONDS,
+    metavar="[SECONDS]",
+    help="Run 'agentkit evolve --watch' beside the server.",
 )
 @click.option("--log", is_flag=True, help="Write a line on stderr for each request.")
 @click.option(
@@ -158,7 +178,7 @@ Examples:
     help="Serve the store's library as an MCP server instead, without a model.",
 )
 @click.option(
-    "--library",
+    "--definitions",
     is_flag=True,
     help="Serve the store's library to other processes, read-only, without a model.",
 )
@@ -187,9 +207,11 @@ def serve(  # noqa: PLR0917 - click passes every option
     refresh: float,
     max_staleness: float | None,
     spill: str | None,
+    shadow: bool,
+    evolve: float | None,
     log: bool,
     mcp: str | None,
-    library: bool,
+    definitions: bool,
     search: bool,
     prefix: str,
     store_url: str,
@@ -203,7 +225,7 @@ def serve(  # noqa: PLR0917 - click passes every option
 
     Needs the extra serve: pip install "agentkit-evolve[serve]".
     """
-    _check_fitting(context, mcp, library=library)
+    _check_fitting(context, mcp, definitions=definitions)
     keys = None if keys_from is None else _keys(keys_from)
     if mcp is not None:
         # Its packages are another extra's, so it loads when it is asked for.
@@ -230,19 +252,19 @@ def serve(  # noqa: PLR0917 - click passes every option
         drain_seconds=drain,
     )
     _write_log(each_request=log)
-    if library:
+    if definitions:
         place = Place(host=host, port=port, insecure=insecure, hosts=hosts)
         serve_library(store_url, place, keys=keys, limits=limits, open_metrics=open_metrics)
         return
     chosen = AgentOptions(**options)
-    follows = chosen.catalogue  # else the store keeps episodes alone
     with (
         opened(store_url) as store,
         gathered(store, spill) as episodes,
-        followed(store, refresh, max_staleness, on=follows) as source,
+        followed(store, refresh, max_staleness) as source,
+        evolved(chosen, store_url, evolve),
     ):
         kept = source if spill is None else with_episodes(source, episodes=episodes)
-        agent = _agent(chosen, kept, name)
+        agent = _agent(chosen, kept, name, shadow=shadow, refresh=refresh)
         app = create_app(
             agent,
             keys=keys,
@@ -264,7 +286,7 @@ def serve(  # noqa: PLR0917 - click passes every option
     say("Stopped; every run that began is kept as an episode.")
 
 
-def _check_fitting(context: click.Context, mcp: str | None, *, library: bool) -> None:
+def _check_fitting(context: click.Context, mcp: str | None, *, definitions: bool) -> None:
     """Refuse options that would make no difference: somebody may rely on one, such as a rate."""
     given = {
         option.name: option.opts[-1]
@@ -275,32 +297,44 @@ def _check_fitting(context: click.Context, mcp: str | None, *, library: bool) ->
         unused = [word for name, word in given.items() if name in _OF_MCP_ALONE]
         if unused:
             raise UsageError(f"without --mcp nothing comes of {' and '.join(unused)}")
-        unused = [word for name, word in given.items() if name in _OF_A_LIBRARY_THAT_CHANGES]
-        if unused and not library and not context.params["catalogue"]:
-            raise UsageError(f"without --catalogue nothing comes of {' and '.join(unused)}")
-    elif library:
-        raise UsageError("--mcp and --library are two servers; start one for each")
+    elif definitions:
+        raise UsageError("--mcp and --definitions are two servers; start one for each")
     if "apis" in given and mcp:
         raise UsageError("--mcp serves the store and --tools; import the API into the store")
     if mcp == "stdio" and "keys_from" in given:
         raise UsageError("--mcp stdio serves who starts it, without keys; leave --keys-from out")
-    used = _OF_LIBRARY if library else _OF_MCP if mcp else frozenset(given)
+    used = _OF_DEFINITIONS if definitions else _OF_MCP if mcp else frozenset(given)
     unused = [word for name, word in given.items() if name not in used]
     if unused:
         raise UsageError(
-            f"--{'library' if library else 'mcp'} serves the library without an agent, so leave "
-            f"{', '.join(unused)} out"
+            f"--{'definitions' if definitions else 'mcp'} serves the library without an agent, so "
+            f"leave {', '.join(unused)} out"
         )
 
 
-def _agent(options: AgentOptions, store: Store, name: str) -> Agent:
-    """The agent that the options describe; it asks nobody at this terminal."""
+def _agent(
+    options: AgentOptions, store: Store, name: str, *, shadow: bool, refresh: float
+) -> Agent:
+    """The agent that the options describe, on the store's newest library, as it evolves.
+
+    Which definitions a conversation gets is for the ledger to say: pins, and canaries with their
+    share. It asks nobody at this terminal.
+    """
+    from agentkit.evolution.serving import (  # loads the whole of evolution
+        CanaryJudge,
+        CanaryRouter,
+        LedgerWatch,
+        ShadowRunner,
+    )
+
+    watch = LedgerWatch(store, refresh_seconds=min(refresh, _LEDGER_SECONDS))
+    judge = CanaryJudge(store)
     return Agent(
         options.model,
         tools=load_all(options),
-        library=None if options.catalogue else Library(),  # None: the store's newest, as it evolves
         store=store,
-        router=_pins(store) if options.catalogue else None,
+        router=CanaryRouter(watch),
+        observers=[judge, ShadowRunner(store, watch=watch)] if shadow else [judge],
         instructions=options.instructions,
         refine=options.refine,
         tool_choice=options.tool_choice,
@@ -311,11 +345,28 @@ def _agent(options: AgentOptions, store: Store, name: str) -> Agent:
     )
 
 
-def _pins(store: Store) -> Router:
-    """Keeps the agent to what ``agentkit proposals pin`` pinned."""
-    from agentkit.evolution.serving import PinRouter  # loads the whole of evolution
+@contextmanager
+def evolved(options: AgentOptions, store_url: str, seconds: float | None) -> Iterator[None]:
+    """Rounds of evolution beside the server, in a process of their own; none without seconds.
 
-    return PinRouter(store)
+    A round computes for seconds, and a thread of the server would hold up answers meanwhile.
+
+    Raises:
+        UsageError: No other process can reach the store.
+    """
+    if seconds is None:
+        yield
+        return
+    if store_url.startswith("memory:"):
+        raise UsageError("--evolve needs a store that another process reaches; give --store")
+    words = ["evolve", "--watch", str(seconds), "--while-process", str(os.getpid())]
+    words += ["--store", store_url, *(part for one in options.targets for part in ("--tools", one))]
+    process = subprocess.Popen([sys.executable, "-c", _MAIN, *words])  # noqa: S603 - our own words
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def _approved(call: ToolCall, tool: Tool) -> bool:  # noqa: ARG001 - an Approver gets both
@@ -349,7 +400,9 @@ def _greet(agent: Agent, keys: Keys | None, url: str) -> None:
     """Say where the server listens, and how to try it."""
     key = "" if keys is None else ' -H "Authorization: Bearer $KEY"'
     body = f'{{"model": "{agent.name}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
-    say(f"{agent.model.name}, {plural(len(agent.library), 'tool')}, at {url}/v1")
+    library = agent.library
+    tools = f"{plural(len(library), 'tool')} of library version {library.version}"
+    say(f"{agent.name} ({agent.model.name}), {tools}, at {url}/v1")
     if keys is not None:
         say(f"Keys: {', '.join(keys.names)}")
     elif not is_loopback(url.partition("//")[2].rpartition(":")[0].strip("[]")):

@@ -1,4 +1,4 @@
-"""What ``agentkit serve --library`` runs: the library of a store, to read over HTTP."""
+"""What ``agentkit serve --definitions`` runs: the library of a store, to read over HTTP."""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from agentkit.episodes import Episode
 from agentkit.evaluation.results.records import TaskResult
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.running import evaluate
@@ -16,6 +17,44 @@ from agentkit.library.library import Library
 from agentkit.library.store import EpisodeStore
 from agentkit.models.base import ChatModel
 from agentkit.tools.canonical import digest
+
+_LEAST_FRESH = 3  # a third of all tasks
+
+NAME = "held-out"
+"""Begins the names of runs that compare definitions."""
+
+
+def is_held_out_answer(episode: Episode) -> bool:
+    """Whether an episode answers a held-out task, so that nobody may learn from it."""
+    return str(episode.metadata.get("run", "")).startswith(f"{NAME}:")
+
+
+def deciding_tasks(tasks: Iterable[Task], *, seen: Collection[str]) -> frozenset[str]:
+    """Ids of the tasks that decide whether a change is a gain; from the others may be learned.
+
+    These are the tasks that were not asked yet. Where most were asked, every second one decides,
+    in an order that depends on the tools that it offers and on its id alone, so that later rounds
+    keep to the same halves.
+
+    Args:
+        tasks: All of them.
+        seen: Ids of tasks that there are episodes of.
+
+    Example:
+        >>> def task(name):
+        ...     return Task(task_id=name, category="", request="Hi", offered=("a",))
+        >>> tasks = [task(name) for name in "0123"]
+        >>> sorted(deciding_tasks(tasks, seen=["0", "1"]))
+        ['2', '3']
+        >>> len(deciding_tasks(tasks, seen=["0", "1", "2", "3"]))
+        2
+    """
+    every = tuple(tasks)
+    fresh = {one.task_id for one in every if one.task_id not in seen}
+    if _LEAST_FRESH * len(fresh) >= len(every):
+        return frozenset(fresh)
+    ordered = sorted(every, key=lambda one: (one.offered, digest(one.task_id)))
+    return frozenset(one.task_id for one in ordered[1::2])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +83,7 @@ class HeldOut:
     settings: EvaluationSettings = field(default_factory=EvaluationSettings)
     judge: ChatModel | None = None
     concurrency: int = 4
-    name: str = "held-out"
+    name: str = NAME
 
     async def __call__(
         self, tool_name: str, control: Library, candidate: Library

@@ -2,123 +2,56 @@
 
 This is the offline round, for which no traffic is needed: each suggestion that every check let pass
 is compared with the active definition on tasks that nobody learned from, and only a gain brings it
-on. Shadow and canary, where a policy asks for them, go on from there.
+on. Shadow and canary, where a policy asks for them, go on from there; each round also brings on
+what waited since earlier ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
+from agentkit.agent.search import SEARCH_TOOL
+from agentkit.diagnosis.diagnose import diagnose
 from agentkit.diagnosis.profile import FailureProfile
 from agentkit.episodes import Episode
 from agentkit.episodes.late_verdicts import with_late_verdicts
+from agentkit.episodes.naming import in_library_names
 from agentkit.errors import ModelError, UsageError
 from agentkit.evolution.gates.decision import GateReport, GateRules, PairedScore
 from agentkit.evolution.gates.elond import Elond
 from agentkit.evolution.gates.offline import NAME as OFFLINE
 from agentkit.evolution.gates.offline import offline_gate
 from agentkit.evolution.gates.reuse import with_uses
+from agentkit.evolution.learning.rules import LearningRules
+from agentkit.evolution.learning.uses import has_passed
 from agentkit.evolution.lifecycle.cycle import Advance
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.manager import ToolManager
+from agentkit.evolution.mining.inserting import submit_mined
+from agentkit.evolution.mining.miner import MiningRules
 from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
 from agentkit.evolution.proposals.proposer import (
     Observations,
+    PassedOver,
     Proposer,
     ProposerInterruptedError,
     Suggestion,
 )
+from agentkit.evolution.round_report import Considered, Failing, LookedAt, Round, Silent
+from agentkit.evolution.serving.feedback import is_by_user
 from agentkit.evolution.serving.overlay import overlaid
 from agentkit.library.library import Library
+
+_MOST_FAILING = 20
 
 Compare: TypeAlias = Callable[[str, Library, Library], Awaitable[Sequence[PairedScore]]]
 """Does held-out tasks with two libraries that differ in one tool, whose name comes first.
 
 ``agentkit.evaluation.held_out.HeldOut`` asks an agent the tasks of a benchmark.
 """
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Considered:
-    """One proposal, and how far this round brought it.
-
-    Attributes:
-        record: Where it stands.
-        report: What the comparison on held-out tasks says; None where none was made.
-        why: Why it stands there, in words.
-    """
-
-    record: ProposalRecord
-    report: GateReport | None = None
-    why: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """The outcome as a JSON object; empty parts are left out."""
-        record: dict[str, Any] = {
-            "proposal_id": self.record.proposal_id,
-            "tool": self.record.tool_name,
-            "stream": self.record.stream,
-            "state": self.record.state,
-            "why": self.why,
-        }
-        if self.report is not None:
-            record["held_out"] = self.report.to_json()
-        return record
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Silent:
-    """A proposer, or a judge of what it suggests, that could not say anything, or not all.
-
-    Attributes:
-        proposer: Its name.
-        error: Why.
-    """
-
-    proposer: str
-    error: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Round:
-    """What came of one round.
-
-    Attributes:
-        before: Library version that it began with.
-        after: Library version that it ended with.
-        episodes: How many episodes were looked at, without shadow runs and views.
-        considered: The proposals, in the order in which they were made.
-        silent: Proposers and judges whose model could not be reached.
-    """
-
-    before: int
-    after: int
-    episodes: int
-    considered: tuple[Considered, ...] = ()
-    silent: tuple[Silent, ...] = field(default=())
-
-    @property
-    def promoted(self) -> tuple[Considered, ...]:
-        """Those that became active."""
-        return tuple(one for one in self.considered if one.record.state == "active")
-
-    @property
-    def most_earlier_uses(self) -> int:
-        """How often held-out tasks of this round have decided before, at most."""
-        reports = [one.report for one in self.considered if one.report is not None]
-        return max((int(one.statistics.get("earlier_uses", 0)) for one in reports), default=0)
-
-    def to_json(self) -> dict[str, Any]:
-        """The round as a JSON object."""
-        return {
-            "before": self.before,
-            "after": self.after,
-            "episodes": self.episodes,
-            "proposals": [one.to_json() for one in self.considered],
-            "silent": [{"proposer": one.proposer, "error": one.error} for one in self.silent],
-        }
 
 
 async def evolve(
@@ -129,6 +62,8 @@ async def evolve(
     compare: Compare | None = None,
     rules: GateRules = GateRules(),  # noqa: B008 - frozen
     tools: Sequence[str] = (),
+    mining: MiningRules | None = None,
+    learning: LearningRules | None = None,
 ) -> Round:
     """Make one round.
 
@@ -150,6 +85,10 @@ async def evolve(
             check wait for a person, for shadow or for canary, as the manager's policy says.
         rules: The knobs of the comparison.
         tools: Names of the tools to look at, the worst first; empty for all.
+        mining: How calls that recur are made into composites, which wait as proposals; None mines
+            nothing.
+        learning: What tools keep of the requests that they answered well; None learns nothing.
+            What users praised is not among it: a stranger's word adds no words to the library.
 
     Raises:
         UsageError: A proposer answers with something that is no suggestion.
@@ -163,27 +102,124 @@ async def evolve(
         >>> asyncio.run(evolve(manager, [], episodes=[])).to_json()["proposals"]
         []
     """
-    seen = with_late_verdicts(episodes)
+    before = manager.refresh()
+    seen = tuple(_diagnosed(one, before) for one in with_late_verdicts(episodes))
     profile = FailureProfile(half_life_days=None)
     profile.observe_all(seen)
-    before = manager.refresh()
-    observations = Observations(library=before, episodes=seen, profile=profile, tools=tuple(tools))
-    records, silent = await _suggested(manager, proposers, observations)
-    considered = [await _considered(manager, record, compare, rules) for record in records]
+    found: list[PassedOver] = [*_unknown_tools(seen, before)]
+    observations = Observations(
+        library=before, episodes=seen, profile=profile, tools=tuple(tools), pass_over=found.append
+    )
+    known = dict(manager.ledger.proposals)
+    silent = await _suggested(manager, proposers, observations)
+    learned = None
+    if learning is not None:
+        learned = await manager.learn_async(seen, rules=learning, passed=_has_passed_by_verifier)
+    if mining is not None:
+        await submit_mined(manager, seen, mining)
+    now = manager.ledger.proposals
+    moved = [one for one in now.values() if one.proposal_id not in known or one.is_open]
+    considered = [await _considered(manager, one, known, compare, rules) for one in moved]
     return Round(
         before=before.version,
         after=manager.refresh().version,
-        episodes=len(seen),
+        looked_at=_looked_at(seen, profile),
         considered=tuple(considered),
-        silent=tuple(silent),
+        passed_over=_told(found, silent.again, tools),
+        learned=learned,
+        silent=tuple(silent.silent),
     )
+
+
+def _diagnosed(episode: Episode, library: Library) -> Episode:
+    """The episode with the reason why it failed, which nobody works out while it is served."""
+    if episode.diagnosis is not None:
+        return episode
+    return replace(episode, diagnosis=diagnose(episode, library, episode.verdict))
+
+
+def _has_passed_by_verifier(episode: Episode) -> bool:
+    return has_passed(episode) and not is_by_user(episode.verdict)
+
+
+def _unknown_tools(episodes: Iterable[Episode], library: Library) -> Iterator[PassedOver]:
+    """Tools that were called and that the library does not hold."""
+    called: Counter[str] = Counter()
+    failed: Counter[str] = Counter()
+    for episode in map(in_library_names, episodes):
+        invented = {
+            result.name
+            for result in episode.results
+            if result.failure is not None and result.failure.kind == "unknown_tool"
+        }
+        for result in episode.results:
+            if result.name not in library and result.name not in invented | {SEARCH_TOOL}:
+                called[result.name] += 1
+                failed[result.name] += result.status == "failed"
+    for name, calls in called.most_common():
+        yield PassedOver(
+            tool=name,
+            reason="not_in_library",
+            why=f"{calls:,} calls, {failed[name]:,} failed, and the library has no such tool",
+            failures=failed[name],
+            command="agentkit evolve --tools FILE.py",
+        )
+
+
+def _looked_at(episodes: Sequence[Episode], profile: FailureProfile) -> LookedAt:
+    wrong = sum(
+        (one.verdict is not None and not one.verdict.passed)
+        or any(result.status == "failed" for result in one.results)
+        for one in episodes
+    )
+    failing = (
+        Failing(
+            tool=rate.tool,
+            failures=round(rate.failures),
+            calls=round(rate.observed),
+            labels={label: round(weight) for label, weight in rate.labels.items()},
+        )
+        for rate in profile.worst_tools(_MOST_FAILING)
+    )
+    return LookedAt(
+        episodes=len(episodes),
+        runs=dict(Counter(one.metadata.get("run", "") for one in episodes).most_common()),
+        judged=sum(one.verdict is not None for one in episodes),
+        went_wrong=wrong,
+        failing=tuple(failing),
+    )
+
+
+def _told(
+    found: Iterable[PassedOver], again: Iterable[ProposalRecord], tools: Sequence[str]
+) -> tuple[PassedOver, ...]:
+    """What was passed over, with what was suggested again and is decided."""
+    repeated = [
+        PassedOver(
+            tool=record.tool_name,
+            reason="quarantine" if record.state == "quarantined" else "already_proposed",
+            why=f"{record.proposal_id} is {record.state.replace('_', ' ')}: {record.last_word}",
+            command=f"agentkit review show {record.proposal_id}",
+        )
+        for record in again
+    ]
+    return tuple(one for one in (*found, *repeated) if not tools or one.tool in tools)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Heard:
+    """What came of asking all proposers: suggestions decided before, and who was silent."""
+
+    again: tuple[ProposalRecord, ...]
+    silent: tuple[Silent, ...]
 
 
 async def _suggested(
     manager: ToolManager, proposers: Iterable[Proposer], observations: Observations
-) -> tuple[list[ProposalRecord], list[Silent]]:
-    """What all proposers suggest, taken in; the same suggested twice is one."""
-    records: dict[str, ProposalRecord] = {}
+) -> _Heard:
+    """Take in what all proposers suggest; the same suggested twice is one."""
+    known = frozenset(manager.ledger.proposals)
+    again: dict[str, ProposalRecord] = {}
     silent: list[Silent] = []
     for proposer in proposers:
         suggestions, broken = await _heard(proposer, observations)
@@ -195,8 +231,9 @@ async def _suggested(
             except ModelError as error:  # the proposal is kept, and waits for its judge
                 silent.append(Silent(proposer=f"the judge of {proposer.name}", error=str(error)))
                 continue
-            records[record.proposal_id] = record
-    return list(records.values()), silent
+            if record.proposal_id in known and not record.is_open:
+                again[record.proposal_id] = record
+    return _Heard(again=tuple(again.values()), silent=tuple(silent))
 
 
 async def _heard(
@@ -225,17 +262,28 @@ def _checked(proposer: Proposer, answer: object) -> Sequence[Suggestion]:
 
 
 async def _considered(
-    manager: ToolManager, record: ProposalRecord, compare: Compare | None, rules: GateRules
+    manager: ToolManager,
+    record: ProposalRecord,
+    known: Mapping[str, ProposalRecord],
+    compare: Compare | None,
+    rules: GateRules,
 ) -> Considered:
-    report = None
-    if record.state == "validated" and compare is not None:
+    """Bring a proposal on by a stage, a new one or one that waited."""
+    before = known.get(record.proposal_id)
+    report, why = None, record.last_word
+    if record.state == "validated" and compare is not None and record.base:
         report = await _compared(manager, record, compare, rules)
         manager.assess(record.proposal_id, [report])
-    if not record.is_open:
-        return Considered(record=record, why=record.last_word)
-    advanced: Sequence[Advance] = await manager.advance_async(record.proposal_id)
-    now = manager.ledger.proposals[record.proposal_id]
-    return Considered(record=now, report=report, why=advanced[0].why)
+    if record.is_open:
+        advanced: Sequence[Advance] = await manager.advance_async(record.proposal_id)
+        why = advanced[0].why
+    return Considered(
+        record=manager.ledger.proposals[record.proposal_id],
+        report=report,
+        why=why,
+        before="proposed" if before is None else before.state,
+        commands=manager.standing(record.proposal_id).commands,
+    )
 
 
 async def _compared(

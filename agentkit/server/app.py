@@ -179,6 +179,7 @@ class _Service:
             max_messages=self._limits.max_messages,
             output_schema=self._agent.output_schema,
             takes_settings=takes_settings,
+            alias=self._agent.model.name,
         )
         return ChatCompletions(
             self._agent,

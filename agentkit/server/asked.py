@@ -55,6 +55,7 @@ class Reader:
 
     Attributes:
         model: The only model there is.
+        alias: Another name that it is asked by: that of the model behind the agent.
         max_messages: Most messages in one request.
         output_schema: What the agent's answers match; None for text.
         takes_settings: Whether clients may say how to generate.
@@ -64,6 +65,7 @@ class Reader:
     max_messages: int
     output_schema: JsonObject | None
     takes_settings: bool = False
+    alias: str = ""
 
     def read(self, body: bytes, session: str | None) -> Asked | Problem:
         """The request in ``body``.
@@ -103,7 +105,7 @@ class Reader:
         model = record.get("model")
         if not isinstance(model, str):
             return invalid("model must be a string", param="model", code="missing_model")
-        if model != self.model:
+        if model not in {self.model, self.alias}:
             message = f"there is no model {model[:100]!r} here; this server has {self.model!r}"
             return Problem(status=404, message=message, code="model_not_found", param="model")
         if not isinstance(record.get("stream"), bool | None):

@@ -157,8 +157,7 @@ class Completion:
 
 
 def route_of(episode: Episode) -> str:
-    """Which definitions answered: a candidate in canary, by the id of its proposal, or those that
-    serve everybody."""
+    """Whose definitions answered: the id of a proposal in canary, or ``control`` for all others."""
     labels = episode.metadata
     return labels.get(EXPERIMENT, CONTROL) if labels.get(ARM) == "candidate" else CONTROL
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 import signal
 import threading
@@ -11,7 +12,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agentkit.errors import UsageError
+from agentkit.errors import PortTakenError, UsageError
 from agentkit.server.app import missing
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def serve(
     Raises:
         MissingExtraError: uvicorn is not installed.
         UsageError: Other machines would reach a server without keys.
-        OSError: The port is taken, or the address is not this machine's.
+        PortTakenError: Another process listens at the port.
+        OSError: The address is not this machine's.
     """
     if not insecure and not app.state.has_keys and not is_loopback(host):
         raise UsageError(
@@ -119,7 +121,13 @@ def _listening(host: str, port: int, *, send_seconds: float) -> Iterator[socket.
             longest = max(1, round(min(_LONGEST_MS, send_seconds * 1000)))
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, longest)
         listener.setblocking(False)
-        listener.bind((host, port))
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            message = f"port {port} is taken; choose another with --port"
+            raise PortTakenError(message) from error
         listener.listen(_BACKLOG)
         yield listener
 

@@ -108,9 +108,9 @@ def test_without_tasks_a_person_decides(invoke):
     """Where nothing can be compared, the proposal waits for an approval."""
     result = invoke("evolve", "--run", "customers")
     assert "validated" in result.stdout
-    assert "agentkit proposals list --open" in result.stderr
     listed = json.loads(invoke("proposals", "list", "--json").stdout)
     assert [one["state"] for one in listed] == ["validated"]
+    assert f"next: agentkit review show {listed[0]['proposal_id']}" in result.stderr
 
 
 def test_a_dry_run_writes_nothing(invoke):

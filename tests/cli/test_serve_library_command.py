@@ -1,4 +1,4 @@
-"""``agentkit serve --library`` as a user starts it, and reading from it with other commands."""
+"""``agentkit serve --definitions`` as a user starts it, and reading from it with other commands."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def invoke() -> Callable[..., Result]:
 
 @asynccontextmanager
 async def _started(*options: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, str, str]]:
-    """``agentkit serve --library`` as a process, what it said first, and its URL."""
+    """``agentkit serve --definitions`` as a process, what it said first, and its URL."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", MAIN, "serve", "--library", "--port", "0", *options),
+        *(sys.executable, "-c", MAIN, "serve", "--definitions", "--port", "0", *options),
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
         stderr=asyncio.subprocess.PIPE,
     )
@@ -68,7 +68,7 @@ async def _started(*options: str) -> AsyncIterator[tuple[asyncio.subprocess.Proc
         (["--host", "0.0.0.0"], "there are no keys"),
         (["--yes", "--max-steps", "3"], "so leave"),
         (["--openapi", "api.json"], "so leave --openapi out"),
-        (["--name", "x"], "--library serves the library without an agent, so leave --name out"),
+        (["--name", "x"], "--definitions serves the library without an agent, so leave --name out"),
         (["--allow-origin", "https://a.example"], "so leave --allow-origin out"),
         (["--mcp", "http"], "two servers"),
         (["--search"], "without --mcp"),
@@ -79,14 +79,14 @@ def test_misuse_is_refused(
     library: None, invoke: Callable[..., Result], options: list[str], message: str
 ) -> None:
     """Exit status 2, one line that says what to do, and nothing listens."""
-    result = invoke("serve", "--library", *options)
+    result = invoke("serve", "--definitions", *options)
     assert result.exit_code == 2, result.output
     assert message in result.stderr
 
 
 def test_a_library_that_is_not_there(invoke: Callable[..., Result]) -> None:
     """Nothing is served in the place of a store that was never made."""
-    result = invoke("serve", "--library", "--port", "0")
+    result = invoke("serve", "--definitions", "--port", "0")
     assert result.exit_code == 1
     assert "there is no store" in result.stderr
 

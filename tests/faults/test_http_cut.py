@@ -22,7 +22,7 @@ pytestmark = pytest.mark.faults
 
 
 class LibraryServer(LocalServer):
-    """``agentkit serve --library``."""
+    """``agentkit serve --definitions``."""
 
     def __init__(self, store: str) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class LibraryServer(LocalServer):
 
     def command(self):
         program = [sys.executable, "-c", "from agentkit.cli.main import main; main()", "serve"]
-        return [*program, "--library", "--store", self._store, "--port", str(self.port)]
+        return [*program, "--definitions", "--store", self._store, "--port", str(self.port)]
 
     def answers(self):
         try:

@@ -147,15 +147,3 @@ async def test_serve_follows_its_store(start, tmp_path):
         process.terminate()
     store.close()
     assert (shown["agentkit_library_version"], shown["agentkit_store_away"]) == (1, 0)
-
-
-@pytest.mark.parametrize("options", [("--refresh", "2"), ("--max-staleness", "60")])
-async def test_options_of_a_library_need_one(options):
-    """Without the store's library there is nothing to refresh, and somebody may rely on it."""
-    from click.testing import CliRunner
-
-    from agentkit.cli.main import main
-
-    done = CliRunner().invoke(main, ["serve", "--model", "scripted:a", *options])
-    assert done.exit_code == 2
-    assert "without --catalogue nothing comes of" in done.stderr

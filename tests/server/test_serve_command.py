@@ -64,14 +64,15 @@ def test_misuse_is_refused(invoke, plugin, monkeypatch, options, message):
 
 
 def test_a_port_that_is_taken(invoke, plugin, monkeypatch):
-    """Exit status 1 and the system's words."""
+    """Exit status 1, with the port and what to do."""
     import socket
 
     monkeypatch.syspath_prepend(str(plugin))
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        result = invoke("--port", str(taken.getsockname()[1]))
+        port = taken.getsockname()[1]
+        result = invoke("--port", str(port))
     assert result.exit_code == 1
-    assert "Address already in use" in result.stderr
+    assert f"port {port} is taken; choose another with --port" in result.stderr
 
 
 @pytest.mark.parametrize("package", ["starlette", "uvicorn"])

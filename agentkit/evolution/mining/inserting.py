@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from agentkit.episodes import Episode
 from agentkit.evolution.insertion.outcome import InsertOutcome
 from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.lifecycle.journal import LibraryStore
+from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mining.candidates import MinedComposite
+from agentkit.evolution.mining.miner import MiningRules, mine
 from agentkit.evolution.mining.recording import pinned_to, with_recordings
+from agentkit.evolution.mining.sources import trajectories_of
+from agentkit.evolution.proposals.proposal import Proposal
 from agentkit.library.chain import Signer
 from agentkit.library.events import Author
+from agentkit.tools.canonical import digest
 from agentkit.tools.tool import Tool
+
+_MINING = Author(kind="program", name="mining")
 
 
 def insert_mined(
@@ -54,8 +62,51 @@ def insert_mined(
     return outcomes
 
 
+async def submit_mined(
+    manager: ToolManager, episodes: Iterable[Episode], rules: MiningRules
+) -> tuple[ProposalRecord, ...]:
+    """Mine episodes, and propose what was not proposed before.
+
+    The proposals wait, whatever the tools do: a composite is a tool that models did not have. One
+    with the program of a composite that there is, or that was proposed, is left out.
+
+    Args:
+        manager: Takes the proposals in.
+        episodes: What happened.
+        rules: What mining looks for.
+
+    Returns:
+        Where each new proposal stands.
+    """
+    tools = {definition.name: definition for definition in manager.library.definitions}
+    found = mine(trajectories_of(episodes).trajectories, tools, rules)
+    earlier = (record.candidate for record in manager.ledger.proposals.values())
+    there = (*tools.values(), *(one for one in earlier if one is not None))
+    known = {digest(one.body) for one in there if one.is_composite}
+    # those of later rounds call composites that are not in the library yet
+    first = (one for one in found.composites if one.round == 1)
+    fresh = [one for one in first if digest(one.definition.body) not in known]
+    if not fresh:
+        return ()
+    return tuple([await _submitted(manager, one) for one in _recorded(manager, fresh)])
+
+
+async def _submitted(manager: ToolManager, composite: MinedComposite) -> ProposalRecord:
+    proposal = Proposal.of(
+        None,
+        pinned_to(composite, manager.library),
+        stream="composite",
+        author=_MINING,
+        reason=f"mined: {composite.uses} uses in {composite.support} episodes",
+        evidence=composite.evidence,
+    )
+    return await manager.submit_async(proposal)
+
+
 def _recorded(
-    manager: ToolManager, composites: Sequence[MinedComposite], policy: InsertPolicy
+    manager: ToolManager,
+    composites: Sequence[MinedComposite],
+    policy: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
 ) -> tuple[MinedComposite, ...]:
     """Record the calls that the composites need; the composites with what agrees with them."""
     recordings = with_recordings(manager.library, composites, policy=policy)

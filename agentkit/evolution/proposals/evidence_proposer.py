@@ -25,7 +25,7 @@ from agentkit.evolution.proposals.evidence.relaxing import relaxed_lessons
 from agentkit.evolution.proposals.evidence.stated_rules import Seen, stated_lessons
 from agentkit.evolution.proposals.evidence.worded import worded_lessons
 from agentkit.evolution.proposals.proposal import Proposal
-from agentkit.evolution.proposals.proposer import Observations
+from agentkit.evolution.proposals.proposer import Observations, PassedOver
 from agentkit.library.events import Author
 from agentkit.tools.canonical import is_json
 from agentkit.tools.definition import ToolDefinition
@@ -74,16 +74,27 @@ class EvidenceProposer:
         records = observed(episodes, library)
         routes = trajectories_of(filter(_is_data, episodes)).routes
         found: dict[str, tuple[list[Lesson], list[Lesson]]] = {}
+        noted: set[str] = set()
+
+        def pass_over(one: PassedOver) -> None:
+            noted.add(one.tool)
+            observations.pass_over(one)
+
         for name in sorted(name for name in records if name in library):
             seen = Seen(
                 definition=library[name].definition,
                 record=records[name],
                 library=library,
                 knobs=self._knobs,
+                pass_over=pass_over,
             )
             stated = [*stated_lessons(seen), *worded_lessons(seen)]
             relaxed = relaxed_lessons(seen, stated)
             found[name] = [*stated, *relaxed], list(lookup_lessons(seen, routes))
+            refused = len(records[name].refused)
+            if refused and name not in noted and not any(found[name]):
+                why = f"its refusals ({refused:,}) name no value, range, form or order to hold to"
+                pass_over(PassedOver(tool=name, reason="says_nothing", why=why, failures=refused))
         wrongly = misuse(episodes, library)
         for name, lesson in chain(
             confusion_lessons(wrongly, library, self._knobs),

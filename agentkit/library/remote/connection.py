@@ -176,7 +176,7 @@ class Connection:
             case 404:
                 return StoreError(
                     f"there is no library at {where} (status 404{self._words(response)}); "
-                    "'agentkit serve --library' serves one"
+                    "'agentkit serve --definitions' serves one"
                 )
             case _ if status == _TOO_MANY or status >= _SERVER_ERROR:
                 return StoreUnavailableError(

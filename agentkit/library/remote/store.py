@@ -27,7 +27,7 @@ from agentkit.library.store import EpisodeFilter, LibraryChange, ToolRevision
 
 
 class RemoteStore:
-    """A library on a server of ``agentkit serve --library``. It can not be written to.
+    """A library on a server of ``agentkit serve --definitions``. It can not be written to.
 
     ``load`` asks the server whether there is news, and takes up what changed. When the server can
     not be reached, or says what can not be right, the last snapshot stays: see ``is_away``. That

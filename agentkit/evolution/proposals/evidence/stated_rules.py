@@ -11,8 +11,8 @@ among those that say so only, since the others are what was learned from before.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,7 @@ from agentkit.evolution.proposals.evidence.vetoes import (
     rejects_known,
 )
 from agentkit.evolution.proposals.evidence.wider import allows_more
+from agentkit.evolution.proposals.proposer import PassedOver, PassedOverReason
 from agentkit.evolution.proposals.stated import (
     StatedNeed,
     StatedOrder,
@@ -42,7 +43,7 @@ from agentkit.evolution.proposals.stated import (
 from agentkit.messages import ToolFailure
 from agentkit.tools.canonical import canonical_json
 from agentkit.tools.definition import ToolDefinition
-from agentkit.tools.rules import Between, OneOf, Rule, rule_to_json
+from agentkit.tools.rules import Between, OneOf, Rule, rule_sentence, rule_to_json
 from agentkit.tools.validation import validate_arguments
 
 _INDEX = re.compile(r"\[\d+\]")
@@ -64,12 +65,14 @@ class Seen:
         record: Its calls.
         library: Names of the tools that there are.
         knobs: How much must have happened.
+        pass_over: Takes what was seen and taught nothing.
     """
 
     definition: ToolDefinition
     record: ToolRecord
     library: Container[str]
     knobs: EvidenceRules
+    pass_over: Callable[[PassedOver], None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,10 +146,55 @@ def _agreed(claims: Iterable[_Claim], seen: Seen, *, basis: str) -> Iterator[Les
         had = _had(found[0].rule, seen.definition)
         made = _together(found, seen, had) if is_range else _majority(found, seen, had)
         if made is None:
+            seen.pass_over(_unsupported(found, seen))
             continue
         rule, calls, against = made
-        if _is_news(rule, calls, seen) and not rejects_known(rule, seen.definition, seen.record):
+        if not _is_news(rule, calls, seen):
+            seen.pass_over(_nothing_new(rule, calls, seen))
+        elif rejects_known(rule, seen.definition, seen.record):
+            seen.pass_over(_contradicted(rule, calls, seen))
+        else:
             yield Lesson.from_calls(calls, seen.record, basis=basis, against=against, rule=rule)
+
+
+def _unsupported(found: list[_Claim], seen: Seen) -> PassedOver:
+    """Refusals that state something, and that are too few or do not agree."""
+    rules = Counter(_key(claim.rule) for claim in found)
+    [(_, most)] = rules.most_common(1)
+    count = _counted(len(found), "refused call")
+    if most < seen.knobs.least_agreement * len(found):
+        why = f"{count} state {len(rules)} different rules, so none of them holds for every call"
+        return _passed_over("disagreement", why, found[0].rule, len(found), seen)
+    episodes = len({claim.call.episode_id for claim in found})
+    needed = f"{seen.knobs.least_failures} from {seen.knobs.least_episodes} episodes are needed"
+    why = f"{count} in {_counted(episodes, 'episode')}; {needed}"
+    return _passed_over("too_few", why, found[0].rule, len(found), seen)
+
+
+def _nothing_new(rule: Rule, calls: Collection[ObservedCall], seen: Seen) -> PassedOver:
+    why = f"the definition says it already, and {_counted(len(calls), 'call')} broke it"
+    return _passed_over("already_said", why, rule, len(calls), seen)
+
+
+def _contradicted(rule: Rule, calls: Collection[ObservedCall], seen: Seen) -> PassedOver:
+    refused = _counted(len(calls), "refused call")
+    why = (
+        f"{refused} state: {rule_sentence(rule)} But the tool took calls, or a verifier expected "
+        "values, that this would refuse"
+    )
+    return _passed_over("contradicts_accepted", why, rule, len(calls), seen)
+
+
+def _passed_over(
+    reason: PassedOverReason, why: str, rule: Rule, failures: int, seen: Seen
+) -> PassedOver:
+    return PassedOver(
+        tool=seen.definition.name,
+        parameter=_parameter(rule),
+        reason=reason,
+        why=why,
+        failures=failures,
+    )
 
 
 def _is_news(rule: Rule, calls: Collection[ObservedCall], seen: Seen) -> bool:
@@ -255,3 +303,7 @@ def _described(seen: Seen) -> Iterator[_Claim]:
                     continue
                 trial = Trial(rule, seen.definition)
                 yield from (_Claim(rule=rule, call=c) for c in calls if trial.refuses(c))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
