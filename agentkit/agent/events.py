@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -10,6 +10,19 @@ from agentkit.agent.result import RunResult
 from agentkit.episodes import RefineTrace, RetrievalTrace, Turn
 from agentkit.messages import ToolCall, ToolResult
 from agentkit.models.base import TextDelta
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunStarted:
+    """The run is pinned to a library; always the first event.
+
+    Attributes:
+        library_version: Which version.
+        labels: The labels that its episode will have, with those of a router.
+    """
+
+    library_version: int
+    labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,6 +70,7 @@ class RunFinished:
 
 RunEvent: TypeAlias = (
     TextDelta
+    | RunStarted
     | ToolsRetrieved
     | CallsRefined
     | ToolCallStarted

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, cast
 
 from agentkit.agent.choosing import Choosing
-from agentkit.agent.events import RunFinished
+from agentkit.agent.events import RunFinished, RunStarted
 from agentkit.agent.executing import Executing
 from agentkit.agent.loop import Loop, Outcome
 from agentkit.agent.observing import FinishedRun, Observers
@@ -104,6 +104,7 @@ class Running:
         )
 
     async def _answer(self, start: Start, answers: Answers | None) -> RunResult:
+        start.emit(RunStarted(library_version=start.library.version, labels=start.metadata))
         recorder = Recorder(start=start, model=self.model.name, store=self.store)
         if answers is not None:
             start = replace(start, answered=await self._answered(start, answers, recorder))

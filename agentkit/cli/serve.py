@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -18,12 +18,15 @@ from click.core import ParameterSource
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.limits import Limits
+from agentkit.agent.observing import Observer
+from agentkit.agent.routing import Router
 from agentkit.cli.agents import AgentOptions, agent_options, load_all
 from agentkit.cli.output import plural, say
 from agentkit.cli.serve_library import Place, serve_library
 from agentkit.cli.stores import followed, gathered, opened
 from agentkit.cli.tracers import tracer_of
 from agentkit.errors import UsageError
+from agentkit.evolution.serving import CanaryJudge, CanaryRouter, LedgerWatch, ShadowRunner
 from agentkit.library import Store
 from agentkit.library.keeping import with_episodes
 from agentkit.messages import ToolCall
@@ -264,7 +267,10 @@ def serve(  # noqa: PLR0917 - click passes every option
         evolved(chosen, store_url, evolve),
     ):
         kept = source if spill is None else with_episodes(source, episodes=episodes)
-        agent = _agent(chosen, kept, name, shadow=shadow, refresh=refresh)
+        watch = LedgerWatch(kept, refresh_seconds=min(refresh, _LEDGER_SECONDS))
+        judge = CanaryJudge(kept)
+        observers = [judge, ShadowRunner(kept, watch=watch)] if shadow else [judge]
+        agent = _agent(chosen, kept, name, router=CanaryRouter(watch), observers=observers)
         app = create_app(
             agent,
             keys=keys,
@@ -283,6 +289,7 @@ def serve(  # noqa: PLR0917 - click passes every option
             on_start=lambda url: _greet(agent, keys, url),
             on_stop=lambda: _part(len(app.state.runs), drain),
         )
+        judge.drain_sync()
     say("Stopped; every run that began is kept as an episode.")
 
 
@@ -313,28 +320,23 @@ def _check_fitting(context: click.Context, mcp: str | None, *, definitions: bool
 
 
 def _agent(
-    options: AgentOptions, store: Store, name: str, *, shadow: bool, refresh: float
+    options: AgentOptions,
+    store: Store,
+    name: str,
+    *,
+    router: Router,
+    observers: Sequence[Observer],
 ) -> Agent:
     """The agent that the options describe, on the store's newest library, as it evolves.
 
-    Which definitions a conversation gets is for the ledger to say: pins, and canaries with their
-    share. It asks nobody at this terminal.
+    It asks nobody at this terminal.
     """
-    from agentkit.evolution.serving import (  # loads the whole of evolution
-        CanaryJudge,
-        CanaryRouter,
-        LedgerWatch,
-        ShadowRunner,
-    )
-
-    watch = LedgerWatch(store, refresh_seconds=min(refresh, _LEDGER_SECONDS))
-    judge = CanaryJudge(store)
     return Agent(
         options.model,
         tools=load_all(options),
         store=store,
-        router=CanaryRouter(watch),
-        observers=[judge, ShadowRunner(store, watch=watch)] if shadow else [judge],
+        router=router,
+        observers=observers,
         instructions=options.instructions,
         refine=options.refine,
         tool_choice=options.tool_choice,

@@ -66,8 +66,6 @@ reason_option = click.option("--reason", default="", help="Why, for the tool's h
         "compose": "agentkit.cli.compose:compose",
         "doctor": "agentkit.cli.doctor:doctor",
         "graph": "agentkit.cli.graph:graph",
-        "learn": "agentkit.cli.learn:learn_command",
-        "mine": "agentkit.cli.mine:mine_command",
     },
 )
 def tools() -> None:

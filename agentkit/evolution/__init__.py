@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from agentkit.evolution.proposals.optimizer import GepaOptimizer
     from agentkit.evolution.proposals.proposal import Proposal, UnreadableProposal
     from agentkit.evolution.proposals.proposer import Observations, Proposer
-    from agentkit.evolution.round import Round, evolve
+    from agentkit.evolution.round import evolve
+    from agentkit.evolution.round_report import Round
     from agentkit.evolution.serving.canary import CanaryRouter
     from agentkit.evolution.serving.shadow import ShadowLimits, ShadowRunner
     from agentkit.evolution.validation.policy import ValidationPolicy
@@ -134,7 +135,7 @@ _MODULES = {
     "Proposer": "agentkit.evolution.proposals.proposer",
     "Rejected": "agentkit.evolution.insertion.outcome",
     "RejectionCode": "agentkit.evolution.insertion.outcome",
-    "Round": "agentkit.evolution.round",
+    "Round": "agentkit.evolution.round_report",
     "ShadowLimits": "agentkit.evolution.serving.shadow",
     "ShadowRunner": "agentkit.evolution.serving.shadow",
     "ToolManager": "agentkit.evolution.manager",

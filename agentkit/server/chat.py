@@ -9,14 +9,14 @@ from contextlib import aclosing, contextmanager, nullcontext
 from dataclasses import replace
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.events import RunFinished, TurnFinished
+from agentkit.agent.events import RunFinished, RunStarted, TurnFinished
 from agentkit.agent.result import RunResult
 from agentkit.errors import AgentKitError
 from agentkit.messages import ToolCall
 from agentkit.models.base import TextDelta
 from agentkit.models.wire.names import WireNames
 from agentkit.server.asked import Asked, Reader
-from agentkit.server.completion import Completion, answer_text
+from agentkit.server.completion import Completion, answer_text, answered_by
 from agentkit.server.exchange import SCOPE_KEY, Exchange, Scope, Send
 from agentkit.server.limits import ServerLimits
 from agentkit.server.measures import Measures
@@ -156,8 +156,11 @@ class ChatCompletions:
         result = await self._outcomes.of(work, work.carried_out(self._agent), exchange)
         if not isinstance(result, RunResult):
             return result
+        episode = result.episode
         body = completion.whole(result, self._text(result), _on_the_wire(result))
-        await exchange.answer_json(body, headers=completion.headers(result))
+        await exchange.answer_json(
+            body, headers=answered_by(episode.library_version, episode.metadata)
+        )
         return None
 
     async def _streamed(self, work: Work, stream: StreamedAnswer) -> Problem | None:
@@ -178,6 +181,7 @@ class ChatCompletions:
         """Carry out the work and send its text as it comes."""
         if work.waiting is not None or self._reader.output_schema is not None:
             result = await work.carried_out(self._agent)
+            stream.route(result.episode.library_version, result.episode.metadata)
             await stream.say(self._text(result))
             return result
         events = self._agent.stream(
@@ -191,6 +195,8 @@ class ChatCompletions:
         async with aclosing(events):
             async for event in events:
                 match event:
+                    case RunStarted(library_version=version, labels=labels):
+                        stream.route(version, labels)
                     case TextDelta(text=text):
                         await stream.say(text)
                     case TurnFinished(turn=turn) if turn.message.text:

@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import quote
 
 from agentkit.agent.result import RunResult
-from agentkit.episodes import Episode
 from agentkit.episodes.labels import ARM, EXPERIMENT
 from agentkit.messages import ToolCall, Usage
 from agentkit.server.exchange import Header
@@ -80,14 +79,6 @@ class Completion:
         body["agentkit"] = self._told(result)
         return _ENCODER.encode(body).encode()
 
-    def headers(self, result: RunResult) -> tuple[Header, ...]:
-        """What answered, for whoever reads headers alone."""
-        version = str(result.episode.library_version)
-        return (
-            (b"agentkit-library-version", version.encode()),
-            (b"agentkit-route", quote(route_of(result.episode)).encode()),
-        )
-
     def opening(self) -> bytes:
         """The first event of a stream."""
         return self._event({"role": "assistant", "content": ""})
@@ -151,15 +142,22 @@ class Completion:
             "episode_id": self.episode_id,
             "stop_reason": result.stop_reason,
             "library_version": result.episode.library_version,
-            "route": route_of(result.episode),
+            "route": route_of(result.episode.metadata),
             "not_honoured": list(self.not_honoured),
         }
 
 
-def route_of(episode: Episode) -> str:
+def route_of(labels: Mapping[str, str]) -> str:
     """Whose definitions answered: the id of a proposal in canary, or ``control`` for all others."""
-    labels = episode.metadata
     return labels.get(EXPERIMENT, CONTROL) if labels.get(ARM) == "candidate" else CONTROL
+
+
+def answered_by(library_version: int, labels: Mapping[str, str]) -> tuple[Header, ...]:
+    """Headers that say what answered."""
+    return (
+        (b"agentkit-library-version", str(library_version).encode()),
+        (b"agentkit-route", quote(route_of(labels)).encode()),
+    )
 
 
 def finish_reason(result: RunResult) -> str:

@@ -104,9 +104,10 @@ class Exchange:
             headers.append((b"x-should-retry", b"false"))
         await self.answer_json(problem.encoded(), status=problem.status, headers=headers)
 
-    async def start_stream(self) -> None:
+    async def start_stream(self, further: Iterable[Header] = ()) -> None:
         """Begin an answer of server-sent events."""
         headers = [
+            *further,
             (b"content-type", b"text/event-stream; charset=utf-8"),
             (b"cache-control", b"no-cache"),
             (b"x-accel-buffering", b"no"),  # nginx would collect the pieces

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 
 from agentkit.agent.result import RunResult
 from agentkit.messages import ToolCall
-from agentkit.server.completion import HEARTBEAT, Completion
-from agentkit.server.exchange import Exchange
+from agentkit.server.completion import HEARTBEAT, Completion, answered_by
+from agentkit.server.exchange import Exchange, Header
 from agentkit.server.measures import Measures
 from agentkit.server.problem import Problem
 
@@ -36,11 +37,16 @@ class StreamedAnswer:
         self._pieces: list[bytes] = []
         self._said = asyncio.Event()
         self._turn = asyncio.Lock()
+        self._headers: tuple[Header, ...] = ()
 
     @property
     def has_begun(self) -> bool:
         """Whether anything was said; then it is too late for another status."""
         return bool(self.exchange.status or self._pieces)
+
+    def route(self, library_version: int, labels: Mapping[str, str]) -> None:
+        """Note what answers; headers tell it, if they are not sent yet."""
+        self._headers = answered_by(library_version, labels)
 
     async def say(self, text: str) -> None:
         """Send text, as soon as the connection takes it; far behind, wait for it."""
@@ -96,5 +102,5 @@ class StreamedAnswer:
             self._said.clear()
             pieces, self._pieces = self._pieces, []
             if not self.exchange.status:
-                await self.exchange.start_stream()
+                await self.exchange.start_stream(self._headers)
             await self.exchange.send_piece(b"".join(pieces), more=more)

@@ -29,7 +29,8 @@ from agentkit.evaluation.running import episodes_of_run, evaluate
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.feedback_stream import FeedbackStream
-from agentkit.evolution.round import Round, evolve
+from agentkit.evolution.round import evolve
+from agentkit.evolution.round_report import Round
 from agentkit.library import Store
 from agentkit.messages import AssistantMessage, ToolCall, ToolMessage
 from agentkit.models.base import ModelRequest

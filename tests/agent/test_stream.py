@@ -10,6 +10,7 @@ from agentkit import Agent, tool
 from agentkit.agent.events import (
     CallsRefined,
     RunFinished,
+    RunStarted,
     ToolCallFinished,
     ToolCallStarted,
     ToolsRetrieved,
@@ -68,7 +69,7 @@ async def test_refinement_and_retrieval_show_up(add, call):
 
     events = await collect(agent, "add two numbers")
 
-    assert [type(e) for e in events[:2]] == [ToolsRetrieved, CallsRefined]
+    assert [type(e) for e in events[:3]] == [RunStarted, ToolsRetrieved, CallsRefined]
 
 
 async def test_leaving_early_cancels_the_run_and_keeps_the_episode(call, store):

@@ -1,0 +1,210 @@
+"""The loop in production: refusals, a lesson, a promotion, a canary, feedback, and the way back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+from click.testing import CliRunner
+from openai import OpenAI
+
+from agentkit import open_store
+from agentkit.cli.main import main
+from agentkit.evolution import ToolManager
+from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.serving import feedback_on
+from agentkit.library import Author
+
+PERSON = Author(kind="person", name="ada")
+BANK = '''
+from agentkit import ModelRetry, tool
+
+@tool(effects=("reads",))
+def loan_rate(euro: int, periods: int) -> str:
+    """What a loan costs a month.
+
+    Args:
+        euro: The sum.
+        periods: Term in months.
+    """
+    if periods not in (36, 48, 60):
+        raise ModelRetry(f"periods must be one of 36, 48, 60, got {periods}")
+    return f"{round(euro / periods, 2)} a month over {periods}"
+'''
+PLUGIN = '''
+from agentkit.messages import ToolCall
+from agentkit.testing import FunctionModel
+
+def answer(request):
+    """Asks for the term that the customer said, or for the nearest one that the schema lists."""
+    last = request.messages[-1]
+    if last.role == "tool":
+        return last.text if "a month" in last.text else "It was refused."
+    euro, months = (int(word) for word in last.text.split() if word.isdigit())
+    terms = request.tools[0].parameters_schema["properties"]["periods"].get("enum")
+    months = min(terms, key=lambda term: abs(term - months)) if terms else months
+    return [ToolCall(call_id="1", name="loan_rate", arguments={"euro": euro, "periods": months})]
+
+def open_clerk(name):
+    return FunctionModel(answer, name="clerk")
+'''
+MAIN = "from agentkit.cli.main import main; main()"
+
+
+@pytest.fixture
+def bank(tmp_path, monkeypatch):
+    """A folder with the bank's tool and a model that reads the schema; gives the store's URL."""
+    (tmp_path / "bank.py").write_text(BANK)
+    info = tmp_path / "plugins" / "agentkit_clerk-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info.parent / "agentkit_clerk.py").write_text(PLUGIN)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-clerk\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[agentkit.models]\nclerk = agentkit_clerk:open_clerk\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return f"sqlite:///{tmp_path / 'library.db'}"
+
+
+@pytest.fixture
+def served(bank, tmp_path):
+    """Starts ``agentkit serve`` with the bank's tool; gives an official client of it."""
+
+    @asynccontextmanager
+    async def run(*options):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", MAIN, "serve", "--model", "clerk:a", "--tools", "bank.py"),
+            *("--port", "0", "--store", bank, "--refresh", "0.1", *options),
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(
+                    [str(tmp_path / "plugins"), os.environ.get("PYTHONPATH", "")]
+                ),
+                "PYTHONUNBUFFERED": "1",
+            },
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            greeting = (await process.stderr.readuntil(b"Ctrl-C")).decode()
+            url = re.search(r"at (http://\S+)/v1", greeting)[1]
+            with OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
+                yield client
+        finally:
+            if process.returncode is None:
+                process.terminate()
+            await process.communicate()
+
+    return run
+
+
+def evolve(store_url, *options):
+    """A round, as another process would make it."""
+    done = CliRunner().invoke(main, ["evolve", "--store", store_url, *options])
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def ask(client, months=50, session=None):
+    """The answer to a customer who wants a loan over so many months."""
+    headers = {} if session is None else {"X-Session-Id": session}
+    return client.chat.completions.create(
+        model="agent",
+        messages=[{"role": "user", "content": f"A loan of 4800 euro over {months} months"}],
+        extra_headers=headers,
+    )
+
+
+def answered_by(client, wanted):
+    """Answers, asked for until one comes from the wanted library version or time is over."""
+    until = time.monotonic() + 20
+    while True:
+        answer = ask(client)
+        if answer.agentkit["library_version"] == wanted or time.monotonic() > until:
+            return answer
+
+
+def test_from_refusals_to_a_promotion_and_back(bank, served):
+    """One server shows a lesson that a person approved, takes feedback, and shows the old again."""
+
+    async def story():
+        async with served() as client:
+            await asyncio.to_thread(act, client)
+
+    def act(client):
+        refused = [ask(client, months) for months in (50, 51, 40)]
+        assert {one.choices[0].message.content for one in refused} == {"It was refused."}
+        assert refused[0].agentkit["route"] == "control"
+        # Without tasks and verdicts a round learns from the refusals, and leaves it for a person.
+        told = json.loads(evolve(bank, "--tools", "bank.py", "--json").stdout)
+        [proposal] = told["proposals"]
+        assert (proposal["state"], proposal["tool"]) == ("validated", "loan_rate")
+        store = open_store(bank)
+        manager = ToolManager(store)
+        manager.approve(proposal["proposal_id"], person=PERSON)
+        manager.advance(proposal["proposal_id"])
+        version = manager.library.version
+        # The running server picks it up, and says so in its answer and in its header.
+        after = answered_by(client, version)
+        assert after.choices[0].message.content == "100.0 a month over 48"
+        raw = client.chat.completions.with_raw_response.create(
+            model="agent",
+            messages=[{"role": "user", "content": "A loan of 4800 euro over 50 months"}],
+        )
+        assert raw.headers["agentkit-library-version"] == str(version)
+        assert raw.headers["agentkit-route"] == "control"
+        # A user says what should have been called; it is kept once, and the next round reads it.
+        said = {
+            "response_id": after.id,
+            "thumbs": "down",
+            "reason": "I wanted five years.",
+            "corrected_call": {"name": "loan_rate", "arguments": {"euro": 4800, "periods": 60}},
+        }
+        first, again = (client.post("/feedback", body=said, cast_to=object) for _ in range(2))
+        assert first == again
+        episode_id = after.agentkit["episode_id"]
+        [record] = feedback_on(store, episode_id)
+        [evidence] = record.verdict.evidence
+        assert (evidence.parameter, evidence.expected, evidence.actual) == ("periods", 60, 48)
+        told = json.loads(evolve(bank, "--json").stdout)
+        assert told["looked_at"]["judged"] == 1
+        # Back: the server answers as it did before anything was learned.
+        manager.roll_back("loan_rate", author=PERSON)
+        before = answered_by(client, manager.library.version)
+        assert before.choices[0].message.content == "It was refused."
+        store.close()
+
+    asyncio.run(story())
+
+
+def test_a_canary_serves_its_share_and_says_so(bank, served):
+    """Sessions are divided between the candidate and what there is, and each answer names which."""
+
+    async def story():
+        async with served() as client:
+            await asyncio.to_thread(act, client)
+
+    def act(client):
+        for months in (50, 51):
+            ask(client, months)
+        evolve(bank, "--tools", "bank.py", "--canary", "--only", "evidence")
+        store = open_store(bank)
+        manager = ToolManager(store, lifecycle=LifecyclePolicy(canary=True))
+        [record] = manager.ledger.proposals.values()
+        assert record.state == "canary"
+        until, found = time.monotonic() + 60, {}
+        while len(found) < 2 and time.monotonic() < until:
+            session = f"s{time.monotonic_ns()}"
+            answer = ask(client, session=session)
+            found[answer.agentkit["route"]] = answer.choices[0].message.content
+            if len(found) == 2:
+                break
+        assert found == {"control": "It was refused.", record.proposal_id: "100.0 a month over 48"}
+        store.close()
+
+    asyncio.run(story())
