@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_args
 
@@ -21,6 +21,7 @@ from agentkit.agent.events import (
     ToolsRetrieved,
 )
 from agentkit.agent.limits import Limits
+from agentkit.agent.observing import Observer
 from agentkit.agent.result import RunResult
 from agentkit.agent.routing import Router
 from agentkit.cli.apis import api_options, load_apis
@@ -115,6 +116,7 @@ def make_agent(
     *,
     approve: Approver | None = None,
     router: Router | None = None,
+    observers: Iterable[Observer] = (),
     name: str = "agent",
 ) -> Agent:
     """The agent that the options describe, keeping its episodes in ``store``.
@@ -126,6 +128,7 @@ def make_agent(
         store: The library, and where episodes are kept.
         approve: Decides about destructive calls.
         router: Chooses the library version of each run.
+        observers: Are told of every run.
         name: What the agent is called in records.
     """
     tools = load_all(options)
@@ -149,6 +152,7 @@ def make_agent(
         limits=Limits(max_steps=options.max_steps),
         approve=approve,
         router=router,
+        observers=observers,
         tracer=tracer_of(options.trace),
         name=name,
     )

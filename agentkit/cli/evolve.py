@@ -14,6 +14,7 @@ import click
 
 from agentkit import evolution
 from agentkit._waiting import wait_for
+from agentkit.cli.agents import tell_binding
 from agentkit.cli.boundary import Failure
 from agentkit.cli.evaluate import concurrency_of, is_local
 from agentkit.cli.evolve_report import log_lines, print_round
@@ -43,6 +44,7 @@ from agentkit.evolution.round import Compare, evolve
 from agentkit.evolution.round_report import Round
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.library import Author, EpisodeFilter, Library, LibraryChange, Store
+from agentkit.library.code_binding import bind_code
 from agentkit.library.opening import file_of, open_store
 from agentkit.models.base import ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
@@ -270,7 +272,8 @@ class RoundOptions:
     def _manager(self, store: Store) -> ToolManager:
         """The manager, which knows all tools whose code was given."""
         code = load_tools(self.targets)
-        manager = evolution.ToolManager(
+        tell_binding(bind_code(store, code)[1])
+        return evolution.ToolManager(
             store,
             tools=code,
             author=Author(kind="program", name="agentkit"),
@@ -279,12 +282,6 @@ class RoundOptions:
             gates=EpisodeGates(episodes=store),
             signer=event_signer(),
         )
-        new = [tool for tool in code if tool.name not in manager.library]
-        if new:
-            version = manager.register(new, reason="given to agentkit evolve")
-            names = ", ".join(tool.name for tool in new)
-            say(f"registered {names} in library version {version}")
-        return manager
 
     def _proposers(self) -> list[Proposer]:
         found: list[tuple[str, Proposer]] = [("evidence", EvidenceProposer())]

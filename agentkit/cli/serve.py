@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -17,17 +17,12 @@ import click
 from click.core import ParameterSource
 
 from agentkit.agent.agent import Agent
-from agentkit.agent.limits import Limits
-from agentkit.agent.observing import Observer
-from agentkit.agent.routing import Router
-from agentkit.cli.agents import AgentOptions, agent_options, load_all
+from agentkit.cli.agents import AgentOptions, agent_options, make_agent
 from agentkit.cli.output import plural, say
 from agentkit.cli.serve_library import Place, serve_library
 from agentkit.cli.stores import followed, gathered, opened
-from agentkit.cli.tracers import tracer_of
 from agentkit.errors import UsageError
 from agentkit.evolution.serving import CanaryJudge, CanaryRouter, LedgerWatch, ShadowRunner
-from agentkit.library import Store
 from agentkit.library.keeping import with_episodes
 from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
@@ -47,7 +42,7 @@ _DEFAULTS = ServerLimits()
 _OF_MCP_ALONE = frozenset({"search", "prefix"})
 _OF_MCP = _OF_MCP_ALONE | {
     *("mcp", "host", "port", "keys_from", "insecure", "drain", "targets", "store_url"),
-    *("refresh", "max_staleness"),
+    *("refresh", "max_staleness", "pin", "frozen"),
 }
 _OF_DEFINITIONS = frozenset(
     {
@@ -245,6 +240,8 @@ def serve(  # noqa: PLR0917 - click passes every option
             drain=drain,
             refresh=refresh,
             max_staleness=max_staleness,
+            pin=options["pin"],
+            frozen=options["frozen"],
         )
         return
     limits = ServerLimits(
@@ -269,8 +266,15 @@ def serve(  # noqa: PLR0917 - click passes every option
         kept = source if spill is None else with_episodes(source, episodes=episodes)
         watch = LedgerWatch(kept, refresh_seconds=min(refresh, _LEDGER_SECONDS))
         judge = CanaryJudge(kept)
-        observers = [judge, ShadowRunner(kept, watch=watch)] if shadow else [judge]
-        agent = _agent(chosen, kept, name, router=CanaryRouter(watch), observers=observers)
+        is_held = chosen.pin is not None or chosen.library_place is not None
+        agent = make_agent(
+            chosen,
+            kept,
+            router=None if is_held else CanaryRouter(watch),
+            observers=[judge, ShadowRunner(kept, watch=watch)] if shadow else [judge],
+            approve=_approved if chosen.yes else None,
+            name=name,
+        )
         app = create_app(
             agent,
             keys=keys,
@@ -317,34 +321,6 @@ def _check_fitting(context: click.Context, mcp: str | None, *, definitions: bool
             f"--{'definitions' if definitions else 'mcp'} serves the library without an agent, so "
             f"leave {', '.join(unused)} out"
         )
-
-
-def _agent(
-    options: AgentOptions,
-    store: Store,
-    name: str,
-    *,
-    router: Router,
-    observers: Sequence[Observer],
-) -> Agent:
-    """The agent that the options describe, on the store's newest library, as it evolves.
-
-    It asks nobody at this terminal.
-    """
-    return Agent(
-        options.model,
-        tools=load_all(options),
-        store=store,
-        router=router,
-        observers=observers,
-        instructions=options.instructions,
-        refine=options.refine,
-        tool_choice=options.tool_choice,
-        limits=Limits(max_steps=options.max_steps),
-        approve=_approved if options.yes else None,
-        tracer=tracer_of(options.trace),
-        name=name,
-    )
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import asyncio
 import os
 from typing import Literal
 
+from agentkit.cli.agents import tell_binding
 from agentkit.cli.loading import load_tools
 from agentkit.cli.output import plural, say
 from agentkit.cli.stores import followed, opened
@@ -32,6 +33,8 @@ def serve_mcp(
     drain: float = 30.0,
     refresh: float = 1.0,
     max_staleness: float | None = None,
+    pin: int | None = None,
+    frozen: bool = False,
 ) -> None:
     """Serve the library of a store until the client hangs up (stdio) or Ctrl-C (http).
 
@@ -55,6 +58,8 @@ def serve_mcp(
         refresh: Seconds between two looks for a new version of the library.
         max_staleness: Seconds after which calls are refused where nobody knows whether there is a
             newer one; None for never.
+        pin: A version of the library that is served, whatever is promoted.
+        frozen: Refuse to start where code and library differ.
 
     Raises:
         MissingExtraError: ``mcp`` is absent, or ``uvicorn`` for ``http``.
@@ -63,7 +68,10 @@ def serve_mcp(
     """
     code = load_tools(tools)
     with opened(store) as opened_store, followed(opened_store, refresh, max_staleness) as source:
-        server = LibraryServer(source, tools=code, name=name, prefix=prefix, search=search)
+        server = LibraryServer(
+            source, tools=code, name=name, prefix=prefix, search=search, pin=pin, frozen=frozen
+        )
+        tell_binding(server.binding)
         _tell(server)
         if transport == "stdio":
             asyncio.run(server.serve_stdio())
@@ -75,7 +83,8 @@ def _tell(server: LibraryServer) -> None:
     exposure = server.exposure
     needing = len(exposure.runnable) - len(exposure.open)
     waits = f"; {needing} more for clients that can ask for approval" if needing else ""
-    say(f"Serving {plural(len(exposure.open), 'tool')}{waits}.")
+    version = exposure.library.version
+    say(f"Serving {plural(len(exposure.open), 'tool')} of library version {version}{waits}.")
     for hidden in server.hidden:
         say(f"  not served: {hidden.name}: {hidden.reason}")
 
