@@ -119,7 +119,7 @@ async def test_without_a_replica_there_are_no_numbers_of_one(store, make_app, ta
     """A gauge that nobody feeds would look like good news."""
     async with talk(make_app()) as client:
         shown = gauges((await client.get("/metrics")).text)
-    assert shown["agentkit_library_version"] == 0
+    assert shown["agentkit_library_version"] == 1
     assert "agentkit_store_away" not in shown
 
 
