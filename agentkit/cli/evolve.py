@@ -19,7 +19,14 @@ from agentkit.cli.boundary import Failure
 from agentkit.cli.evaluate import concurrency_of, is_local
 from agentkit.cli.evolve_report import log_lines, print_round
 from agentkit.cli.loading import load_tools
-from agentkit.cli.options import evaluation_store_url, json_option, model_option, store_option
+from agentkit.cli.options import (
+    answers_option,
+    evaluation_store_url,
+    json_option,
+    model_option,
+    store_option,
+    tools_option,
+)
 from agentkit.cli.output import print_json, say
 from agentkit.cli.stores import event_signer, opened, opened_to_read
 from agentkit.episodes import Episode
@@ -152,21 +159,8 @@ Examples:
     metavar="N",
     help="Held-out tasks at the same time. [default: 1 for local models, 8 for others]",
 )
-@click.option(
-    "--answers",
-    metavar="URL",
-    default=evaluation_store_url,
-    show_default="the store of 'agentkit eval'",
-    help="Where the answers to held-out tasks are kept; known ones are not asked again.",
-)
-@click.option(
-    "--tools",
-    "targets",
-    multiple=True,
-    metavar="MODULE:NAME|FILE.py[:NAME]",
-    help="Python tools. Those that the library does not know are registered first; pure ones are "
-    "run to try composites.",
-)
+@answers_option
+@tools_option
 @click.option(
     "--watch",
     type=click.FloatRange(min=0, min_open=True),
