@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
 from agentkit.cli.graph_model import flat_size_or_none
 from agentkit.errors import CompositeError
-from agentkit.evolution.proposals.composites.prompt import python_type
+from agentkit.evolution.proposals.composites.prompt import source_of
 from agentkit.library import Library
 from agentkit.library.dag import rounded
 from agentkit.library.pins import pin_faults
-from agentkit.tools.composite.codec import program_from_json
-from agentkit.tools.composite.limits import READING_LIMITS
-from agentkit.tools.composite.render import render
 from agentkit.tools.definition import ToolDefinition
 
 
@@ -28,21 +24,6 @@ def render_composite(library: Library, definition: ToolDefinition) -> None:
         click.echo(source_of(definition), nl=False)
     except CompositeError as error:
         click.echo(f"The body is no program: {error}")
-
-
-def source_of(definition: ToolDefinition) -> str:
-    """The program of a composite as a Python function that composes to the same program.
-
-    Raises:
-        CompositeError: The body is no program.
-    """
-    program = program_from_json(definition.body or {}, limits=READING_LIMITS)
-    signature = definition.signature
-    types: dict[str, Any] = {
-        name: python_type(schema) for name, schema in signature.properties.items()
-    }
-    returns = "" if signature.result is None else python_type(signature.result)
-    return render(program, definition.name, annotations=types, returns=returns)
 
 
 def _facts(library: Library, definition: ToolDefinition) -> Iterator[tuple[str, str]]:

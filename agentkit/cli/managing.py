@@ -15,7 +15,7 @@ from agentkit.evolution.lifecycle.assessing import EpisodeGates
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
-from agentkit.library import Author
+from agentkit.library import Author, Store
 from agentkit.models.resolve import resolve_model
 
 targets_option = click.option(
@@ -49,15 +49,27 @@ def managed(
         StoreError: There is no store yet.
         UsageError: A target can not be imported, or there is no such model.
     """
-    asked = ModelSemanticJudge(resolve_model(judge)) if judge else None
     with opened_to_read(store_url) as store:
-        yield evolution.ToolManager(
-            store,
-            tools=load_tools(targets),
-            policy=trying,
-            author=Author(kind="program", name="agentkit"),
-            lifecycle=lifecycle,
-            change_judge=asked,
-            gates=EpisodeGates(episodes=store),
-            signer=event_signer(),
-        )
+        yield manager_of(store, targets, lifecycle=lifecycle, trying=trying, judge=judge)
+
+
+def manager_of(
+    store: Store,
+    targets: Sequence[str] = (),
+    *,
+    lifecycle: LifecyclePolicy = LifecyclePolicy(),  # noqa: B008 - frozen
+    trying: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
+    judge: str = "",
+) -> ToolManager:
+    """The manager of an open store; see ``managed``."""
+    asked = ModelSemanticJudge(resolve_model(judge)) if judge else None
+    return evolution.ToolManager(
+        store,
+        tools=load_tools(targets),
+        policy=trying,
+        author=Author(kind="program", name="agentkit"),
+        lifecycle=lifecycle,
+        change_judge=asked,
+        gates=EpisodeGates(episodes=store),
+        signer=event_signer(),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from agentkit.episodes import Episode
@@ -412,10 +413,18 @@ class ToolManager:
         attempts = self._procedure.policy.attempts
         return self._journal.write(decide, attempts=attempts).library.version
 
-    def restore(self, tool_name: str, *, to_version: int) -> int:
+    def restore(
+        self, tool_name: str, *, to_version: int, reason: str = "", author: Author | None = None
+    ) -> int:
         """Give a tool the definition that it had at an earlier library version.
 
         What became active on it since then is rolled back.
+
+        Args:
+            tool_name: The tool.
+            to_version: The library version.
+            reason: Why.
+            author: Who goes back; by default the author of this manager.
 
         Returns:
             The library version afterwards.
@@ -431,7 +440,8 @@ class ToolManager:
             change = rollback_change(
                 self._store, tool_name, to_version=to_version, proposal_id=change_id
             )
-            return restoring_step(on, change, self._author, to_version=to_version)
+            told = replace(change, reason=reason or change.reason)
+            return restoring_step(on, told, author or self._author, to_version=to_version)
 
         attempts = self._procedure.policy.attempts
         return self._journal.write(decide, attempts=attempts).library.version

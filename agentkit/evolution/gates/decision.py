@@ -23,6 +23,9 @@ Decision = Literal[
 Arm = Literal["control", "candidate"]
 """``control`` uses the definition as it is, ``candidate`` the one that is proposed."""
 
+MOST_NAMED = 20
+"""Tasks gained, and tasks lost, that a report names; their number is among its statistics."""
+
 _Record = TypeVar("_Record")
 
 
@@ -37,6 +40,8 @@ class GateReport:
         statistics: The numbers, by name. All are finite; e-values stand as their logarithm.
         tasks: What stands for the set of held-out tasks that were asked, see ``task_marks``; empty
             where there is no such set.
+        gained: Names of the first ``MOST_NAMED`` tasks that the candidate did better, in order.
+        lost: Of those that it did worse.
     """
 
     gate: str
@@ -44,6 +49,8 @@ class GateReport:
     reason: str
     statistics: Mapping[str, float] = field(default_factory=dict)
     tasks: str = ""
+    gained: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.decision not in get_args(Decision):
@@ -65,6 +72,9 @@ class GateReport:
             record["statistics"] = dict(self.statistics)
         if self.tasks:
             record["tasks"] = self.tasks
+        for name, some in (("gained", self.gained), ("lost", self.lost)):
+            if some:
+                record[name] = list(some)
         return record
 
     @classmethod

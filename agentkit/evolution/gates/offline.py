@@ -7,15 +7,22 @@ tasks than the e-process. It must not be asked again with more tasks added until
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from agentkit.errors import UsageError
-from agentkit.evolution.gates.decision import Decision, GateReport, GateRules, PairedScore
+from agentkit.evolution.gates.decision import (
+    MOST_NAMED,
+    Decision,
+    GateReport,
+    GateRules,
+    PairedScore,
+)
 from agentkit.evolution.gates.scores import counted_pairs
 from agentkit.metrics.intervals import Interval, Observation, bootstrap_interval
 
 NAME = "offline"
 
+_LONGEST_NAME = 200
 
 _ROUNDING = 1e-9
 """Attempts at one task whose scores differ by less in all are equal but for rounding."""
@@ -69,9 +76,10 @@ def offline_gate(pairs: Iterable[PairedScore], *, rules: GateRules | None = None
     gains: dict[str, list[float]] = {}
     for pair in scores.counted:
         gains.setdefault(pair.task, []).append(pair.candidate - pair.control)
-    totals = [math.fsum(several) for several in gains.values()]
-    wins = sum(total > _ROUNDING for total in totals)
-    losses = sum(total < -_ROUNDING for total in totals)
+    totals = {task: math.fsum(several) for task, several in gains.items()}
+    gained = [task for task, total in totals.items() if total > _ROUNDING]
+    lost = [task for task, total in totals.items() if total < -_ROUNDING]
+    wins, losses = len(gained), len(lost)
     p_value = one_sided_mid_p(wins, losses)
     gain = _gain(scores.counted, rules)
     decision, reason = _decide(wins, losses, p_value, gain.value, rules)
@@ -86,13 +94,26 @@ def offline_gate(pairs: Iterable[PairedScore], *, rules: GateRules | None = None
             "wins": wins,
             "losses": losses,
             "unusable": scores.unusable,
+            "control": _mean([pair.control for pair in scores.counted]),
+            "candidate": _mean([pair.candidate for pair in scores.counted]),
             "gain": gain.value,
             "gain_low": gain.low,
             "gain_high": gain.high,
             "p_value": p_value,
             "level": rules.alpha,
         },
+        gained=_named(gained),
+        lost=_named(lost),
     )
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return math.fsum(scores) / max(1, len(scores))
+
+
+def _named(tasks: Sequence[str]) -> tuple[str, ...]:
+    """The first names, cut to what an event keeps."""
+    return tuple(task[:_LONGEST_NAME] for task in tasks[:MOST_NAMED])
 
 
 def _gain(pairs: tuple[PairedScore, ...], rules: GateRules) -> Interval:

@@ -85,7 +85,7 @@ def next_move(
     other = ledger.experiment(record.tool_name)
     if other is not None and other.proposal_id != record.proposal_id:
         why = f"{other.proposal_id!r} is being tried on {record.tool_name!r}"
-        return Wait(why=why, commands=(command("show", other.proposal_id),))
+        return Wait(why=why, commands=(command("review", "show", other.proposal_id),))
     return allowed
 
 
@@ -94,9 +94,9 @@ def consent_awaited(record: ProposalRecord) -> Wait:
     asked = {
         "judge": (
             "a judge of another model",
-            command("advance", record.proposal_id, "--judge", "MODEL"),
+            command("review", "approve", record.proposal_id, "--judge", "MODEL"),
         ),
-        "person": ("a person", command("approve", record.proposal_id)),
+        "person": ("a person", command("review", "approve", record.proposal_id)),
     }
     who = [asked[one] for one in record.awaits]
     return Wait(
@@ -138,7 +138,7 @@ def _allowed(
         return Enter(stage=target, why=_words(reports, "pass"))
     if record.state != "validated":
         why = _words(reports, "wait") or f"is in {record.state}, with no numbers yet"
-        return Wait(why=why, commands=(command("advance", record.proposal_id),))
+        return Wait(why=why, commands=(command("evolve"),))
     if policy.evidence == "none":
         return Enter(stage=target, why="nobody has to be asked")
     if target != "active":
@@ -151,9 +151,9 @@ def _allowed(
 def _evidence_awaited(
     record: ProposalRecord, policy: LifecyclePolicy, reports: Sequence[GateReport]
 ) -> Wait:
-    commands, asked = ["agentkit evolve --tasks FILE"], ""
+    commands, asked = [command("evolve", "--tasks", "FILE")], ""
     if policy.evidence == "gate_or_person":
-        commands.insert(0, command("approve", record.proposal_id))
+        commands.insert(0, command("review", "approve", record.proposal_id))
         asked = " or a person's approval"
     why = _words(reports, "wait") or f"waits for a comparison on held-out tasks{asked}"
     return Wait(why=why, commands=tuple(commands))
@@ -169,18 +169,18 @@ def _following(record: ProposalRecord, policy: LifecyclePolicy) -> Stage:
 
 def _unpin(record: ProposalRecord, ledger: Ledger) -> str:
     if WHOLE_LIBRARY in ledger.pins:
-        return command("unpin")
-    return command("unpin", "--tool", record.tool_name)
+        return command("rollback", "--unpin")
+    return command("rollback", "--unpin", "--tool", record.tool_name)
 
 
 def command(*words: str) -> str:
-    """A command of ``agentkit proposals`` as a shell takes it.
+    """A command as a shell takes it.
 
     Example:
-        >>> command("show", "my idea")
-        "agentkit proposals show 'my idea'"
+        >>> command("review", "show", "my idea")
+        "agentkit review show 'my idea'"
     """
-    return " ".join(["agentkit", "proposals", *map(shlex.quote, words)])
+    return " ".join(["agentkit", *map(shlex.quote, words)])
 
 
 def _words(reports: Sequence[GateReport], decision: Decision) -> str:

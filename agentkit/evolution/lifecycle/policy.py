@@ -24,6 +24,8 @@ class LifecyclePolicy:
         shadow: Whether a proposal is run beside the active definition, unseen by users, before it
             may go on.
         canary: Whether it serves a share of the sessions before it serves all.
+        canary_share: Share of the sessions that it serves then, kept in the event that begins the
+            canary; None leaves it to the router.
         evidence: Who may let a validated proposal go on: ``gate_or_person``: an offline comparison
             that says yes, a person, or, with a stage of its own to come, that stage; ``gate``: as
             before, but never a person's word alone; ``none``: nobody is asked, which is for tests
@@ -40,12 +42,17 @@ class LifecyclePolicy:
 
     shadow: bool = False
     canary: bool = False
+    canary_share: float | None = None
     evidence: Evidence = "gate_or_person"
     quarantine_after: int = 10
     attempts: int = 100
     most_bytes: int = 262_144
 
     def __post_init__(self) -> None:
+        if self.canary_share is not None and not 0 <= self.canary_share <= 1:
+            raise UsageError(
+                f"LifecyclePolicy.canary_share is from 0 to 1, got {self.canary_share}"
+            )
         for name, least in (("quarantine_after", 0), ("attempts", 1), ("most_bytes", 1)):
             if getattr(self, name) < least:
                 raise UsageError(

@@ -84,11 +84,16 @@ class Promotion:
         elif move.stage == "active":
             entered = await self._activated(scribe, record, on, screened, move.why)
         else:
-            facts = screening_facts(screened, record.base)
+            facts = screening_facts(screened, record.base) | self._share(move)
             entered = Step(drafts=(scribe.draft(move.stage, move.why, **facts),))
         if isinstance(entered, Wait):
             return entered
         return replace(entered, drafts=(*said, *entered.drafts))
+
+    def _share(self, move: Enter) -> dict[str, Any]:
+        """What the event says that begins a canary, for ``experiment_of``."""
+        share = self.policy.canary_share
+        return {} if move.stage != "canary" or share is None else {"share": share}
 
     async def _rebased(
         self, scribe: Scribe, record: ProposalRecord, on: Position, sources: tuple[str, ...]

@@ -50,10 +50,17 @@ def standing(record: ProposalRecord, ledger: Ledger, policy: LifecyclePolicy) ->
         trial = "" if reports else _TRIALS.get(record.state, "")
         return Standing(why=trial or move.why, commands=move.commands)
     ready = f"{move.why}; it can go on" if isinstance(move, Enter) else f"{move.why}; it will end"
-    return Standing(why=ready, commands=(command("advance", record.proposal_id),))
+    return Standing(why=ready, commands=(command("review", "approve", record.proposal_id),))
 
 
 def _ended(record: ProposalRecord) -> Standing:
     if record.state == "quarantined":
-        return Standing(why=record.last_word, commands=(command("release", record.proposer),))
+        release = command("review", "approve", "--proposer", record.proposer)
+        return Standing(why=record.last_word, commands=(release,))
+    if record.state == "active":
+        return Standing(why=record.last_word, commands=(command("rollback", record.proposal_id),))
+    if record.overrulable:
+        codes = [word for code in record.overrulable for word in ("--overrule", code)]
+        overrule = command("review", "approve", record.proposal_id, *codes, "--reason", "WHY")
+        return Standing(why=record.last_word, commands=(overrule,))
     return Standing(why=record.last_word)

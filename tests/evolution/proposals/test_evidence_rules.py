@@ -128,7 +128,7 @@ async def test_the_reason_holds_the_numbers(library, refused, make_episode):
     )
     [one] = found
     assert one.evidence == ("e0", "e1")
-    assert "2 failed calls in 2 episodes, 1 accepted calls kept, confidence 0.34" in one.reason
+    assert "when it refuses a call (2 failed calls in 2 conversations)." in one.reason
     assert one.author.kind == "program"
     assert one.stream == "evidence"
 

@@ -158,7 +158,7 @@ async def test_a_rule_goes_when_the_tool_takes_what_it_refuses(loan, calls):
     found = await proposals(knows(loan, TERMS, PRICE), *calls(7.0, 7.0, periods=60))
     [one] = found
     assert one.candidate.specification.rules == (PRICE,)
-    assert "refuses what the tool takes: 2 failed calls in 2 episodes" in one.reason
+    assert "refuses what the tool accepts (2 failed calls in 2 conversations)" in one.reason
 
 
 async def test_a_single_call_that_was_taken_is_not_enough(loan, calls):

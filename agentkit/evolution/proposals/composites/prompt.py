@@ -14,7 +14,10 @@ from typing import Any
 from agentkit.episodes import Episode
 from agentkit.errors import SourceProblem
 from agentkit.retrieval.cards import first_sentence
+from agentkit.tools.composite.codec import program_from_json
 from agentkit.tools.composite.language import BUILTINS, METHODS
+from agentkit.tools.composite.limits import READING_LIMITS
+from agentkit.tools.composite.render import render
 from agentkit.tools.definition import ToolDefinition
 
 INSTRUCTIONS = f"""\
@@ -132,6 +135,19 @@ def tool_card(tool: ToolDefinition, name: str) -> str:
     line += f"  # {first_sentence(tool.text)}" if tool.text else ""
     conditions = "; ".join((*tool.specification.pre, *tool.specification.text))
     return f"{line}\n    requires: {_shown(conditions)}" if conditions else line
+
+
+def source_of(definition: ToolDefinition) -> str:
+    """The program of a composite as a Python function that composes to the same program.
+
+    Raises:
+        CompositeError: The body is no program.
+    """
+    program = program_from_json(definition.body or {}, limits=READING_LIMITS)
+    signature = definition.signature
+    types = {name: python_type(schema) for name, schema in signature.properties.items()}
+    returns = "" if signature.result is None else python_type(signature.result)
+    return render(program, definition.name, annotations=types, returns=returns)
 
 
 def python_type(schema: Any) -> str:

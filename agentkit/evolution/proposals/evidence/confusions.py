@@ -74,10 +74,10 @@ def confusion_lessons(
         if purposes is None:
             continue
         of_called, of_due = purposes
-        basis = "called where another tool was due"
+        basis = "It was called where another tool was due"
         text = f"Do not use it for this, which another tool does: {of_due}"
         yield called, _lesson(text, episodes, basis)
-        basis = "due where another tool was called"
+        basis = "Another tool was called where this one was due"
         text = f"Requests for it are easily taken for this, which it does not do: {of_called}"
         yield due, _lesson(text, episodes, basis)
 
@@ -97,7 +97,7 @@ def abstention_lessons(
             if invented
             else "Call it only when the request asks for what it does; otherwise answer without it."
         )
-        yield name, _lesson(text, episodes, "called where no call was due")
+        yield name, _lesson(text, episodes, "It was called where no call was due")
 
 
 def _lesson(text: str, episodes: Iterable[str], basis: str) -> Lesson:

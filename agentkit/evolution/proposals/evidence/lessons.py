@@ -86,10 +86,14 @@ class Lesson:
         return f"{self.parameter}: {self.text}" if self.parameter else self.text
 
     def __str__(self) -> str:
-        return (
-            f"{self.words} [{self.basis}: {self.failures} failed calls in {len(self.episodes)} "
-            f"episodes, {self.kept} accepted calls kept, confidence {self.confidence:.2f}]"
-        )
+        failed = _many(self.failures, "failed call")
+        where = _many(len(self.episodes), "conversation")
+        kept = f"; it lets all {_many(self.kept, 'accepted call')} pass" if self.kept > 1 else ""
+        return f"{self.words} {self.basis} ({failed} in {where}{kept})."
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def confidence(agreeing: int, against: int = 0) -> float:

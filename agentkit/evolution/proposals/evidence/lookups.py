@@ -37,7 +37,7 @@ def lookup_lessons(seen: Seen, routes: Collection[RouteEvidence]) -> Iterator[Le
             continue
         failed = [c for c in seen.record.calls if _failed_at(c, argument) and trial.refuses(c)]
         if is_enough(failed, seen.record, seen.knobs):
-            basis = f"in {support} successful episodes {argument} came from that result"
+            basis = f"In {support:,} conversations that went well {argument} came from that result"
             yield Lesson.from_calls(failed, seen.record, basis=basis, rule=rule)
 
 

@@ -31,7 +31,7 @@ def relaxed_lessons(seen: Seen, stated: Collection[Lesson] = ()) -> Iterator[Les
         if len(distinct) >= max(seen.knobs.least_failures, seen.knobs.least_episodes):
             yield Lesson(
                 drop=rule,
-                basis="refuses what the tool takes" if taken else "refuses what is right",
+                basis=f"The rule refuses what {'the tool accepts' if taken else 'is right'}",
                 failures=len(distinct),
                 episodes=distinct,
                 kept=len(seen.record.accepted),

@@ -90,11 +90,11 @@ def stated_lessons(seen: Seen) -> Iterator[Lesson]:
         for call in seen.record.refused
         for rule in _claimed(call, call.refusal, seen)
     ]
-    stated = list(_agreed(claims, seen, basis="stated by the refusals"))
+    stated = list(_agreed(claims, seen, basis="The tool says so when it refuses a call"))
     yield from stated
     told = {getattr(lesson.rule, "parameter", "") for lesson in stated}
     described = [claim for claim in _described(seen) if _parameter(claim.rule) not in told]
-    yield from _agreed(described, seen, basis="stated by the description, broken by calls")
+    yield from _agreed(described, seen, basis="The description says so, and calls broke it")
 
 
 def _claimed(call: ObservedCall, failure: ToolFailure | None, seen: Seen) -> Iterator[Rule]:

@@ -32,7 +32,7 @@ def worded_lessons(seen: Seen) -> Iterator[Lesson]:
     for (parameter, text), calls in said.items():
         before = seen.definition.description.parameters.get(parameter, "")
         if text.casefold() not in before.casefold() and is_enough(calls, seen.record, seen.knobs):
-            basis = "stated by the refusals"
+            basis = "The tool says so when it refuses a call"
             yield Lesson.from_calls(calls, seen.record, basis=basis, parameter=parameter, text=text)
 
 

@@ -1,15 +1,19 @@
-"""Events for people."""
+"""Events for people, and what verifying them found."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from agentkit.cli.output import stdout
+import click
+
+from agentkit.cli.output import plural, print_text, stdout
 from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evaluation.results.wording import label_name
+from agentkit.library.chain import ChainHead
+from agentkit.library.chain_faults import ChainFault, FaultCode
 from agentkit.library.events import Author, LibraryEvent
 
 if TYPE_CHECKING:
@@ -74,7 +78,7 @@ def _lines(event: LibraryEvent, widths: tuple[int, int, int], console: Console) 
         row.rstrip()
         yield Text(indent).append_text(row)
     if len(rows) > _MOST_LINES:
-        yield Text(f"{indent}... (agentkit audit show {event.sequence})", style="dim")
+        yield Text(f"{indent}... (agentkit log {event.sequence})", style="dim")
 
 
 def render_event(event: LibraryEvent) -> None:
@@ -121,3 +125,72 @@ def who(author: Author) -> str:
 
 def _clock(event: LibraryEvent) -> str:
     return f"{shown(event.at[11:19]):<8}"
+
+
+_AREAS: Mapping[str, frozenset[FaultCode]] = {
+    "chain": frozenset({"gap", "order", "link", "unreadable", "clock"}),
+    "signatures": frozenset({"unsigned", "signature", "unchecked"}),
+    "end": frozenset({"head"}),
+    "definitions": frozenset({"definition", "untold"}),
+}
+"""What is looked at, and what may be found there."""
+
+_SHOWN = 10
+_VERDICT_INDENT = " " * 15
+
+
+def render_verdict(
+    events: Sequence[LibraryEvent],
+    found: Sequence[ChainFault],
+    *,
+    has_key: bool,
+    expected: ChainHead | None,
+) -> None:
+    """Print what was looked at, what was not, and each fault.
+
+    Args:
+        events: All events.
+        found: Faults and notes.
+        has_key: Whether signatures could be checked.
+        expected: The earlier end that was asked for.
+    """
+    click.echo(_span(events))
+    fine = {
+        "chain": "whole",
+        "signatures": "made with the key" if has_key else "none, and no key was given",
+        "end": _end(expected),
+        "definitions": "as the events say",
+    }
+    for area, codes in _AREAS.items():
+        own = [one for one in found if one.code in codes]
+        faults = [one for one in own if not one.is_note]
+        words = plural(len(faults), "fault") if faults else fine[area]
+        if any(one.code == "unchecked" for one in own):
+            words = "not checked"
+        click.echo(f"  {area:<13}{click.style(words, fg='red') if faults else words}")
+        for line in _details(own):
+            print_text(line, indent=_VERDICT_INDENT)
+    click.echo(f"  {'head':<13}{ChainHead.of(events[-1] if events else None)}")
+    if any(not one.is_note for one in found):
+        click.secho("the log was changed after it was written", fg="red", bold=True)
+
+
+def _details(found: Sequence[ChainFault]) -> Iterator[str]:
+    ordered = sorted(found, key=lambda one: one.is_note)
+    for one in ordered[:_SHOWN]:
+        yield f"{'note: ' if one.is_note else ''}{shown(one.message)}"
+    if len(ordered) > _SHOWN:
+        yield f"... and {len(ordered) - _SHOWN:,} more (--json names all)"
+
+
+def _span(events: Sequence[LibraryEvent]) -> str:
+    if not events:
+        return "no events"
+    days = sorted({shown(events[0].at[:10]), shown(events[-1].at[:10])})
+    return f"{plural(len(events), 'event')}, {' to '.join(days)}"
+
+
+def _end(expected: ChainHead | None) -> str:
+    if expected is None:
+        return "not compared; --expect takes what 'agentkit log --head' printed before"
+    return f"holds the end that was seen before, event {expected.sequence}"

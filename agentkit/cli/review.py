@@ -1,0 +1,308 @@
+"""``agentkit review``: what evolution suggests, in words, and the decision of a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from agentkit.cli.managing import managed, manager_of, targets_option
+from agentkit.cli.options import json_option, store_option
+from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
+from agentkit.cli.review_view import as_markdown, print_diff, print_review
+from agentkit.cli.stores import opened_to_read, person
+from agentkit.errors import UsageError
+from agentkit.evaluation.results.texts import shown
+from agentkit.evolution.lifecycle.ledger import Ledger
+from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.manager import ToolManager
+from agentkit.evolution.model_view import library_changes
+from agentkit.evolution.review import Review, find_proposal, review_of
+from agentkit.evolution.review_words import pin_words
+from agentkit.library.library import Library
+
+which_argument = click.argument("which", metavar="ID|TOOL|last")
+reason_option = click.option("--reason", default="", help="Why, for the log.")
+_LONGEST = 300
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def review(context: click.Context) -> None:
+    """Read what evolution suggests, and approve, try or reject it.
+
+    Name a proposal by its id, by the beginning of one, by its tool, or say 'last'. Typed alone,
+    it lists what waits.
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(list_)
+
+
+@review.command(
+    "list",
+    epilog="""\b
+Examples:
+  agentkit review list
+  agentkit review list --all --tool loan_offer --json""",
+)
+@click.option("--all", "shows_all", is_flag=True, help="Also those that are decided.")
+@click.option("--tool", "tool_name", default="", metavar="NAME", help="Only for this tool.")
+@store_option
+@json_option
+def list_(*, shows_all: bool, tool_name: str, store_url: str, as_json: bool) -> None:
+    """List what waits, oldest first, and for what."""
+    with managed(store_url) as manager:
+        ledger = manager.ledger
+        reviews = [
+            review_of(manager, record.proposal_id)
+            for record in ledger.proposals.values()
+            if (shows_all or record.is_open) and tool_name in {"", record.tool_name}
+        ]
+    if as_json:
+        print_json([_brief(one) for one in reviews])
+        return
+    if reviews:
+        _print_table(reviews)
+    _say_rest(ledger, reviews, shows_all=shows_all)
+
+
+@review.command(
+    short_help="Show all about one: the change, why, and the numbers.",
+    epilog="""\b
+Examples:
+  agentkit review show last
+  agentkit review show loan_offer --markdown > review.md""",
+)
+@which_argument
+@click.option("--markdown", "as_md", is_flag=True, help="Print Markdown.")
+@store_option
+@json_option
+def show(which: str, *, as_md: bool, store_url: str, as_json: bool) -> None:
+    """Show what models would see, why it was suggested, how it did, and what to type next.
+
+    Conversations are shown without personal data of known formats.
+    """
+    with opened_to_read(store_url) as store:
+        found = review_of(manager_of(store), which, store=store)
+    if as_json:
+        print_json(found.to_json())
+    elif as_md:
+        click.echo(as_markdown(found))
+    else:
+        print_review(found)
+
+
+@review.command(
+    short_help="Agree, and put it into use.",
+    epilog="""\b
+Examples:
+  agentkit review approve loan_offer --reason 'the terms are those of the contract'
+  agentkit review approve anna-1 --overrule false_claim --reason 'it is the name of a form'
+  agentkit review approve --proposer feedback:small-model --reason 'its prompt was fixed'""",
+)
+@click.argument("which", metavar="[ID|TOOL|last]", default="")
+@reason_option
+@click.option(
+    "--overrule",
+    "codes",
+    multiple=True,
+    metavar="CODE",
+    help="Say that this check is wrong about a rejected proposal; name all that reject it.",
+)
+@click.option(
+    "--proposer", default="", metavar="NAME", help="Accept from this quarantined proposer again."
+)
+@click.option(
+    "--judge", default="", metavar="MODEL", help="Ask this model where a judge must agree."
+)
+@targets_option
+@store_option
+@json_option
+def approve(
+    which: str,
+    targets: Sequence[str],
+    *,
+    reason: str,
+    codes: Sequence[str],
+    proposer: str,
+    judge: str,
+    store_url: str,
+    as_json: bool,
+) -> None:
+    """Agree as a person, and move it on as far as the policy allows.
+
+    The command says which library version then serves, and what models see from now on.
+    """
+    if bool(which) == bool(proposer):
+        raise UsageError("name one: a proposal, or --proposer NAME")
+    with managed(store_url, targets, judge=judge) as manager:
+        if proposer:
+            _release(manager, proposer, reason, as_json=as_json)
+            return
+        proposal_id = find_proposal(manager.ledger, which).proposal_id
+        before = manager.served
+        if codes:
+            if not reason:
+                raise UsageError("--overrule needs --reason: say why the check is wrong")
+            manager.overrule(proposal_id, codes=codes, person=person(), reason=reason)
+        manager.approve(proposal_id, person=person(), reason=reason)
+        _move_on(manager, proposal_id)
+        _tell(manager, proposal_id, before, as_json=as_json)
+
+
+@review.command(
+    short_help="Say no.",
+    epilog="""\b
+Example:
+  agentkit review reject loan_offer --reason 'we do offer 24 months'""",
+)
+@which_argument
+@click.option("--reason", required=True, help="Why, for the log.")
+@store_option
+@json_option
+def reject(which: str, reason: str, store_url: str, as_json: bool) -> None:
+    """Say no to a proposal that is not in use. What is in use is taken back by 'rollback'."""
+    with managed(store_url) as manager:
+        before = manager.served
+        proposal_id = find_proposal(manager.ledger, which).proposal_id
+        manager.reject(proposal_id, person=person(), reason=reason)
+        _tell(manager, proposal_id, before, as_json=as_json)
+
+
+@review.command(
+    short_help="Let it serve a share of the sessions first.",
+    epilog="""\b
+Example:
+  agentkit review canary loan_offer --share 10%""",
+)
+@which_argument
+@click.option(
+    "--share",
+    default="10%",
+    show_default=True,
+    callback=lambda _context, _option, text: _share(text),
+    metavar="PERCENT",
+    help="The share of new sessions that the change serves.",
+)
+@reason_option
+@store_option
+@json_option
+def canary(which: str, share: float, reason: str, store_url: str, as_json: bool) -> None:
+    """Let a proposal serve a share of the sessions until its numbers decide.
+
+    'agentkit serve' and its replicas route by it. A session keeps what it began with. The change is
+    taken back by itself when it does worse, and 'agentkit evolve' promotes it when it does not.
+    """
+    policy = LifecyclePolicy(canary=True, canary_share=share)
+    with managed(store_url, lifecycle=policy) as manager:
+        before = manager.served
+        record = find_proposal(manager.ledger, which)
+        if "person" in record.awaits:
+            manager.approve(record.proposal_id, person=person(), reason=reason)
+        if record.state != "canary":
+            _move_on(manager, record.proposal_id, until="canary")
+        _tell(manager, record.proposal_id, before, as_json=as_json)
+
+
+def _share(text: str) -> float:
+    """``10%``, ``10`` or ``0.1`` as a share."""
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is no share; give a percentage such as 10%") from error
+    share = number / 100 if text.endswith("%") or number > 1 else number
+    if not 0 < share <= 1:
+        raise click.BadParameter(f"{text!r} is out of range; give more than 0% and at most 100%")
+    return share
+
+
+def _move_on(manager: ToolManager, proposal_id: str, *, until: str = "active") -> None:
+    """Stage by stage, as far as it goes."""
+    while manager.ledger.proposals[proposal_id].state != until:
+        [outcome] = manager.advance(proposal_id)
+        if not outcome.has_moved:
+            return
+
+
+def _release(manager: ToolManager, proposer: str, reason: str, *, as_json: bool) -> None:
+    record = manager.release(proposer, person=person(), reason=reason)
+    if as_json:
+        print_json({"proposer": record.name, "is_quarantined": record.is_quarantined})
+    else:
+        click.echo(f"proposals of {shown(record.name)} are accepted again")
+
+
+def _tell(manager: ToolManager, proposal_id: str, before: Library, *, as_json: bool) -> None:
+    """Where a proposal stands after a decision, and what models see now."""
+    found = review_of(manager, proposal_id)
+    if as_json:
+        print_json({**_brief(found), "library_version": manager.library.version})
+        return
+    click.echo(f"{shown(found.tool)}: {found.status} ({shown(found.proposal_id)})")
+    print_served(before, manager.served)
+    if found.state != "active":
+        say(shown(found.waits_for, _LONGEST))
+        for typed in found.commands:
+            say(f"  {shown(typed, _LONGEST)}")
+
+
+def print_served(before: Library, after: Library) -> None:
+    """Which version serves after a decision, and what models see otherwise."""
+    click.echo(f"library version {after.version}")
+    for name, changes in library_changes(before, after).items():
+        click.echo()
+        print_diff(changes, title=f"What models see of {shown(name)} now")
+
+
+def _brief(one: Review) -> dict[str, Any]:
+    """One proposal in short, as a JSON object."""
+    return {
+        "proposal_id": one.proposal_id,
+        "tool": one.tool,
+        "state": one.state,
+        "summary": one.summary,
+        "waits_for": one.waits_for,
+        "commands": list(one.commands),
+        "proposer": one.proposer,
+        "created_at": one.history[0].at,
+    }
+
+
+def _print_table(reviews: Sequence[Review]) -> None:
+    columns = [
+        Column(title="tool", fit="fold"),
+        Column(title="what changes", fit="fold"),
+        Column(title="state", fit="fold"),
+        Column(title="waits for, or why", fit="fold"),
+        Column(title="id", fit="fold"),
+    ]
+    rows = [
+        (
+            shown(one.tool),
+            one_line(shown(one.summary, _LONGEST)),
+            one.state.replace("_", " "),
+            one_line(shown(one.waits_for.removeprefix("waits for "), _LONGEST)),
+            shown(one.proposal_id),
+        )
+        for one in reviews
+    ]
+    print_table(columns, rows)
+
+
+def _say_rest(ledger: Ledger, reviews: Sequence[Review], *, shows_all: bool) -> None:
+    decided = sum(not record.is_open for record in ledger.proposals.values())
+    if not reviews:
+        say("nothing waits for you")
+    else:
+        say(f"'agentkit review show ID' explains one; {plural(len(reviews), 'proposal')} listed")
+    if decided and not shows_all:
+        say(f"{decided:,} decided (agentkit review list --all)")
+    for proposer in ledger.proposers.values():
+        if proposer.is_quarantined:
+            name = shown(proposer.name)
+            say(f"nothing is accepted from {name} (agentkit review approve --proposer {name})")
+    for name, version in ledger.pins.items():
+        say(f"{shown(pin_words(name, version))} (agentkit rollback --unpin)")
+    for name, why in ledger.marked.items():
+        say(f"{shown(name)} waits to be validated again (agentkit check): {shown(why)}")
