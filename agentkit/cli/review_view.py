@@ -16,7 +16,8 @@ from agentkit.cli.output import plural, stdout
 from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evolution.lifecycle.differences import compare_words
 from agentkit.evolution.model_view import PARAMETER, ViewChange
-from agentkit.evolution.review import Comparison, Conversation, Review
+from agentkit.evolution.review import Comparison, Review
+from agentkit.evolution.review_conversations import Conversation
 
 Sign = Literal["", "+", "-", "!", "$", "~"]
 """What a line is: plain, added, removed, wrong, a command, or less important."""
