@@ -225,6 +225,13 @@ class CodeDriftError(LibraryError):
         )
 
 
+class LibraryWarning(UserWarning):
+    """Something about code and library that a person should know, such as a contract that changed.
+
+    ``agent.binding.notes`` holds the same lines.
+    """
+
+
 class StoreError(AgentKitError):
     """A store could not do what was asked."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
-from agentkit.errors import UsageError
+from agentkit.errors import LibraryWarning, UsageError
 from agentkit.library.abilities import SelfRefreshing
 from agentkit.library.code_binding import CodeBinding, bind_code, pinned, with_code
 from agentkit.library.library import Library
@@ -49,6 +50,8 @@ class Snapshots:
         self._hides_unbound = hides_unbound
         self._older = RecentVersions()
         bound, self.binding = self._bound(library, pin, frozen=frozen)
+        for note in self.binding.notes:
+            warnings.warn(note, LibraryWarning, stacklevel=3)  # where the agent is made
         self._current = self._shown(bound)
         self._pin = pin
         source: object = self._store

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar, get_args
 
@@ -32,7 +34,7 @@ from agentkit.cli.output import plural, say
 from agentkit.cli.sources import read_source
 from agentkit.cli.tracers import TraceKind, trace_option, tracer_of
 from agentkit.episodes import RefineMode
-from agentkit.errors import UsageError
+from agentkit.errors import LibraryWarning, UsageError
 from agentkit.library import Store
 from agentkit.library.code_binding import CodeBinding
 from agentkit.messages import ToolCall
@@ -138,26 +140,35 @@ def make_agent(
             raise UsageError("--pin and --frozen speak of the library of --store, not of --library")
         with read_source(options.library_place) as source:
             library = source.load()
-    agent = Agent(
-        options.model,
-        tools=tools,
-        library=library,
-        store=store,
-        pin=options.pin,
-        frozen=options.frozen,
-        unbound_tools="offer" if options.catalogue else "hide",
-        instructions=options.instructions,
-        refine=options.refine,
-        tool_choice=options.tool_choice,
-        limits=Limits(max_steps=options.max_steps),
-        approve=approve,
-        router=router,
-        observers=observers,
-        tracer=tracer_of(options.trace),
-        name=name,
-    )
+    with binding_told():
+        agent = Agent(
+            options.model,
+            tools=tools,
+            library=library,
+            store=store,
+            pin=options.pin,
+            frozen=options.frozen,
+            unbound_tools="offer" if options.catalogue else "hide",
+            instructions=options.instructions,
+            refine=options.refine,
+            tool_choice=options.tool_choice,
+            limits=Limits(max_steps=options.max_steps),
+            approve=approve,
+            router=router,
+            observers=observers,
+            tracer=tracer_of(options.trace),
+            name=name,
+        )
     tell_binding(agent.binding)
     return agent
+
+
+@contextmanager
+def binding_told() -> Iterator[None]:
+    """What ``tell_binding`` says needs no warning by Python."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LibraryWarning)
+        yield
 
 
 def tell_binding(binding: CodeBinding) -> None:

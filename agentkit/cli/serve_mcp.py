@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import Literal
 
-from agentkit.cli.agents import tell_binding
+from agentkit.cli.agents import binding_told, tell_binding
 from agentkit.cli.loading import load_tools
 from agentkit.cli.output import plural, say
 from agentkit.cli.stores import followed, opened
@@ -68,9 +68,10 @@ def serve_mcp(
     """
     code = load_tools(tools)
     with opened(store) as opened_store, followed(opened_store, refresh, max_staleness) as source:
-        server = LibraryServer(
-            source, tools=code, name=name, prefix=prefix, search=search, pin=pin, frozen=frozen
-        )
+        with binding_told():
+            server = LibraryServer(
+                source, tools=code, name=name, prefix=prefix, search=search, pin=pin, frozen=frozen
+            )
         tell_binding(server.binding)
         _tell(server)
         if transport == "stdio":

@@ -193,13 +193,13 @@ def _difference(held: Signature, code: Signature) -> str:
     ]
     parts = [
         f"{what} {', '.join(names)}"
-        for what, names in (("without", gone), ("with", come), ("other", changed))
+        for what, names in (("adds", come), ("drops", gone), ("changes", changed))
         if names
     ]
     if set(held.required) ^ set(code.required):
-        parts.append("other required parameters")
+        parts.append("requires other parameters")
     if held.result != code.result:
-        parts.append("another result")
+        parts.append("returns something else")
     if held.effects != code.effects:
-        parts.append("other effects")
-    return f"the code has {' and '.join(parts) or 'another schema'}"
+        parts.append("declares other effects")
+    return f"the code {' and '.join(parts) or 'has another schema'}"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentkit import Agent, Library, open_store, tool
-from agentkit.errors import CodeDriftError, DuplicateToolError
+from agentkit.errors import CodeDriftError, DuplicateToolError, LibraryWarning
 from agentkit.evolution import ToolManager
 from agentkit.evolution.proposals.proposal import Proposal
 from agentkit.library import Author, LibraryChange
@@ -107,12 +107,24 @@ def test_a_contract_that_changed_in_code_wins_and_what_was_learned_is_carried_ov
     assert definition.specification.rules == (rule,)
     assert (definition.description.summary, definition.examples) == ("Offer a car loan.", (kept,))
     assert not binding.waiting
-    assert binding.notes == (
-        "loan: the code has with deposit; a new revision keeps what was learned",
-    )
+    assert binding.notes == ("loan: the code adds deposit; a new revision keeps what was learned",)
     assert store.events()[-1].facts["operation"] == "bind"
     assert verify_library(store, store.events()) == ()
     assert bind_code(store, [newer])[1].revised == ()
+
+
+def test_an_agent_warns_where_it_is_made(store):
+    """A program that reads no notes still says in one line what changed."""
+    bind_code(store, [loan])
+
+    @tool(name="loan")
+    def newer(amount: float, months: int, deposit: float = 0.0) -> str:
+        """Offer a loan."""
+        return "newer"
+
+    with pytest.warns(LibraryWarning, match="loan: the code adds deposit") as caught:
+        Agent(ScriptedModel([]), tools=[newer], store=store)
+    assert caught[0].filename == __file__
 
 
 def test_what_can_not_be_carried_over_waits_as_a_proposal(store):
