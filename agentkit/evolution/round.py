@@ -185,6 +185,7 @@ def _looked_at(episodes: Sequence[Episode], profile: FailureProfile) -> LookedAt
     return LookedAt(
         episodes=len(episodes),
         runs=dict(Counter(one.metadata.get("run", "") for one in episodes).most_common()),
+        calls=sum(len(one.calls) for one in episodes),
         judged=sum(one.verdict is not None for one in episodes),
         went_wrong=wrong,
         failing=tuple(failing),
