@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -12,9 +13,17 @@ import click
 from agentkit.cli.episode_keeping import import_, prune
 from agentkit.cli.episode_view import render_episode
 from agentkit.cli.options import json_option, store_option
-from agentkit.cli.output import Column, plural, print_json, print_table, say
+from agentkit.cli.output import (
+    Column,
+    one_line,
+    plural,
+    print_json,
+    print_table,
+    print_text,
+    say,
+)
 from agentkit.cli.stores import opened_to_read
-from agentkit.episodes import Episode
+from agentkit.episodes import Episode, Verdict
 from agentkit.episodes.files import SUFFIXES, FileFormat, export_episodes, format_of
 from agentkit.episodes.jsonl import write_episodes
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
@@ -22,6 +31,7 @@ from agentkit.episodes.redaction import Redaction
 from agentkit.errors import StoreError, UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.results.wording import label_name
+from agentkit.evolution.serving import feedback_on
 from agentkit.library import EpisodeFilter, EpisodeStore
 
 VerdictFilter = Literal["passed", "failed", "fault", "none"]
@@ -236,10 +246,25 @@ def show(episode_id: str, store_url: str, as_json: bool) -> None:
     """
     with opened_to_read(store_url) as store:
         episode = _find(store, episode_id)
+        said = [one.verdict for one in feedback_on(store, episode.episode_id) if one.verdict]
     if as_json:
-        print_json(episode.to_json())
-    else:
-        render_episode(episode)
+        further = {"feedback": [one.to_json() for one in said]} if said else {}
+        print_json(episode.to_json() | further)
+        return
+    render_episode(episode)
+    for verdict in said:
+        print_text(_feedback_line(verdict))
+
+
+def _feedback_line(verdict: Verdict) -> str:
+    """What a user said of the answer, in one line."""
+    parts = ["feedback: " + ("good" if verdict.passed else "not good")]
+    parts += [str(verdict.details.get("source", ""))]
+    if reason := verdict.details.get("reason"):
+        parts.append(f"in their words: {one_line(str(reason))}")
+    if call := verdict.details.get("corrected_call"):
+        parts.append(f"due was {call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}")
+    return "; ".join(parts)
 
 
 def _find(store: EpisodeStore, episode_id: str) -> Episode:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -369,8 +370,9 @@ def _newest(source: str | None, store_url: str, run: str | None) -> tuple[str, .
         file = file_of(place)
         if file is None or file.exists():
             with opened(place) as store:
-                newest = store.select(EpisodeFilter(labels=labels, limit=1))
-                found += [one.episode_id for one in newest]
+                records = store.select(EpisodeFilter(labels=labels))
+                newest = (one for one in records if not is_held_out_answer(one))
+                found += [one.episode_id for one in islice(newest, 1)]
     return tuple(found) or None
 
 

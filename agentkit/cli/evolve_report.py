@@ -36,6 +36,8 @@ def print_round(outcome: Round, *, dry_run: bool) -> None:
     rest = len(outcome.passed_over) - _MOST_PASSED_OVER
     if rest > 0:
         say(f"  and {rest:,} more; --json has all")
+    if not (outcome.has_learned or outcome.passed_over):
+        say(_why_nothing(outcome))
     promoted = len(outcome.promoted)
     changed = f", library version {outcome.after}" if outcome.after != outcome.before else ""
     told = f"{plural(len(outcome.considered), 'proposal')}, {promoted} promoted{changed}"
@@ -92,6 +94,18 @@ def _looked_at(outcome: Round) -> Iterator[str]:
     for one in seen.failing[:_MOST_FAILING]:
         labels = ", ".join(f"{label_name(name)} {count:,}" for name, count in one.labels.items())
         yield f"  {shown(one.tool)}: {one.failures:,} of {plural(one.calls, 'call')}: {labels}"
+
+
+def _why_nothing(outcome: Round) -> str:
+    """Why a round found nothing at all."""
+    seen = outcome.looked_at
+    if not seen.episodes:
+        return "nothing is left to learn from: all episodes answer tasks that decide"
+    if not seen.calls:
+        return "no tool was called, so there is nothing to learn about one"
+    if not seen.went_wrong:
+        return "no call failed, and no verdict says that an answer was wrong"
+    return "what went wrong says nothing about a tool: no refusal and no evidence names one"
 
 
 def _gain(one: Considered) -> str:

@@ -118,7 +118,8 @@ async def evolve(
     if mining is not None:
         await submit_mined(manager, seen, mining)
     now = manager.ledger.proposals
-    moved = [one for one in now.values() if one.proposal_id not in known or one.is_open]
+    decided = {name for name, one in known.items() if not one.is_open}
+    moved = [one for name, one in now.items() if name not in decided]
     considered = [await _considered(manager, one, known, compare, rules) for one in moved]
     return Round(
         before=before.version,
@@ -184,6 +185,7 @@ def _looked_at(episodes: Sequence[Episode], profile: FailureProfile) -> LookedAt
     return LookedAt(
         episodes=len(episodes),
         runs=dict(Counter(one.metadata.get("run", "") for one in episodes).most_common()),
+        calls=sum(len(one.calls) for one in episodes),
         judged=sum(one.verdict is not None for one in episodes),
         went_wrong=wrong,
         failing=tuple(failing),
@@ -218,7 +220,8 @@ async def _suggested(
     manager: ToolManager, proposers: Iterable[Proposer], observations: Observations
 ) -> _Heard:
     """Take in what all proposers suggest; the same suggested twice is one."""
-    known = frozenset(manager.ledger.proposals)
+    records = manager.ledger.proposals.values()
+    decided = {one.proposal_id for one in records if not one.is_open}
     again: dict[str, ProposalRecord] = {}
     silent: list[Silent] = []
     for proposer in proposers:
@@ -231,7 +234,7 @@ async def _suggested(
             except ModelError as error:  # the proposal is kept, and waits for its judge
                 silent.append(Silent(proposer=f"the judge of {proposer.name}", error=str(error)))
                 continue
-            if record.proposal_id in known and not record.is_open:
+            if record.proposal_id in decided:
                 again[record.proposal_id] = record
     return _Heard(again=tuple(again.values()), silent=tuple(silent))
 

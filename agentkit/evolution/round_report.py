@@ -88,6 +88,7 @@ class LookedAt:
     Attributes:
         episodes: How many episodes, without shadow runs and views.
         runs: How many of them by the name of their evaluation run; the empty name is traffic.
+        calls: How many calls they made.
         judged: How many have a verdict.
         went_wrong: How many failed their verdict or had a call that failed.
         failing: Tools that failed, the worst first.
@@ -95,6 +96,7 @@ class LookedAt:
 
     episodes: int = 0
     runs: Mapping[str, int] = field(default_factory=dict)
+    calls: int = 0
     judged: int = 0
     went_wrong: int = 0
     failing: tuple[Failing, ...] = ()
@@ -104,6 +106,7 @@ class LookedAt:
         return {
             "episodes": self.episodes,
             "runs": dict(self.runs),
+            "calls": self.calls,
             "judged": self.judged,
             "went_wrong": self.went_wrong,
             "failing": [one.to_json() for one in self.failing],

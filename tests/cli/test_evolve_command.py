@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pytest
+
+from agentkit import open_store
+from agentkit.evolution import ToolManager
+from agentkit.library import Author
 
 BANK = '''
 from agentkit import ModelRetry, tool
@@ -47,6 +53,16 @@ def failed(tmp_path, invoke, script):
         *("--concurrency", "1", "--run", "customers"),
     )
     assert asked.exit_code == 0, asked.stderr
+
+
+def manager():
+    """The manager of the store that the commands are given."""
+    return ToolManager(open_store(os.environ["AGENTKIT_STORE"]))
+
+
+def ledger():
+    """What its events come to."""
+    return manager().ledger
 
 
 def calling(euro, periods):
@@ -108,9 +124,9 @@ def test_without_tasks_a_person_decides(invoke):
     """Where nothing can be compared, the proposal waits for an approval."""
     result = invoke("evolve", "--run", "customers")
     assert "validated" in result.stdout
-    listed = json.loads(invoke("proposals", "list", "--json").stdout)
-    assert [one["state"] for one in listed] == ["validated"]
-    assert f"next: agentkit review show {listed[0]['proposal_id']}" in result.stderr
+    [waits] = ledger().proposals.values()
+    assert waits.state == "validated"
+    assert f"next: agentkit review show {waits.proposal_id}" in result.stderr
 
 
 def test_a_dry_run_writes_nothing(invoke):
@@ -118,7 +134,7 @@ def test_a_dry_run_writes_nothing(invoke):
     result = invoke("evolve", "--run", "customers", "--dry-run")
     assert "validated" in result.stdout
     assert "nothing was written" in result.stderr
-    assert json.loads(invoke("proposals", "list", "--json").stdout) == []
+    assert not ledger().proposals
 
 
 def test_a_second_round_brings_nothing_new(evolve, script):
@@ -128,6 +144,104 @@ def test_a_second_round_brings_nothing_new(evolve, script):
     again = json.loads(evolve("--json").stdout)
     assert [one["state"] for one in again["proposals"]] in ([], ["active"])
     assert again["before"] == again["after"]
+
+
+def test_it_says_what_it_looked_at(invoke, as_json):
+    """Episodes, runs, and failures by tool and label, for people and for programs."""
+    result = invoke("evolve", "--dry-run")
+    assert "looked at 3 episodes (3 of the run customers): 3 judged, 3 went wrong" in result.stderr
+    assert "loan_rate: 3 of 3 calls: argument mismatch 3" in result.stderr
+    seen = as_json("evolve")["looked_at"]
+    assert (seen["episodes"], seen["runs"]) == (3, {"customers": 3})
+    assert seen["failing"][0]["labels"] == {"argument_mismatch": 3}
+
+
+def test_one_refusal_is_passed_over_with_the_reason(invoke, script, as_json):
+    """Too few failures bring no proposal, and the report says how many there were and are due."""
+    (name, *_) = (line for line in (task("lone", 7_000),))
+    Path("lone.jsonl").write_text(name + "\n")
+    script(*calling(7_000, 50))
+    invoke(
+        *("eval", "lone.jsonl", "--environment", "bank.py", "--model", "script:a"),
+        *("--run", "lone"),
+    )
+    found = as_json("evolve", "--run", "lone")
+    [passed_over] = found["passed_over"]
+    assert found["proposals"] == []
+    assert (passed_over["tool"], passed_over["parameter"]) == ("loan_rate", "periods")
+    assert passed_over["reason"] == "too_few"
+    shown = invoke("evolve", "--run", "lone").stdout
+    assert "loan_rate.periods: 1 refused call in 1 episode; 2 from 2 episodes" in shown
+
+
+def test_what_was_decided_is_not_suggested_again(invoke, as_json):
+    """A lesson that a person rejected is passed over, with who said what."""
+    [proposal] = as_json("evolve")["proposals"]
+    rejected = (proposal["proposal_id"], "--reason", "we offer 24 months")
+    manager().reject(rejected[0], person=Author(kind="person", name="ada"), reason=rejected[2])
+    found = as_json("evolve")
+    assert found["proposals"] == []
+    assert [one["reason"] for one in found["passed_over"]] == ["already_proposed"]
+    assert "we offer 24 months" in found["passed_over"][0]["why"]
+
+
+def test_tools_that_the_library_does_not_know(invoke, tmp_path):
+    """They are named with the next command, exit status 1; with their code they teach at once."""
+    fresh = f"sqlite:///{tmp_path / 'fresh.db'}"
+    open_store(fresh).close()
+    result = invoke("evolve", "--store", fresh)
+    assert result.exit_code == 1
+    assert "loan_rate: 3 calls, 3 failed, and the library has no such tool" in result.stdout
+    assert "agentkit evolve --tools FILE.py" in result.stderr
+    taught = invoke("evolve", "--store", fresh, "--tools", "bank.py")
+    assert taught.exit_code == 0, taught.stderr
+    assert "registered 1 tool" in taught.stderr
+    assert "proposed -> validated" in taught.stdout
+
+
+def test_half_of_the_tasks_decides_where_all_were_asked(invoke, script, as_json):
+    """The run that failed and the tasks that decide are the same file: one half teaches."""
+    everything = [line for at in range(3) for line in calling(1_000 + at, 50)]
+    everything += [line for at in range(HELD_OUT) for line in calling(2_000 + at, 50)]
+    script(*everything)
+    asked = invoke(
+        *("eval", "every.jsonl", "--environment", "bank.py", "--model", "script:a"),
+        *("--concurrency", "1", "--run", "all"),
+    )
+    assert asked.exit_code == 0, asked.stderr
+    deciding = (3 + HELD_OUT) // 2
+    script(*(line for term in (50, 48) for _ in range(deciding) for line in calling(1, term)))
+    found = as_json(
+        *("evolve", "--run", "all", "--tasks", "every.jsonl", "--environment", "bank.py"),
+        *("--model", "script:a", "--concurrency", "1", "--answers", "memory:"),
+    )
+    assert found["looked_at"]["episodes"] == 3 + HELD_OUT - deciding
+    assert found["proposals"][0]["held_out"]["statistics"]["tasks"] == deciding
+
+
+def test_only_some_steps(invoke, as_json):
+    """``--only`` leaves the other parts of a round out, and knows their names."""
+    assert as_json("evolve", "--only", "mine, learn")["proposals"] == []
+    odd = invoke("evolve", "--only", "guess")
+    assert odd.exit_code == 2
+    assert "--only has no step 'guess'; there are evidence" in odd.stderr
+
+
+def test_a_judge_lets_what_waits_go_on(invoke, script, tmp_path, as_json):
+    """A proposal that waited for a judge is read by the model of --judge in the next round."""
+    path = tmp_path / "bank.py"
+    path.write_text(path.read_text().replace('("reads",)', '("destructive",)'))
+    fresh = f"sqlite:///{tmp_path / 'fresh.db'}"
+    with_code = ("evolve", "--store", fresh, "--tools", "bank.py", "--only", "evidence")
+    [waits] = as_json(*with_code)["proposals"]
+    assert (waits["state"], waits["why"]) == (
+        "proposed",
+        "waits for a judge of another model and a person to agree",
+    )
+    script('{"verdict": "no", "reason": "not so"}', '{"verdict": "no", "reason": "not so"}')
+    [judged] = as_json(*with_code, "--judge", "script:a")["proposals"]
+    assert (judged["before"], judged["proposal_id"]) == ("proposed", waits["proposal_id"])
+    assert judged["why"] != waits["why"]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,10 @@ from agentkit.episodes import Turn, Verdict
 from agentkit.errors import ModelConnectionError, UsageError
 from agentkit.evolution import ToolManager
 from agentkit.evolution.gates import GateRules, PairedScore
+from agentkit.evolution.learning.rules import LearningRules
+from agentkit.evolution.lifecycle.assessing import EpisodeGates
+from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.mining.miner import MiningRules
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.evolution.proposals.evolution_stream import EvolutionStream
 from agentkit.evolution.proposals.feedback_stream import FeedbackStream
@@ -239,3 +243,128 @@ async def test_the_events_say_how_often_the_same_tasks_decided():
         for event in record.assessments
     ]
     assert uses == [0, 1, 2]
+
+
+def in_canary(store):
+    """A manager that sends proposals to a canary, with one that is there, and the proposal."""
+    manager = ToolManager(
+        store,
+        lifecycle=LifecyclePolicy(canary=True),
+        gates=EpisodeGates(episodes=store, rules=GateRules(least_sessions=10)),
+    )
+    manager.register([loan()])
+    return manager
+
+
+def session(number, record, arm, *, passed):
+    """One judged session of a canary."""
+    labels = {
+        "experiment": record.proposal_id,
+        "arm": arm,
+        "candidate_digest": record.candidate.digest,
+    }
+    return Episode(
+        episode_id=f"{number:03}-{arm}",
+        request="A loan, please.",
+        session_id=f"{arm}-{number}",
+        stop_reason="finished",
+        verdict=Verdict(passed=passed),
+        metadata=labels,
+    )
+
+
+@pytest.mark.parametrize(("passed", "state"), [(False, "rolled_back"), (True, "canary")])
+async def test_the_next_round_takes_back_a_canary_whose_alarm_fired(passed, state):
+    """Each round reads the numbers of what is being tried; one that does no harm goes on."""
+    store = open_store("memory:")
+    manager = in_canary(store)
+    begun = await evolve(manager, [EvidenceProposer()], episodes=[refused(1), refused(2)])
+    [one] = begun.considered
+    assert (one.before, one.record.state) == ("proposed", "canary")
+    for number in range(30):
+        store.append(session(number, one.record, "control", passed=True))
+        store.append(session(number, one.record, "candidate", passed=passed))
+    after = await evolve(manager, [], episodes=[])
+    assert [(one.before, one.record.state) for one in after.considered] == [("canary", state)]
+
+
+async def test_a_mined_composite_waits_and_is_proposed_once():
+    """What recurs becomes a proposal; the next rounds over more of the same add none."""
+    store = open_store("memory:")
+    manager = ToolManager(store)
+    found = ToolDefinition.from_schema(
+        "find",
+        "Find.",
+        {"properties": {"name": {"type": "string"}}, "required": ["name"]},
+        effects=Effects.of(["reads"]),
+    )
+    order = ToolDefinition.from_schema(
+        "order",
+        "Order.",
+        {"properties": {"code": {"type": "string"}}, "required": ["code"]},
+        effects=Effects.of(["destructive"]),
+    )
+    manager.register([found, order])
+    lived = [ordered(number) for number in range(8)]
+    first = await evolve(manager, [], episodes=lived[:5], mining=MiningRules())
+    [one] = first.considered
+    assert (one.record.stream, one.record.is_open) == ("composite", True)
+    assert "person" in one.record.awaits  # what it calls destroys something
+    assert one.record.tool_name not in manager.library
+    await evolve(manager, [], episodes=lived, mining=MiningRules())
+    assert len(manager.ledger.proposals) == 1
+
+
+def ordered(number):
+    """Somebody who has something found, and orders it by the code that was found."""
+    code = f"C-{number:04}"
+    look = ToolCall(call_id="1", name="find", arguments={"name": f"thing {number}"})
+    buy = ToolCall(call_id="2", name="order", arguments={"code": code})
+    return Episode(
+        episode_id=f"o{number}",
+        request=f"Order thing {number}.",
+        turns=(
+            Turn(
+                message=AssistantMessage(tool_calls=(look,)),
+                results=(ToolResult(call_id="1", name="find", status="ok", value={"code": code}),),
+            ),
+            Turn(
+                message=AssistantMessage(tool_calls=(buy,)),
+                results=(ToolResult(call_id="2", name="order", status="ok", value="done"),),
+            ),
+        ),
+        stop_reason="finished",
+        verdict=Verdict(passed=True),
+    )
+
+
+async def test_examples_are_learned_from_verifiers_and_not_from_praise():
+    """A request that a user praised adds no words to the library; one that a verifier passed does."""
+    manager = ToolManager(open_store("memory:"))
+    manager.register(
+        [ToolDefinition.from_schema("find", "Find.", {"properties": {"name": {"type": "string"}}})]
+    )
+    praised = replace(ordered(1), verdict=Verdict(passed=True, verifier="feedback"))
+    outcome = await evolve(manager, [], episodes=[praised], learning=LearningRules())
+    assert outcome.learned.added == {}
+    outcome = await evolve(manager, [], episodes=[ordered(2)], learning=LearningRules())
+    assert list(outcome.learned.added) == ["find"]
+
+
+def contradicted(number):
+    """An episode in which the tool took a term that its refusals rule out."""
+    call = ToolCall(call_id="1", name="loan", arguments={"periods": 30})
+    result = ToolResult(call_id="1", name="loan", status="ok", value="taken")
+    turn = Turn(message=AssistantMessage(tool_calls=(call,)), results=(result,))
+    return Episode(episode_id=f"c{number}", request="A loan, please.", turns=(turn,))
+
+
+async def test_what_accepted_calls_contradict_is_passed_over():
+    """The tool took what it says it refuses, so nothing is proposed, and the round says so."""
+    manager = ToolManager(open_store("memory:"))
+    manager.register([loan()])
+    episodes = [refused(1), refused(2), contradicted(3)]
+    outcome = await evolve(manager, [EvidenceProposer()], episodes=episodes)
+    [one] = outcome.passed_over
+    assert (one.place, one.reason, one.failures) == ("loan.periods", "contradicts_accepted", 2)
+    assert outcome.considered == ()

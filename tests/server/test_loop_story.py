@@ -171,6 +171,8 @@ def test_from_refusals_to_a_promotion_and_back(bank, served):
         [record] = feedback_on(store, episode_id)
         [evidence] = record.verdict.evidence
         assert (evidence.parameter, evidence.expected, evidence.actual) == ("periods", 60, 48)
+        shown = CliRunner().invoke(main, ["episodes", "show", episode_id, "--store", bank])
+        assert "feedback: not good; a user; in their words: I wanted five years." in shown.stdout
         told = json.loads(evolve(bank, "--json").stdout)
         assert told["looked_at"]["judged"] == 1
         # Back: the server answers as it did before anything was learned.
@@ -208,3 +210,29 @@ def test_a_canary_serves_its_share_and_says_so(bank, served):
         store.close()
 
     asyncio.run(story())
+
+
+def test_evolve_beside_a_server_learns_as_traffic_comes_in(bank, served):
+    """``serve --evolve`` makes rounds in a process of its own, which ends with the server."""
+
+    async def story():
+        async with served("--evolve", "0.2") as client:
+            await asyncio.to_thread(act, client)
+
+    def act(client):
+        for months in (50, 51):
+            ask(client, months)
+        store = open_store(bank)
+        manager = ToolManager(store)
+        until = time.monotonic() + 60
+        while not manager.ledger.proposals and time.monotonic() < until:
+            time.sleep(0.1)
+            manager.refresh()
+        assert [one.state for one in manager.ledger.proposals.values()] == ["validated"]
+        busy = CliRunner().invoke(main, ["evolve", "--store", bank])
+        assert busy.exit_code == 1
+        assert re.search(r"process \d+ on .+ since .+ evolves .+; wait for its end", busy.stderr)
+        store.close()
+
+    asyncio.run(story())
+    assert CliRunner().invoke(main, ["evolve", "--store", bank]).exit_code == 0
