@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agentkit.cli.output import one_line, plural, stdout
-from agentkit.cli.proposal_view import print_differences
 from agentkit.cli.signatures import signature_line
-from agentkit.evaluation.results.texts import shown
+from agentkit.evaluation.results.texts import shown, visible
+from agentkit.evolution.lifecycle.differences import Difference, Part
 from agentkit.export.diff.comparing import LibraryDiff, ToolChange
 from agentkit.export.diff.words import evidence_lines, headline, mark
 from agentkit.export.evidence import GateEvidence
 from agentkit.tools.definition import ToolDefinition
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.text import Text
 
 _STYLES = {"breaking": "bold red", "compatible": "green", "words": "cyan", "pins": "dim"}
 _SIGNS = {"breaking": ("✗", "red"), "compatible": ("✓", "green")}
 _LONGEST = 300
+_INDENT = "    "
+_PARTS: Mapping[Part, str] = {"same": "", "removed": "red strike", "added": "bold green"}
+_MARKS: Mapping[Part, str] = {"same": "{}", "removed": "[-{}-]", "added": "{{+{}+}}"}
 
 
 def print_diff(diff: LibraryDiff, *, before: str, after: str) -> None:
@@ -79,7 +83,7 @@ def _print_changed(change: ToolChange) -> None:
     for one in change.contract:
         sign, style = _SIGNS[one.impact]
         _print_line(f"{sign} {shown(one.words, _LONGEST)}", style)
-    print_differences(change.differences)
+    _print_differences(change.differences)
     if not change.contract and not change.differences:
         children = [child.name for child in change.after.signature.children]
         _print_line(f"pinned anew to {_names(children)}", "dim")
@@ -115,3 +119,37 @@ def _print_line(text: str, style: str) -> None:
 
 def _names(names: Iterable[str]) -> str:
     return ", ".join(map(shown, names))
+
+
+def _print_differences(differences: Sequence[Difference]) -> None:
+    """Field by field, word by word: coloured on a terminal, else marked as ``git diff`` marks it.
+
+    ``[-gone-]`` and ``{+new+}`` stand in files, in pipes and where ``NO_COLOR`` is set, as in
+    ``git diff --word-diff``.
+    """
+    console = stdout()
+    field = ""
+    for one in differences:
+        if one.field != field:
+            field = one.field
+            console.print(f"  {shown(field)}", style="cyan")
+        for line in _worded(one, console):
+            console.print(line, soft_wrap=True)
+
+
+def _worded(one: Difference, console: Console) -> Iterator[Text]:
+    from rich.text import Text
+
+    text = Text()
+    coloured = console.is_terminal and not console.no_color
+    for kind, words in one.words:
+        seen = visible(words)
+        text.append(
+            seen if coloured else _MARKS[kind].format(seen),
+            style=_PARTS[kind] if coloured else "",
+        )
+        if kind == "removed" and one.words == (("removed", one.before), ("added", one.after)):
+            text.append("\n")
+    for line in text.wrap(console, max(console.width - len(_INDENT), 20)):
+        line.rstrip()
+        yield Text(_INDENT).append_text(line)

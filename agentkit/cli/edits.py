@@ -1,10 +1,11 @@
-"""``agentkit edits``: what people made of the files of a directory store."""
+"""What people made of the files of a directory store."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import click
 
@@ -20,15 +21,6 @@ from agentkit.library import Store
 from agentkit.library.directory import HandEdit
 
 
-@click.group()
-def edits() -> None:
-    """Look at edits by hand of the files in a directory store, and propose them.
-
-    A store dir:PATH keeps each tool in a readable file. What people change there does not serve at
-    once: it becomes a proposal, which the checks look at like any other.
-    """
-
-
 @contextmanager
 def _edited(store_url: str) -> Iterator[tuple[Store, EditedStore]]:
     with opened_to_read(store_url) as store:
@@ -40,19 +32,11 @@ def _edited(store_url: str) -> Iterator[tuple[Store, EditedStore]]:
         yield store, store
 
 
-@edits.command(
-    "list",
-    epilog="""\b
-Examples:
-  agentkit edits list --store dir:library
-  agentkit edits list --store dir:library --json""",
-)
-@store_option
-@json_option
-def list_(store_url: str, *, as_json: bool) -> None:
+def list_edits(store_url: str, *, as_json: bool) -> None:
     """List the tools whose files were changed, made or deleted by hand.
 
-    Where a file can not be taken as it is, the exit status is 1.
+    Raises:
+        Exit: With status 1, where a file can not be taken as it is.
     """
     with _edited(store_url) as (_, edited):
         found = edited.edits()
@@ -63,7 +47,7 @@ def list_(store_url: str, *, as_json: bool) -> None:
         columns = [Column(title="tool", fit="fold"), Column(title="edit", fit="fold")]
         columns.append(Column(title="faults", fit="fold"))
         print_table(columns, rows)
-        say("'agentkit edits propose' suggests them, 'agentkit edits discard TOOL' takes one back")
+        say("'agentkit tools add --edited' suggests them, '--discard TOOL' takes one back")
     else:
         say("no file was edited by hand")
     if any(edit.faults for edit in found):
@@ -94,33 +78,31 @@ def _brief(edit: HandEdit) -> dict[str, object]:
     }
 
 
-@edits.command(
-    epilog="""\b
-Examples:
-  agentkit edits propose --store dir:library --reason 'clearer for new colleagues'
-  agentkit edits propose get_weather --store dir:library
-  agentkit edits propose --remove --store dir:library"""
-)
-@click.argument("names", metavar="[TOOL]...", nargs=-1)
-@click.option("--reason", default="", help="Why, for the chain of events.")
-@click.option("--remove", "removes", is_flag=True, help="Take out tools whose files were deleted.")
-@targets_option
-@store_option
-@json_option
 def propose(
-    names: Sequence[str],
-    targets: Sequence[str],
-    *,
-    reason: str,
-    removes: bool,
     store_url: str,
-    as_json: bool,
+    names: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    *,
+    reason: str = "",
+    removes: bool = False,
+    as_json: bool = False,
 ) -> None:
-    """Make proposals of the edits of TOOL, or of all, in your name.
+    """Make proposals of the edits of some tools, or of all, in the name of the person here.
 
     Each edit is checked like any other suggestion, and moved onto the newest definition when the
-    library changed meanwhile. 'agentkit proposals' then shows and decides. Where a file can not be
-    taken, or its proposal is rejected, the exit status is 1.
+    library changed meanwhile. 'agentkit review' then shows and decides.
+
+    Args:
+        store_url: A store of files.
+        names: Which tools; none for all.
+        targets: Python code of tools; see ``load_tools``.
+        reason: Why, for the log.
+        removes: Whether tools are taken out whose files were deleted.
+        as_json: Whether to print JSON.
+
+    Raises:
+        UsageError: A file of that name was not edited.
+        Exit: With status 1, where a file can not be taken, or its proposal is rejected.
     """
     with _edited(store_url) as (store, edited):
         found = [edit for edit in edited.edits() if not names or edit.name in names]
@@ -152,7 +134,7 @@ def _tell(came: Sequence[ProposedEdit]) -> None:
     for one in came:
         click.echo(f"{one.edit.name}: {_outcome(one)}")
     if any(one.record is not None and one.record.is_open for one in came):
-        say("'agentkit proposals approve ID' and 'advance ID' let in what waits")
+        say("'agentkit review' shows what waits, 'agentkit review approve ID' lets it in")
     if not came:
         say("no file was edited by hand")
 
@@ -166,25 +148,16 @@ def _outcome(one: ProposedEdit) -> str:
             return f"not taken: {_faults(one.edit)}"
         case "deleted":
             if one.edit.is_conflict:
-                return "its file is gone, and the library changed it; 'edits discard' shows it"
-            return "its file is gone; --remove takes the tool out, 'edits discard' brings it back"
+                return "its file is gone, and the library changed it; --discard brings it back"
+            return "its file is gone; --remove takes the tool out, --discard brings it back"
         case "removed":
             return "taken out"
         case _:
             return "the library has it already; its file is up to date again"
 
 
-@edits.command(
-    short_help="Write the file of TOOL as the library has it.",
-    epilog="""\b
-Example:
-  agentkit edits discard get_weather --store dir:library""",
-)
-@click.argument("name", metavar="TOOL")
-@store_option
-@json_option
-def discard(name: str, store_url: str, *, as_json: bool) -> None:
-    """Write the file of TOOL as the library has it; the edited text is kept in local/set-aside."""
+def discard(store_url: str, name: str, *, as_json: bool = False) -> None:
+    """Write the file of a tool as the library has it; the edited text goes to local/set-aside."""
     with _edited(store_url) as (_, edited):
         aside = edited.take_back(name)
     if as_json:
@@ -193,3 +166,41 @@ def discard(name: str, store_url: str, *, as_json: bool) -> None:
         click.echo(f"{name} is as the library has it")
         if aside is not None:
             say(f"the edited text is kept in {aside}")
+
+
+@click.group()
+def edits() -> None:
+    """Look at edits by hand of the files in a directory store, and propose them.
+
+    A store dir:PATH keeps each tool in a readable file. What people change there does not serve at
+    once: it becomes a proposal, which the checks look at like any other.
+    """
+
+
+@edits.command("list")
+@store_option
+@json_option
+def _list(store_url: str, *, as_json: bool) -> None:
+    """List the tools whose files were edited; exit status 1 where one can not be taken."""
+    list_edits(store_url, as_json=as_json)
+
+
+@edits.command("propose")
+@click.argument("names", metavar="[TOOL]...", nargs=-1)
+@click.option("--reason", default="", help="Why, for the log.")
+@click.option("--remove", "removes", is_flag=True, help="Take out tools whose files were deleted.")
+@targets_option
+@store_option
+@json_option
+def _propose(store_url: str, **options: Any) -> None:
+    """Make proposals of the edits of TOOL, or of all; 'agentkit review' shows and decides."""
+    propose(store_url, **options)
+
+
+@edits.command("discard")
+@click.argument("name", metavar="TOOL")
+@store_option
+@json_option
+def _discard(store_url: str, **options: Any) -> None:
+    """Write the file of TOOL as the library has it; the edited text goes to local/set-aside."""
+    discard(store_url, **options)

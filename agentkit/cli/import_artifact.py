@@ -101,7 +101,7 @@ def import_artifact(
 
     Its digests are checked, and its signature when a key is given. New tools whose words pass the
     checks come in as one library version. What a check or a missing consent holds, and what would
-    replace a tool, becomes a proposal: see 'agentkit proposals'. Where something is held or
+    replace a tool, becomes a proposal: see 'agentkit review'. Where something is held or
     refused, the exit status is 1.
 
     'agentkit tools import' reads files of tools that are no artifacts.
@@ -187,11 +187,11 @@ def _advise(report: requests.ImportReport) -> None:
     is_written = any(tool.proposal_id for tool in held)
     again = "; or import again with" if is_written else "import with"
     if any(not tool.failed for tool in held):
-        first = "'agentkit proposals approve ID' and 'advance ID' let in what waits"
+        first = "'agentkit review approve ID' lets in what waits"
         say(f"{first if is_written else ''}{again} --approve TOOL")
     of_words = [tool for tool in held if tool.failed and _is_about_words(tool)]
     if of_words:
-        first = "'agentkit proposals show ID' tells what speaks against it, and how to overrule it"
+        first = "'agentkit review show ID' tells what speaks against it, and how to overrule it"
         say(f"{first if is_written else ''}{again} --overrule TOOL")
     if any(tool.failed and tool not in of_words for tool in held):
         say("what does not fit here can be imported again, once its reasons are mended")

@@ -169,7 +169,7 @@ def _is_about(event: LibraryEvent, tool: str, made: Mapping[int, ToolRevision]) 
 def _record(event: LibraryEvent, revision: ToolRevision | None = None) -> dict[str, Any]:
     """An event as a JSON object, with the definition that it made where one was asked for."""
     record = {**event.to_json(), "hash": event.hash}
-    if revision is not None and event.digest_after:
+    if revision is not None and (event.digest_after or event.kind == "written"):
         definition = revision.definition
         record["definition"] = None if definition is None else definition.to_json()
     return record

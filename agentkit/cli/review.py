@@ -27,16 +27,23 @@ reason_option = click.option("--reason", default="", help="Why, for the log.")
 _LONGEST = 300
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def review(context: click.Context) -> None:
+class _ListsWhenAlone(click.Group):
+    """A group that takes the options of its ``list`` when no command is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The arguments, those of ``list`` where they begin with no command."""
+        if not args or (args[0].startswith("-") and args[0] not in ctx.help_option_names):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_ListsWhenAlone)
+def review() -> None:
     """Read what evolution suggests, and approve, try or reject it.
 
     Name a proposal by its id, by the beginning of one, by its tool, or say 'last'. Typed alone,
     it lists what waits.
     """
-    if context.invoked_subcommand is None:
-        context.invoke(list_)
 
 
 @review.command(
@@ -271,19 +278,19 @@ def _brief(one: Review) -> dict[str, Any]:
 
 def _print_table(reviews: Sequence[Review]) -> None:
     columns = [
+        Column(title="id"),
         Column(title="tool", fit="fold"),
         Column(title="what changes", fit="fold"),
         Column(title="state", fit="fold"),
         Column(title="waits for, or why", fit="fold"),
-        Column(title="id", fit="fold"),
     ]
     rows = [
         (
+            shown(one.proposal_id),
             shown(one.tool),
             one_line(shown(one.summary, _LONGEST)),
             one.state.replace("_", " "),
             one_line(shown(one.waits_for.removeprefix("waits for "), _LONGEST)),
-            shown(one.proposal_id),
         )
         for one in reviews
     ]

@@ -151,7 +151,7 @@ def _last(ledger: Ledger) -> ProposalRecord:
     in_use = [(one.activation, one) for one in ledger.proposals.values() if one.state == "active"]
     found = [(event.sequence, record) for event, record in in_use if event is not None]
     if not found:
-        raise UsageError(f"{_NOTHING}; 'agentkit rollback TOOL --to VERSION' goes back further")
+        raise UsageError(f"{_NOTHING}; type 'agentkit rollback TOOL --to VERSION'")
     return max(found, key=lambda one: one[0])[1]
 
 

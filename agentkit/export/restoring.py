@@ -14,7 +14,7 @@ def restore_artifact(artifact: Artifact, store: LibraryStore, *, trusted: bool =
     """Make a store what the artifact's store was: every version, every event, as it was.
 
     Versions have their numbers, changes their ids, authors, reasons and times, and events their
-    hashes and signatures, so that ``agentkit audit verify`` holds.
+    hashes and signatures, so that ``agentkit log --verify`` holds.
 
     Nothing is validated but the texts of the definitions, which must pass the same checks as on
     import: a history can not be taken in by parts.

@@ -84,7 +84,7 @@ class ChainHead:
         fits = len(hash_) == (64 if sequence.strip("0") else 0)
         if not (sequence.isascii() and sequence.isdigit() and fits):
             raise UsageError(
-                f"{text!r} is not the head of a chain; 'agentkit audit head' prints one as "
+                f"{text!r} is not the head of a chain; 'agentkit log --head' prints one as "
                 "SEQUENCE:HASH, with 64 hexadecimal digits"
             )
         return cls(sequence=int(sequence), hash=hash_)

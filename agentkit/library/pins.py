@@ -89,7 +89,7 @@ def _missing(library: Library, composite: str, child: str) -> PinFault:
         child=child,
         code="missing_child",
         message=f"{composite!r} calls {child!r}, which is not in the library{hint}",
-        advice=f"put {child!r} back ('agentkit tools rollback'), or compose {composite!r} anew "
+        advice=f"put {child!r} back ('agentkit rollback'), or compose {composite!r} anew "
         "from tools that are there",
     )
 
@@ -101,7 +101,7 @@ def _changed(composite: str, child: str, pinned: str, actual: str) -> PinFault:
         code="changed_child",
         message=f"{composite!r} was made for {child!r} with digest {pinned[:12]}, the library "
         f"has {actual[:12]}",
-        advice=f"look at what changed ('agentkit tools history {child}'), then compose "
+        advice=f"look at what changed ('agentkit log --tool {child}'), then compose "
         f"{composite!r} anew, or move its pin ('agentkit tools check --repin')",
     )
 

@@ -64,8 +64,7 @@ def test_edits_are_proposed_and_decided(invoke, edit, as_json):
     (came,) = as_json("edits", "propose", "ping", "--reason", "clearer")
     assert (came["outcome"], came["state"]) == ("proposed", "validated")
     assert "validated" in invoke("edits", "propose", "ping").stdout
-    as_json("proposals", "approve", came["proposal_id"])
-    as_json("proposals", "advance", came["proposal_id"])
+    as_json("review", "approve", came["proposal_id"])
     assert [one["tool"] for one in as_json("edits", "list")] == ["trace"]
     assert "by name" in invoke("tools", "show", "ping").stdout
 

@@ -52,8 +52,8 @@ def test_an_artifact_goes_to_another_library(invoke, library):
     assert (dry.exit_code, "nothing was written" in dry.stdout) == (1, True)
     first = invoke("import", "new.json", "--approve", "weather_now", *target)
     assert first.stdout.startswith("9 added, 4 held; library version 1\n")
-    assert "'agentkit proposals approve ID'" in first.stderr
-    listed = invoke("proposals", "list", "--open", *target)
+    assert "'agentkit review approve ID'" in first.stderr
+    listed = invoke("review", "list", *target)
     assert "weather_forecast" in listed.stdout
     last = invoke("import", "new.json", "--approve-all", "--overrule", "cars_reserve", *target)
     assert (last.exit_code, last.stdout) == (0, "4 added, 9 unchanged; library version 5\n")
@@ -67,13 +67,11 @@ def test_the_command_that_is_shown_overrules(invoke, as_json, library):
     target = ("--store", "sqlite:///other.db")
     first = invoke("import", "new.json", "--approve-all", *target)
     assert "how to overrule it; or import again with --overrule TOOL" in first.stderr
-    (record,) = as_json("proposals", "list", *target)
-    shown = invoke("proposals", "show", record["proposal_id"], *target).stdout
-    (line,) = (line for line in shown.splitlines() if "agentkit proposals overrule" in line)
+    (record,) = as_json("review", "list", "--all", *target)
+    shown = invoke("review", "show", record["proposal_id"], *target).stdout
+    (line,) = (line for line in shown.splitlines() if "--overrule" in line)
     words = shlex.split(line.removesuffix("WHY"))[1:]
     assert invoke(*words, "I read it", *target).exit_code == 0
-    for step in ("approve", "advance"):
-        assert invoke("proposals", step, record["proposal_id"], *target).exit_code == 0
     assert invoke("diff", "new.json", "other.db", "--exit-code").exit_code == 0
 
 
@@ -88,7 +86,7 @@ def test_a_history_is_restored(invoke, library):
     assert made.exit_code == 0, made.stderr
     done = invoke("import", "signed.json", "--restore", "--key-file", "key", *target)
     assert done.stdout == "restored to library version 2 with 2 events\n"
-    assert invoke("audit", "verify", *target).exit_code == 0
+    assert invoke("log", "--verify", *target).exit_code == 0
     assert invoke("diff", "old.json", "sqlite:///copy.db@1", "--exit-code").exit_code == 0
     again = invoke("import", "signed.json", "--restore", "--key-file", "key", *target)
     assert (again.exit_code, "empty store" in again.stderr) == (2, True)
@@ -155,7 +153,7 @@ def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
     assert invoke("diff", "new.json", "artifact:new.json", "--exit-code").exit_code == 0
     assert invoke("export", "--from", "artifact:new.json", "--format", "mcp").exit_code == 0
     for command in (
-        ("proposals", "pin", "1"),
+        ("rollback", "--pin", "1"),
         ("tools", "import", "first.json", "--on-conflict", "replace"),
     ):
         result = invoke(*command, *place)

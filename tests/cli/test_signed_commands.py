@@ -45,13 +45,13 @@ def signed(tmp_path):
 
 @pytest.mark.parametrize("key", ["", SECRET])
 def test_events_are_signed_where_there_is_a_key(invoke, tmp_path, monkeypatch, key):
-    """What is written, and the kill switch; ``audit verify`` then wants all of it signed."""
+    """What is written, and the kill switch; ``log --verify`` then wants all of it signed."""
     monkeypatch.setenv("AGENTKIT_AUDIT_KEY", key)
     assert invoke("tools", "add", "own.py:add").exit_code == 0
-    assert invoke("proposals", "pin", "1", "--reason", "to see").exit_code == 0
+    assert invoke("rollback", "--pin", "1", "--reason", "to see").exit_code == 0
     monkeypatch.setenv("AGENTKIT_AUDIT_KEY", SECRET)
     assert signed(tmp_path) == [bool(key)] * 2
-    assert invoke("audit", "verify").exit_code == (0 if key else 1)
+    assert invoke("log", "--verify").exit_code == (0 if key else 1)
 
 
 def test_a_public_key_reads_and_does_not_write(invoke, tmp_path, monkeypatch):
@@ -59,8 +59,8 @@ def test_a_public_key_reads_and_does_not_write(invoke, tmp_path, monkeypatch):
     pytest.importorskip("cryptography", reason="ed25519 needs the package cryptography")
     assert invoke("tools", "add", "own.py:add").exit_code == 0
     monkeypatch.setenv("AGENTKIT_AUDIT_KEY", PUBLIC)
-    assert invoke("proposals", "list").exit_code == 0
-    refused = invoke("proposals", "pin", "1", "--reason", "to see")
+    assert invoke("review", "list").exit_code == 0
+    refused = invoke("rollback", "--pin", "1", "--reason", "to see")
     assert refused.exit_code == 2
     assert "a public key can check signatures and not make them" in refused.stderr
     assert signed(tmp_path) == [False]

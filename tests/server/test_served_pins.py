@@ -42,9 +42,9 @@ async def served_version(client, wanted):
         await asyncio.sleep(0.02)
 
 
-def proposals(store_url, *arguments):
-    """Runs ``agentkit proposals ...`` as another process would."""
-    done = CliRunner().invoke(main, ["proposals", *arguments, "--store", store_url])
+def rollback(store_url, *arguments):
+    """Runs ``agentkit rollback ...`` as another process would."""
+    done = CliRunner().invoke(main, ["rollback", *arguments, "--store", store_url])
     assert done.exit_code == 0, done.output
 
 
@@ -55,8 +55,8 @@ async def test_a_pin_is_served_until_it_is_taken_away(start, two_versions):
         httpx.AsyncClient(base_url=url) as client,
     ):
         assert await served_version(client, 2) == 2
-        await asyncio.to_thread(proposals, two_versions, "pin", "1", "--reason", "complaints")
+        await asyncio.to_thread(rollback, two_versions, "--pin", "1", "--reason", "complaints")
         assert await served_version(client, 1) == 1
-        await asyncio.to_thread(proposals, two_versions, "unpin", "--reason", "all is well")
+        await asyncio.to_thread(rollback, two_versions, "--unpin", "--reason", "all is well")
         assert await served_version(client, 2) == 2
         process.terminate()

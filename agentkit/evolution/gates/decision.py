@@ -40,7 +40,7 @@ class GateReport:
         statistics: The numbers, by name. All are finite; e-values stand as their logarithm.
         tasks: What stands for the set of held-out tasks that were asked, see ``task_marks``; empty
             where there is no such set.
-        gained: Names of the first ``MOST_NAMED`` tasks that the candidate did better, in order.
+        gained: Names of the first ``MOST_NAMED`` tasks that the candidate did better, by name.
         lost: Of those that it did worse.
     """
 

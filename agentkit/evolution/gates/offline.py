@@ -113,7 +113,7 @@ def _mean(scores: Sequence[float]) -> float:
 
 def _named(tasks: Sequence[str]) -> tuple[str, ...]:
     """The first names, cut to what an event keeps."""
-    return tuple(task[:_LONGEST_NAME] for task in tasks[:MOST_NAMED])
+    return tuple(task[:_LONGEST_NAME] for task in sorted(tasks)[:MOST_NAMED])
 
 
 def _gain(pairs: tuple[PairedScore, ...], rules: GateRules) -> Interval:

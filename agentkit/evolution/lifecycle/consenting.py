@@ -26,7 +26,7 @@ def record_of(ledger: Ledger, proposal_id: str) -> ProposalRecord:
             return ledger.proposals[begun[0]]
         near = f"; {len(begun)} begin like that" if begun else ""
         raise UsageError(
-            f"there is no proposal {proposal_id!r}{near}; 'agentkit proposals list' shows all"
+            f"there is no proposal {proposal_id!r}{near}; 'agentkit review list --all' shows all"
         )
     return record
 

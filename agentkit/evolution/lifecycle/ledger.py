@@ -174,7 +174,7 @@ class _Fold:
         if (event.sequence, event.previous) != (expected, previous):
             raise StoreFormatError(
                 f"event {event.sequence} does not follow event {expected - 1}: the chain is "
-                "broken; 'agentkit audit verify' says where"
+                "broken; 'agentkit log --verify' says where"
             )
         self._head = event
         if event.kind in NEXT:
@@ -372,5 +372,5 @@ def _moved(event: LibraryEvent) -> dict[str, Any]:
 def _out_of_order(event: LibraryEvent, why: str) -> StoreFormatError:
     return StoreFormatError(
         f"event {event.sequence} says that the proposal {event.proposal_id!r} is {event.kind}, but "
-        f"it {why}; 'agentkit audit verify' says whether the chain was tampered with"
+        f"it {why}; 'agentkit log --verify' says whether the chain was tampered with"
     )

@@ -68,7 +68,7 @@ def _wanted(on: Position, which: str) -> ProposalRecord:
     if not promoted:
         raise UsageError(
             f"no proposal serves as {which!r}; to go back to an earlier revision that a person "
-            f"wrote, use 'agentkit tools rollback {which} --to VERSION'"
+            f"wrote, use 'agentkit rollback {which} --to VERSION'"
         )
     return on.ledger.proposals[promoted[-1]]
 

@@ -87,7 +87,7 @@ def edit_faults(edits: Iterable[HandEdit]) -> Iterator[StoreFault]:
             message = "was made by hand" if edit.before is None else "was changed by hand"
         if edit.is_conflict and edit.newest is not None and edit.before is not None:
             message += "; the library changed the tool meanwhile"
-        message += " (see 'agentkit edits list')"
+        message += " (see 'agentkit check')"
         yield StoreFault(place=str(edit.file), message=message, is_note=True)
 
 

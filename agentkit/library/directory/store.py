@@ -214,7 +214,7 @@ class DirectoryStore:
         """
         edit = next((one for one in self.edits() if one.name == name), None)
         if edit is None:
-            raise UsageError(f"{name!r} has no edit by hand; see 'agentkit edits list'")
+            raise UsageError(f"{name!r} has no edit by hand; see 'agentkit check'")
         with self._writing, self._folder.locked():
             return self._files.take_back(edit)
 

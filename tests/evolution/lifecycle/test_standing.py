@@ -38,15 +38,15 @@ def test_who_must_agree_is_named_one_after_the_other(make_manager, propose, ada)
     record = manager.submit(propose(manager, "pay", "Pay."))
     assert told(manager, record) == (
         "waits for a judge of another model and a person to agree",
-        ["proposals advance ID --judge MODEL", "proposals approve ID"],
+        ["review approve ID --judge MODEL", "review approve ID"],
     )
     manager.judge(record.proposal_id, Judgement(agrees=True, reason="so", author=JUDGE))
     assert told(manager, record) == (
         "waits for a person to agree",
-        ["proposals approve ID"],
+        ["review approve ID"],
     )
     manager.approve(record.proposal_id, person=ada)
-    assert told(manager, record)[1] == ["proposals advance ID"]
+    assert told(manager, record)[1] == ["review approve ID"]
 
 
 def test_evidence_is_asked_for_as_the_policy_says(waiting, make_manager, store):
@@ -54,7 +54,7 @@ def test_evidence_is_asked_for_as_the_policy_says(waiting, make_manager, store):
     manager, record = waiting
     assert told(manager, record) == (
         "waits for a comparison on held-out tasks or a person's approval",
-        ["proposals approve ID", "evolve --tasks FILE"],
+        ["review approve ID", "evolve --tasks FILE"],
     )
     strict = make_manager(lifecycle=LifecyclePolicy(evidence="gate"))
     assert told(strict, record) == (
@@ -82,10 +82,10 @@ def test_what_stands_in_the_way(waiting, make_manager, propose, ada):
     manager.pin(1, "add")
     assert told(manager, record) == (
         "'add' is pinned to library version 1",
-        ["proposals unpin --tool add"],
+        ["rollback --unpin --tool add"],
     )
     manager.pin(1)
-    assert told(manager, record)[1] == ["proposals unpin"]
+    assert told(manager, record)[1] == ["rollback --unpin"]
     manager.unpin()
     manager.unpin("add")
     trying = make_manager(lifecycle=LifecyclePolicy(canary=True))
@@ -93,10 +93,10 @@ def test_what_stands_in_the_way(waiting, make_manager, propose, ada):
     trying.advance(other.proposal_id)
     assert told(trying, other) == (
         "serves a share of the sessions until its numbers decide",
-        ["proposals advance ID"],
+        ["evolve"],
     )
     manager.refresh()
-    assert told(manager, record)[1] == [f"proposals show {other.proposal_id}"]
+    assert told(manager, record)[1] == [f"review show {other.proposal_id}"]
 
 
 def test_what_ended_says_why(waiting, ada):
@@ -111,7 +111,7 @@ def test_quarantine_names_who_to_release(make_manager, propose):
     manager = make_manager(lifecycle=LifecyclePolicy(quarantine_after=1))
     manager.submit(propose(manager, summary="bad"))
     record = manager.submit(propose(manager))
-    assert told(manager, record)[1] == ["proposals release feedback:proposer"]
+    assert told(manager, record)[1] == ["review approve --proposer feedback:proposer"]
 
 
 def test_no_such_proposal(manager):

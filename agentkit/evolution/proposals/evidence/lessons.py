@@ -82,13 +82,17 @@ class Lesson:
         if self.rule is not None:
             return rule_sentence(self.rule)
         if self.drop is not None:
-            return f"Dropped: {rule_sentence(self.drop)}"
+            return f"No longer: {rule_sentence(self.drop)}"
         return f"{self.parameter}: {self.text}" if self.parameter else self.text
 
     def __str__(self) -> str:
-        failed = _many(self.failures, "failed call")
+        failed = _many(self.failures, "failed call" if self.drop is None else "call")
         where = _many(len(self.episodes), "conversation")
-        kept = f"; it lets all {_many(self.kept, 'accepted call')} pass" if self.kept > 1 else ""
+        kept = (
+            f"; it lets all {_many(self.kept, 'accepted call')} pass"
+            if self.kept > 1 and self.rule
+            else ""
+        )
         return f"{self.words} {self.basis} ({failed} in {where}{kept})."
 
 

@@ -1,4 +1,4 @@
-"""``agentkit proposals revalidate`` tries the composites that a change of a child marked."""
+"""Composites that a change of a child marked are tried again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit import open_store
+from agentkit.cli.revalidating import print_revalidation, revalidated
 from agentkit.evolution import ToolManager
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.proposals.proposal import Proposal
@@ -52,28 +53,26 @@ def library(store_url, tmp_path):
     return store_url
 
 
-def test_nothing_waits(invoke, library):
+def test_nothing_waits(library, capsys):
     """Without a mark there is nothing to do."""
-    done = invoke("proposals", "revalidate")
-    assert (done.exit_code, done.stdout) == (0, "")
-    assert "no composite waits for re-validation" in done.stderr
+    print_revalidation(revalidated(library))
+    assert "no composite waits for re-validation" in capsys.readouterr().err
 
 
-def test_a_composite_that_holds_waits_no_more(invoke, as_json, library):
-    """Without code nobody knows; with it the mark goes, and both are told in the list."""
+def test_a_composite_that_holds_waits_no_more(invoke, library, capsys):
+    """Without code nobody knows; with it the mark goes, and the list says both."""
     change(library, "a < 100")
-    assert "order_total waits for re-validation" in invoke("proposals", "list").stderr
-    unknown = invoke("proposals", "revalidate")
-    assert unknown.exit_code == 0
-    assert "unknown" in unknown.stdout
-    assert "--tools" in unknown.stderr
-    held = as_json("proposals", "revalidate", "--tools", "code.py:tools")
-    assert held == {"holds": ["order_total"], "broken": {}, "unknown": {}}
-    assert "re-validation" not in invoke("proposals", "list").stderr
+    assert "order_total waits to be validated again" in invoke("review").stderr
+    print_revalidation(revalidated(library))
+    told = capsys.readouterr()
+    assert ("unknown" in told.out, "--tools" in told.err) == (True, True)
+    held = revalidated(library, ["code.py:tools"])
+    assert held.to_json() == {"holds": ["order_total"], "broken": {}, "unknown": {}}
+    assert "validated again" not in invoke("review").stderr
 
 
-def test_a_composite_that_breaks_stays_marked(invoke, library):
-    """What breaks is told with how, stays marked, and ends with exit status 1."""
+def test_a_composite_that_breaks_stays_marked(invoke, library, capsys):
+    """What breaks is told with how, and stays marked."""
     change(library, "a < 100")
     store = open_store(library)
     total = store.load()["order_total"].definition
@@ -81,8 +80,8 @@ def test_a_composite_that_breaks_stays_marked(invoke, library):
     wrongly = LibraryChange(proposal_id="wrong", upserts=(wrong,))
     store.commit(wrongly, expected_version=store.load().version)
     store.close()
-    done = invoke("proposals", "revalidate", "--tools", "code.py:tools")
-    assert done.exit_code == 1
-    assert "broken" in done.stdout
-    assert "gave 14, not 99" in " ".join(done.stdout.split())
-    assert "order_total waits for re-validation" in invoke("proposals", "list").stderr
+    print_revalidation(revalidated(library, ["code.py:tools"]))
+    told = capsys.readouterr().out
+    assert "broken" in told
+    assert "gave 14, not 99" in " ".join(told.split())
+    assert "order_total waits to be validated again" in invoke("review").stderr

@@ -1,4 +1,4 @@
-"""``agentkit audit``: reading the chain of events, and finding what was changed in it."""
+"""``agentkit log``: reading the chain of events, and finding what was changed in it."""
 
 import sqlite3
 from contextlib import closing
@@ -76,14 +76,14 @@ def tamper(tmp_path):
 @pytest.mark.usefixtures("filled")
 def test_events_are_listed_day_by_day(invoke):
     """The list says when, what, which tool, who and why, without colours in a pipe."""
-    told = invoke("audit", "list").stdout
+    told = invoke("log").stdout
     assert told.splitlines()[:2] == [
         "2026-11-20",
         "  1  09:58:01  written   periods  Ada, library version 1",
     ]
     assert "  2  10:03:12  proposed  periods  judge-1 (model)" in told
     assert "  5  10:04:00  rejected  天気     manager (program)" in told
-    assert "... (agentkit audit show 2)" in told
+    assert "... (agentkit log 2)" in told
     assert "\x1b" not in told
     assert not [line for line in told.splitlines() if line != line.rstrip()]
 
@@ -91,7 +91,7 @@ def test_events_are_listed_day_by_day(invoke):
 @pytest.mark.usefixtures("filled")
 def test_hidden_characters_are_written_out(invoke):
     """A reason can neither turn the line around nor steer the terminal."""
-    for command in (("audit", "list"), ("audit", "show", "3")):
+    for command in (("log",), ("log", "3")):
         told = invoke(*command).stdout
         assert "⟨U+202E⟩reads ⟨U+001B⟩[31mwell" in told
         assert "\u202e" not in told
@@ -108,43 +108,42 @@ def test_hidden_characters_are_written_out(invoke):
         (("--kind", "proposed", "--tool", "periods"), [2]),
         (("--limit", "2"), [4, 5]),
         (("--limit", "0"), [1, 2, 3, 4, 5]),
-        (("--tool", "nothing"), []),
     ],
 )
 def test_events_are_picked(as_json, options, numbers):
     """By tool, by the beginning of a proposal's id, by kind, and the newest ones."""
-    assert [event["sequence"] for event in as_json("audit", "list", *options)] == numbers
+    assert [event["sequence"] for event in as_json("log", *options)] == numbers
 
 
 @pytest.mark.usefixtures("filled")
 def test_what_is_left_out_is_counted(invoke):
     """A limit says how many older events there are."""
-    assert "2 events, 3 older (--limit 0 for all)" in invoke("audit", "list", "--limit", "2").stderr
+    assert "2 events, 3 older (--limit 0 for all)" in invoke("log", "--limit", "2").stderr
 
 
 @pytest.mark.usefixtures("filled")
 def test_one_event_is_shown_whole(invoke, as_json):
     """An event shows its facts, its hash and the one before it; an absent one is an error."""
-    told = invoke("audit", "show", "3").stdout
-    record = as_json("audit", "show", "3")
+    told = invoke("log", "3").stdout
+    record = as_json("log", "3")
     assert record["hash"] in told
     assert record["previous"] in told
     assert '"答": [' in told
-    assert "e1\n          e2" in invoke("audit", "show", "2").stdout
-    missing = invoke("audit", "show", "6")
+    assert "e1\n          e2" in invoke("log", "2").stdout
+    missing = invoke("log", "6")
     assert (missing.exit_code, "no event 6" in missing.stderr) == (1, True)
 
 
 @pytest.mark.usefixtures("filled")
 def test_a_whole_trail_is_verified(invoke, as_json):
     """Without a fault the exit status is 0, and what was not looked at is said."""
-    result = invoke("audit", "verify")
+    result = invoke("log", "--verify")
     assert result.exit_code == 0
     assert "5 events, 2026-11-20 to 2026-11-21" in result.stdout
     assert "chain        whole" in result.stdout
     assert "none, and no key was given" in result.stdout
     assert "not compared" in result.stdout
-    report = as_json("audit", "verify")
+    report = as_json("log", "--verify")
     assert (report["is_whole"], report["faults"], report["notes"]) == (True, [], [])
 
 
@@ -163,12 +162,12 @@ def test_a_whole_trail_is_verified(invoke, as_json):
 )
 def test_what_was_changed_in_the_file_is_found(invoke, tamper, statement, code):
     """A changed, dropped or cut off event and a changed definition: exit status 1, and a reason."""
-    head = invoke("audit", "head").stdout.strip()
+    head = invoke("log", "--head").stdout.strip()
     tamper(statement)
-    result = invoke("audit", "verify", "--expect", head, "--json")
+    result = invoke("log", "--verify", "--expect", head, "--json")
     assert result.exit_code == 1
     assert f'"code": "{code}"' in result.stdout
-    told = invoke("audit", "verify", "--expect", head)
+    told = invoke("log", "--verify", "--expect", head)
     assert (told.exit_code, "was changed after it was written" in told.stdout) == (1, True)
 
 
@@ -176,22 +175,22 @@ def test_what_was_changed_in_the_file_is_found(invoke, tamper, statement, code):
 def test_an_event_that_can_not_be_read_is_an_error(invoke, tamper):
     """An event that is no JSON any more names its place; the exit status is 1."""
     tamper("UPDATE library_events SET body = substr(body, 1, 20) WHERE sequence = 2")
-    result = invoke("audit", "verify")
+    result = invoke("log", "--verify")
     assert (result.exit_code, "can not be read (2)" in result.stderr) == (1, True)
 
 
 def test_signatures_are_checked_with_a_key(invoke, store_url, tmp_path, monkeypatch):
     """A key from a file or from the environment checks all signatures; another finds all wrong."""
     fill(store_url, read_signer(SECRET))
-    assert "not checked" in invoke("audit", "verify").stdout
+    assert "not checked" in invoke("log", "--verify").stdout
     (tmp_path / "audit.key").write_text(f"{SECRET}\n")
     (tmp_path / "other.key").write_text(SECRET[::-1])
-    assert invoke("audit", "verify", "--key-file", "audit.key").exit_code == 0
+    assert invoke("log", "--verify", "--key-file", "audit.key").exit_code == 0
     both = ("--key-file", "other.key", "--key-file", "audit.key")
-    assert invoke("audit", "verify", *both).exit_code == 0
-    assert invoke("audit", "verify", "--key-file", "other.key").exit_code == 1
+    assert invoke("log", "--verify", *both).exit_code == 0
+    assert invoke("log", "--verify", "--key-file", "other.key").exit_code == 1
     monkeypatch.setenv("AGENTKIT_AUDIT_KEY", SECRET)
-    result = invoke("audit", "verify")
+    result = invoke("log", "--verify")
     assert (result.exit_code, "made with the key" in result.stdout) == (0, True)
 
 
@@ -199,7 +198,7 @@ def test_signatures_are_checked_with_a_key(invoke, store_url, tmp_path, monkeypa
 def test_unsigned_events_are_found_by_whoever_has_a_key(invoke, tmp_path):
     """Events without a signature are faults from the first that has to be signed on."""
     (tmp_path / "audit.key").write_text(SECRET)
-    options = ("audit", "verify", "--key-file", "audit.key", "--signed-from")
+    options = ("log", "--verify", "--key-file", "audit.key", "--signed-from")
     assert invoke(*options, "5").stdout.count("carries no signature") == 1
     assert invoke(*options, "6").exit_code == 0
 
@@ -211,19 +210,44 @@ def test_unsigned_events_are_found_by_whoever_has_a_key(invoke, tmp_path):
 )
 def test_options_that_mean_nothing_are_misuse(invoke, options):
     """A head, a key or a number that can not be meant: exit status 2."""
-    assert invoke("audit", "verify", *options).exit_code == 2
+    assert invoke("log", "--verify", *options).exit_code == 2
 
 
 def test_a_store_without_events_is_whole(invoke, as_json, store_url):
     """A library that nobody wrote to has an empty trail, which has a head too."""
     open_store(store_url).close()
-    assert as_json("audit", "list") == []
-    assert "0 events" in invoke("audit", "list").stderr
-    assert invoke("audit", "head").stdout == "0:\n"
-    assert invoke("audit", "verify", "--expect", "0:").stdout.startswith("no events\n")
+    assert as_json("log") == []
+    assert "0 events" in invoke("log").stderr
+    assert invoke("log", "--head").stdout == "0:\n"
+    assert invoke("log", "--verify", "--expect", "0:").stdout.startswith("no events\n")
 
 
 def test_a_store_that_is_not_there_is_an_error(invoke):
     """No command of the trail makes a store."""
-    for command in ("list", "verify", "head"):
-        assert invoke("audit", command).exit_code == 1
+    for options in ((), ("--verify",), ("--head",)):
+        assert invoke("log", *options).exit_code == 1
+
+
+@pytest.mark.usefixtures("filled")
+def test_a_tool_that_nobody_knows(invoke):
+    """An unknown tool is an error that names the nearest; a proposal's tool is known."""
+    unknown = invoke("log", "--tool", "period")
+    assert (unknown.exit_code, "periods" in unknown.stderr) == (1, True)
+    assert invoke("log", "--tool", "天気").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "options", [("3", "--head"), ("--head", "--verify"), ("--expect", "0:"), ("--key-file", "k")]
+)
+@pytest.mark.usefixtures("filled")
+def test_options_that_exclude_each_other(invoke, options):
+    """One question at a time, and keys only where something is verified: exit status 2."""
+    assert invoke("log", *options).exit_code == 2
+
+
+def test_the_history_of_a_tool_has_its_definitions(as_json, invoke, tools_file):
+    """Also a write of many tools at once is part of each one's history, with the definition."""
+    assert invoke("tools", "add", str(tools_file)).exit_code == 0
+    (event,) = as_json("log", "--tool", "wipe")
+    assert (event["kind"], event["library_version"]) == ("written", 1)
+    assert event["definition"]["description"]["summary"] == "Delete a file."
