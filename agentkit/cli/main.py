@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 
 import click
 
+from agentkit._version import __version__
 from agentkit.cli.boundary import LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -32,7 +34,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "eval": ("agentkit.cli.evaluate:evaluation", "Measure how good an agent is on a benchmark."),
     "models": ("agentkit.cli.models:models", "Install, list and remove weights of local models."),
     "bench": ("agentkit.cli.bench:bench", "Measure how well tools are found, and what runs cost."),
-    "version": ("agentkit.cli.version:version", "Print the versions of agentkit and Python."),
 }
 """Command name to the place of its implementation and what the help page says about it.
 
@@ -47,6 +48,13 @@ The words stand here so that ``agentkit --help`` imports no command.
     epilog="Data goes to stdout, messages go to stderr. Exit status: 0 done, 1 failed, 2 misuse, "
     "130 interrupted.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(
+    __version__,
+    "-V",
+    "--version",
+    message=f"agentkit %(version)s, Python {platform.python_version()}",
+    help="Print the versions of agentkit and Python.",
 )
 @click.option("--debug", is_flag=True, help="Show the Python trace of an error.")
 def main(debug: bool) -> None:
