@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import click
 
 from agentkit import evolution
 from agentkit.cli.loading import load_tools
-from agentkit.cli.managing import targets_option
-from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, print_json, print_table, say
 from agentkit.cli.stores import event_signer, opened_to_read, person
 from agentkit.errors import UsageError
@@ -166,41 +163,3 @@ def discard(store_url: str, name: str, *, as_json: bool = False) -> None:
         click.echo(f"{name} is as the library has it")
         if aside is not None:
             say(f"the edited text is kept in {aside}")
-
-
-@click.group()
-def edits() -> None:
-    """Look at edits by hand of the files in a directory store, and propose them.
-
-    A store dir:PATH keeps each tool in a readable file. What people change there does not serve at
-    once: it becomes a proposal, which the checks look at like any other.
-    """
-
-
-@edits.command("list")
-@store_option
-@json_option
-def _list(store_url: str, *, as_json: bool) -> None:
-    """List the tools whose files were edited; exit status 1 where one can not be taken."""
-    list_edits(store_url, as_json=as_json)
-
-
-@edits.command("propose")
-@click.argument("names", metavar="[TOOL]...", nargs=-1)
-@click.option("--reason", default="", help="Why, for the log.")
-@click.option("--remove", "removes", is_flag=True, help="Take out tools whose files were deleted.")
-@targets_option
-@store_option
-@json_option
-def _propose(store_url: str, **options: Any) -> None:
-    """Make proposals of the edits of TOOL, or of all; 'agentkit review' shows and decides."""
-    propose(store_url, **options)
-
-
-@edits.command("discard")
-@click.argument("name", metavar="TOOL")
-@store_option
-@json_option
-def _discard(store_url: str, **options: Any) -> None:
-    """Write the file of TOOL as the library has it; the edited text goes to local/set-aside."""
-    discard(store_url, **options)

@@ -19,7 +19,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "search": ("agentkit.cli.search:search", "Rank the library's tools for a query."),
     "evolve": ("agentkit.cli.evolve:evolution_round", "Repair definitions from what went wrong."),
     "review": ("agentkit.cli.review:review", "Decide on suggested changes of tools."),
-    "edits": ("agentkit.cli.edits:edits", "Propose what people edited in files of tools."),
     "rollback": ("agentkit.cli.rollback:rollback", "Take a change back, or hold a version."),
     "episodes": ("agentkit.cli.episodes:episodes", "Look at what happened in each run."),
     "log": ("agentkit.cli.log:log", "Show and verify who changed the library."),

@@ -123,7 +123,7 @@ def test_repin_moves_pins_up_to_the_top(invoke, shop, keep, store_url):
     store.close()
     again = invoke("tools", "check", "--repin")
     assert again.stderr == "2 composites of library version 3: no fault\n"
-    assert "pin gross_total, bill to" in invoke("tools", "history", "bill").stdout
+    assert "pin gross_total, bill to" in invoke("log", "--tool", "bill").stdout
 
 
 def test_repin_of_one_name_leaves_the_others(invoke, shop, keep):

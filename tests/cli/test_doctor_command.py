@@ -170,7 +170,7 @@ def test_texts_are_mended_in_the_library(invoke, as_json, stored):
     )
     again = invoke("tools", "doctor", "--apply", "--yes")
     assert "nothing to mend" in again.stderr
-    assert as_json("tools", "history", "find_city")[-1]["reason"] == "doctor: drop HTML tags"
+    assert as_json("log", "--tool", "find_city")[-1]["reason"] == "doctor: drop HTML tags"
 
 
 def test_contracts_are_never_applied(invoke, as_json, catalogue):

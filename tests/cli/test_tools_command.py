@@ -180,10 +180,10 @@ def test_show_tells_everything(invoke, tools_file):
 
 
 def test_an_unknown_tool_is_named_with_the_nearest(invoke, tools_file):
-    """Show and history say which name was meant."""
+    """Show and the log say which name was meant."""
     invoke("tools", "add", "desk.py")
-    for command in ("show", "history"):
-        result = invoke("tools", command, "wpe")
+    for command in (("tools", "show"), ("log", "--tool")):
+        result = invoke(*command, "wpe")
         assert result.exit_code == 1
         assert "no tool named 'wpe' in library version 1. Did you mean 'wipe'?" in result.stderr
 
@@ -192,23 +192,22 @@ def test_history_and_rollback(invoke, as_json, catalogue):
     """A rolled-back tool is as it was, in a new version, and its history shows each step."""
     invoke("tools", "import", catalogue(entry("a", "Old.")), "--reason", "first words")
     invoke("tools", "import", catalogue(entry("a", "New.")), "--on-conflict", "replace")
-    result = invoke("tools", "rollback", "a", "--to", "1")
-    assert result.stdout == "a is as it was at version 1; library version 3\n"
-    history = as_json("tools", "history", "a")
+    assert as_json("rollback", "a", "--to", "1")["library_version"] == 3
+    history = as_json("log", "--tool", "a")
     assert [step["definition"]["description"]["summary"] for step in history] == [
         "Old.",
         "New.",
         "Old.",
     ]
     assert history[0]["reason"] == "first words"
-    assert history[0]["author"]
-    assert "first words" in invoke("tools", "history", "a").stdout
+    assert history[0]["author"]["name"]
+    assert "first words" in invoke("log", "--tool", "a").stdout
 
 
 def test_rolling_back_to_a_version_that_never_was_fails(invoke, catalogue):
     """An unknown version ends with status 1 and names what there is."""
     invoke("tools", "import", catalogue(entry("a")))
-    result = invoke("tools", "rollback", "a", "--to", "9")
+    result = invoke("rollback", "a", "--to", "9")
     assert result.exit_code == 1
     assert "there is no library version 9" in result.stderr
 
@@ -316,3 +315,21 @@ def test_show_tells_all_four_levels(invoke, tmp_path):
         "returns  string",
     ):
         assert part in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "what should be added?"),
+        (["--edited", "--discard", "add"], "--edited and --discard exclude each other"),
+        (["--discard", "add", "wipe"], "--discard takes no further arguments"),
+        (["desk.py", "--dry-run"], "--dry-run belongs to --composite"),
+        (["desk.py", "--tools", "desk.py"], "--tools belongs to --composite and --edited"),
+        (["--edited", "--on-conflict", "skip"], "--on-conflict belongs to Python tools"),
+    ],
+)
+def test_each_way_of_adding_has_its_own_options(invoke, tools_file, arguments, complaint):
+    """Options that mean nothing together are misuse, and are named."""
+    result = invoke("tools", "add", *arguments)
+    assert result.exit_code == 2
+    assert complaint in result.stderr
