@@ -10,7 +10,7 @@ import click
 
 from agentkit import evolution
 from agentkit.cli.loading import load_tools
-from agentkit.cli.output import Column, print_json, print_table, say
+from agentkit.cli.output import print_json, say
 from agentkit.cli.stores import event_signer, opened_to_read, person
 from agentkit.errors import UsageError
 from agentkit.evolution.hand_edits import EditedStore, ProposedEdit, propose_edits
@@ -29,50 +29,17 @@ def _edited(store_url: str) -> Iterator[tuple[Store, EditedStore]]:
         yield store, store
 
 
-def list_edits(store_url: str, *, as_json: bool) -> None:
-    """List the tools whose files were changed, made or deleted by hand.
-
-    Raises:
-        Exit: With status 1, where a file can not be taken as it is.
-    """
-    with _edited(store_url) as (_, edited):
-        found = edited.edits()
-    if as_json:
-        print_json([_brief(edit) for edit in found])
-    elif found:
-        rows = [(edit.name, _what(edit), _faults(edit)) for edit in found]
-        columns = [Column(title="tool", fit="fold"), Column(title="edit", fit="fold")]
-        columns.append(Column(title="faults", fit="fold"))
-        print_table(columns, rows)
-        say("'agentkit tools add --edited' suggests them, '--discard TOOL' takes one back")
-    else:
-        say("no file was edited by hand")
-    if any(edit.faults for edit in found):
-        raise click.exceptions.Exit(1)
-
-
-def _what(edit: HandEdit) -> str:
+def edit_words(edit: HandEdit) -> str:
+    """``changed``, ``new`` or ``deleted``, and whether the library changed the tool too."""
     what = "deleted" if edit.is_deletion else "new" if edit.before is None else "changed"
     if edit.is_conflict and not (edit.before is None and edit.newest is None):
         what += "; the library changed it too"
     return what
 
 
-def _faults(edit: HandEdit) -> str:
+def fault_words(edit: HandEdit) -> str:
+    """Why the file can not be taken; empty when it can."""
     return f"{edit.file.name}: {'; '.join(edit.faults)}" if edit.faults else ""
-
-
-def _brief(edit: HandEdit) -> dict[str, object]:
-    return {
-        "tool": edit.name,
-        "file": str(edit.file),
-        "is_deletion": edit.is_deletion,
-        "is_conflict": edit.is_conflict,
-        "before": None if edit.before is None else edit.before.digest,
-        "after": None if edit.after is None else edit.after.digest,
-        "newest": None if edit.newest is None else edit.newest.digest,
-        "faults": list(edit.faults),
-    }
 
 
 def propose(
@@ -142,7 +109,7 @@ def _outcome(one: ProposedEdit) -> str:
         return f"{one.record.state} as {one.record.proposal_id}" + (f": {why}" if why else "")
     match one.outcome:
         case "faulty":
-            return f"not taken: {_faults(one.edit)}"
+            return f"not taken: {fault_words(one.edit)}"
         case "deleted":
             if one.edit.is_conflict:
                 return "its file is gone, and the library changed it; --discard brings it back"

@@ -87,7 +87,7 @@ def graph(
 
     An arrow runs from a composite to each tool that its program calls. Composites are boxes with
     their depth and the calls that they save, primitives are pills. Red dashes mark a call whose
-    pin does not hold (see 'agentkit tools check') and a tool that is missing. PNG needs Pillow:
+    pin does not hold (see 'agentkit check') and a tool that is missing. PNG needs Pillow:
     pip install "agentkit-evolve[graph]".
     """
     if up and name is None:

@@ -22,7 +22,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "rollback": ("agentkit.cli.rollback:rollback", "Take a change back, or hold a version."),
     "episodes": ("agentkit.cli.episodes:episodes", "Look at what happened in each run."),
     "log": ("agentkit.cli.log:log", "Show and verify who changed the library."),
-    "store": ("agentkit.cli.store:store", "Copy, compare, check and compact stores."),
+    "store": ("agentkit.cli.store:store", "Copy stores, and compare them."),
     "export": ("agentkit.cli.export:export", "Write the library for others, or into an artifact."),
     "import": (
         "agentkit.cli.import_artifact:import_artifact",
@@ -32,6 +32,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "report": ("agentkit.cli.report:report", "See what became of a library, such as its words."),
     "eval": ("agentkit.cli.evaluate:evaluation", "Measure how good an agent is on a benchmark."),
     "models": ("agentkit.cli.models:models", "Install, list and remove weights of local models."),
+    "check": ("agentkit.cli.check:check", "Report what is wrong, and what to do about it."),
     "bench": ("agentkit.cli.bench:bench", "Measure how well tools are found, and what runs cost."),
 }
 """Command name to the place of its implementation and what the help page says about it.

@@ -46,7 +46,6 @@ SHOWN_ON_TERMINAL = 100
 @click.group(
     cls=LazyCommands,
     places={
-        "check": "agentkit.cli.check:check",
         "add": "agentkit.cli.add:add",
         "doctor": "agentkit.cli.doctor:doctor",
         "graph": "agentkit.cli.graph:graph",

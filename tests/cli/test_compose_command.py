@@ -115,7 +115,8 @@ def test_problems_of_the_text_are_shown_with_a_caret(invoke, primitives):
     """Each problem has its file, line, column, the line itself, and advice."""
     result = invoke(
         "tools",
-        "compose",
+        "add",
+        "--composite",
         primitives(GOOD.replace("mul(", "multiply(")),
         "--tools",
         "calculator.py",

@@ -39,22 +39,25 @@ def edit(tmp_path):
 
 def test_nothing_was_edited(invoke, as_json):
     """Without an edit there is nothing to list and nothing to propose."""
-    result = invoke("edits", "list")
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert as_json("edits", "list") == as_json("tools", "add", "--edited") == []
+    assert as_json("check")["waiting"] == as_json("tools", "add", "--edited") == []
 
 
 def test_edits_are_listed_with_their_faults(invoke, edit):
-    """Each edited tool is listed; a file that can not be taken makes the exit status 1."""
+    """An edited file waits; one that can not be taken is a fault, with status 1."""
     edit("ping", "a host", "a host by name")
-    assert invoke("edits", "list").exit_code == 0
+    waits = invoke("check")
+    assert (waits.exit_code, "agentkit tools add --edited" in waits.stdout) == (0, True)
     edit("trace", "summary", "sumary")
-    result = invoke("edits", "list", "--json")
+    result = invoke("check", "--json")
     assert result.exit_code == 1
-    told = {one["tool"]: one for one in json.loads(result.stdout)}
-    assert told["ping"]["before"] == told["ping"]["newest"] != told["ping"]["after"]
-    assert "'sumary'" in told["trace"]["faults"][0]
-    assert "sumary" in invoke("edits", "list").stdout
+    told = json.loads(result.stdout)
+    assert [one["place"] for one in told["waiting"]] == ["ping"]
+    (fault,) = told["faults"]
+    assert (fault["place"], fault["code"]) == ("trace", "edit")
+    assert "trace.yaml: " in fault["message"]
+    assert "'sumary'" in fault["message"]
+    assert fault["advice"].endswith("'agentkit tools add --discard trace'")
+    assert "sumary" in invoke("check").stdout
 
 
 def test_edits_are_proposed_and_decided(invoke, edit, as_json):
@@ -65,7 +68,7 @@ def test_edits_are_proposed_and_decided(invoke, edit, as_json):
     assert (came["outcome"], came["state"]) == ("proposed", "validated")
     assert "validated" in invoke("tools", "add", "--edited", "ping").stdout
     as_json("review", "approve", came["proposal_id"])
-    assert [one["tool"] for one in as_json("edits", "list")] == ["trace"]
+    assert [one["place"] for one in as_json("check")["waiting"]] == ["trace"]
     assert "by name" in invoke("tools", "show", "ping").stdout
 
 
@@ -102,24 +105,22 @@ def test_other_stores_have_no_edits(invoke, tmp_path):
     """A store without files, a name without an edit and an absent folder are misuse or failure."""
     database = f"sqlite:///{tmp_path / 'library.db'}"
     open_store(database).close()
-    assert invoke("edits", "list", "--store", database).exit_code == 2
+    assert invoke("tools", "add", "--edited", "--store", database).exit_code == 2
     assert invoke("tools", "add", "--edited", "absent").exit_code == 2
-    result = invoke("edits", "list", "--store", f"dir:{tmp_path / 'absent'}")
+    result = invoke("tools", "add", "--edited", "--store", f"dir:{tmp_path / 'absent'}")
     assert (result.exit_code, (tmp_path / "absent").exists()) == (1, False)
 
 
-def test_an_edit_that_waits_is_no_damage(invoke, store_url, edit, as_json):
-    """A check of the store notes edits, also of files that can not be taken, and finds it sound."""
+def test_an_edit_that_waits_is_told_once(invoke, edit):
+    """Edits stand among what waits, and not a second time among the notes of the store."""
     edit("ping", "a host", "a host by name")
-    edit("trace", "summary", "sumary")
-    result = invoke("store", "check", store_url)
-    assert (result.exit_code, result.stdout.count("note: ")) == (0, 2 + 1)  # no event tells of it
-    assert "sound" in result.stdout
-    assert as_json("store", "check", store_url)["faults"] == []
+    result = invoke("check")
+    assert (result.exit_code, result.stdout.count("note: ")) == (0, 1)  # no event tells of it
+    assert result.stdout.count("ping.yaml") == 1
 
 
 def test_a_fault_names_its_file(invoke, edit):
     """A person who made the file can find it by the list, and by what proposing says."""
     edit("ping", "summary", "sumary")
-    assert "ping.yaml: " in invoke("edits", "list").stdout
+    assert "ping.yaml: " in invoke("check").stdout
     assert "ping.yaml: " in invoke("tools", "add", "--edited").stdout
