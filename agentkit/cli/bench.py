@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from agentkit.cli.lazy import LazyCommands
+from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.output import say
 from agentkit.errors import UsageError
 
@@ -17,7 +17,7 @@ OVERHEAD = "tests/benchmarks/runtime/overhead.py"
 
 
 @click.group(
-    cls=LazyCommands,
+    cls=CommandGroup,
     places={"retrieval": "agentkit.cli.bench_retrieval:retrieval"},
     epilog="""\b
 Examples:

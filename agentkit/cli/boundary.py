@@ -1,17 +1,24 @@
-"""The outermost group of a program: commands loaded one by one, errors as exit statuses."""
+"""Groups of commands: loaded one by one, unknown names answered, errors as exit statuses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 import click
 
-from agentkit.errors import AgentKitError, UsageError
+from agentkit.errors import AgentKitError, UnknownSchemeError, UsageError
 
 EXIT_INTERRUPTED = 130
 """What shells expect of a program that Ctrl-C ended: 128 plus the number of SIGINT."""
+
+EXIT_RULE = (
+    "Data goes to stdout, messages go to stderr. Exit status: 0 done, 1 failed or something found, "
+    "2 misuse, such as a missing file, store or name, 130 interrupted."
+)
+"""The rule for all commands, as ``agentkit --help`` tells it."""
 
 
 class Failure(click.ClickException):
@@ -24,8 +31,47 @@ class Misuse(click.ClickException):
     exit_code = 2
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they are first needed.
+class CommandGroup(click.Group):
+    """A group whose larger commands are imported when they are asked for.
+
+    An unknown name is answered with the nearest one.
+
+    Args:
+        places: For each of these commands ``module:attribute``; imported when the command runs,
+            or when the group's help page needs its first sentence.
+        options: As for ``click.Group``.
+    """
+
+    def __init__(self, *args: Any, places: Mapping[str, str] | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._places = dict(places or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, sorted as click sorts them."""
+        return sorted([*super().list_commands(ctx), *self._places])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now if need be; None when there is no such command."""
+        place = self._places.get(cmd_name)
+        if place is None:
+            return super().get_command(ctx, cmd_name)
+        return _loaded(place)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with the nearest names where there is no such command."""
+        name = args[0]
+        is_word = not name.startswith("-")
+        if is_word and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            near = get_close_matches(name, self.list_commands(ctx), n=2)
+            hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+            raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(CommandGroup):
+    """The outermost group, whose commands are all imported when they are first needed.
 
     It is also the boundary at which errors become exit statuses: 2 for misuse, 1 for anything
     else that went wrong, 130 for Ctrl-C.
@@ -37,25 +83,19 @@ class LazyGroup(click.Group):
     """
 
     def __init__(self, *args: Any, commands: Mapping[str, tuple[str, str]], **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._places = commands
+        super().__init__(
+            *args, places={name: place for name, (place, _) in commands.items()}, **options
+        )
+        self._summaries = {name: words for name, (_, words) in commands.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the help page."""
-        return list(self._places)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported now; None when there is no such command."""
-        if cmd_name not in self._places:
-            return None
-        module, _, attribute = self._places[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
-        return command
+        return list(self._summaries)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands on the help page."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, words) in self._places.items()])
+            formatter.write_dl(list(self._summaries.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and word its failure.
@@ -68,10 +108,11 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
-        except UsageError as error:
-            raise Misuse(_lines(error)) from error
         except AgentKitError as error:
-            raise Failure(_lines(error)) from error
+            kind = Misuse if _is_misuse(error) else Failure
+            raise kind(_lines(error)) from error
+        except FileNotFoundError as error:
+            raise Misuse(f"{error.filename}: no such file or folder") from error
         except OSError as error:
             raise Failure(f"{type(error).__name__}: {error}") from error
         except KeyboardInterrupt:
@@ -82,6 +123,18 @@ class LazyGroup(click.Group):
                 f"unexpected {type(error).__name__}: {_line(error)} "
                 f"(run '{self.name} --debug ...' for the trace, and please report it)"
             ) from error
+
+
+def _loaded(place: str) -> click.Command:
+    module, _, attribute = place.partition(":")
+    command: click.Command = getattr(import_module(module), attribute)
+    return command
+
+
+def _is_misuse(error: AgentKitError) -> bool:
+    """Whether what a command was given is wrong or not there: a file, a store, a name."""
+    is_absent = isinstance(error, LookupError | UnknownSchemeError)
+    return is_absent or isinstance(error, UsageError | FileNotFoundError)
 
 
 def _lines(error: AgentKitError) -> str:

@@ -10,7 +10,8 @@ from typing import Any, Literal, TextIO, cast, get_args
 
 import click
 
-from agentkit.cli.episode_keeping import import_, prune
+from agentkit.cli.boundary import CommandGroup
+from agentkit.cli.episode_keeping import prune
 from agentkit.cli.episode_view import render_episode
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import (
@@ -28,7 +29,7 @@ from agentkit.episodes.files import SUFFIXES, FileFormat, export_episodes, forma
 from agentkit.episodes.jsonl import write_episodes
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
 from agentkit.episodes.redaction import Redaction
-from agentkit.errors import StoreError, UsageError
+from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.results.wording import label_name
 from agentkit.evolution.serving import feedback_on
@@ -62,7 +63,7 @@ def _filters(command: Any) -> Any:
     return command
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def episodes() -> None:
     """Look at what happened: every run is kept as an episode."""
 
@@ -272,7 +273,7 @@ def _find(store: EpisodeStore, episode_id: str) -> Episode:
         served = (one for one in store.select() if not is_extra_record(one.metadata))
         newest = next(served, None)
         if newest is None:
-            raise StoreError("the store holds no episodes yet; 'agentkit run' makes one")
+            raise StoreLookupError("the store holds no episodes yet; 'agentkit run' makes one")
         return newest
     exact = store.get(episode_id)
     if exact is not None:
@@ -281,7 +282,7 @@ def _find(store: EpisodeStore, episode_id: str) -> Episode:
     if len(found) != 1:
         ids = ", ".join(episode.episode_id for episode in found[:5])
         known = f"{len(found)} ids begin so: {ids}" if found else "none begins so"
-        raise StoreError(f"no episode has the id {episode_id!r}, and {known}")
+        raise StoreLookupError(f"no episode has the id {episode_id!r}, and {known}")
     return found[0]
 
 
@@ -338,5 +339,4 @@ def _write(out: str, form: FileFormat | None, found: Iterable[Episode]) -> int:
         return write_episodes(cast("TextIO", stdout), found)
 
 
-episodes.add_command(import_)
 episodes.add_command(prune)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import click
 
 from agentkit._version import __version__
-from agentkit.cli.boundary import LazyGroup
+from agentkit.cli.boundary import EXIT_RULE, LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("agentkit.cli.demo:demo", "Run the main job: real questions, tools and model."),
@@ -25,13 +25,13 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "store": ("agentkit.cli.store:store", "Copy stores, and compare them."),
     "export": ("agentkit.cli.export:export", "Write the library for others, or into an artifact."),
     "import": (
-        "agentkit.cli.import_artifact:import_artifact",
-        "Bring an artifact into the library.",
+        "agentkit.cli.import_files:import_file",
+        "Bring an artifact, or files of episodes, in.",
     ),
     "diff": ("agentkit.cli.diff:diff", "See what changed between two libraries."),
     "report": ("agentkit.cli.report:report", "See what became of a library, such as its words."),
     "eval": ("agentkit.cli.evaluate:evaluation", "Measure how good an agent is on a benchmark."),
-    "models": ("agentkit.cli.models:models", "Install, list and remove weights of local models."),
+    "models": ("agentkit.cli.models:models", "List and install the weights of local models."),
     "check": ("agentkit.cli.check:check", "Report what is wrong, and what to do about it."),
     "bench": ("agentkit.cli.bench:bench", "Measure how well tools are found, and what runs cost."),
 }
@@ -45,8 +45,7 @@ The words stand here so that ``agentkit --help`` imports no command.
     "agentkit",
     cls=LazyGroup,
     commands=COMMANDS,
-    epilog="Data goes to stdout, messages go to stderr. Exit status: 0 done, 1 failed, 2 misuse, "
-    "130 interrupted.",
+    epilog=EXIT_RULE,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(

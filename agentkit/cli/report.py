@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.language_view import print_language
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import print_json, say
@@ -24,7 +25,7 @@ _PAGES: Mapping[str, Callable[[LanguageReport], str]] = {
 }
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def report() -> None:
     """Reports on what became of a library: so far on the words of its tools."""
 

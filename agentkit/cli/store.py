@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.options import json_option
 from agentkit.cli.output import Column, plural, print_json, print_table, say
 from agentkit.cli.progress import slow_progress
@@ -16,7 +17,7 @@ from agentkit.library.copying.copying import Amount, Copied, copy_store
 from agentkit.library.opening import file_of
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def store() -> None:
     """Copy a store as a whole, or compare two.
 

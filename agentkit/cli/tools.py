@@ -7,6 +7,7 @@ from typing import Any, Literal
 import click
 
 from agentkit.cli import apis
+from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.files import read_content
 from agentkit.cli.importing import (
     ConflictPolicy,
@@ -15,7 +16,6 @@ from agentkit.cli.importing import (
     reason_option,
     report_import,
 )
-from agentkit.cli.lazy import LazyCommands
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import (
     Column,
@@ -44,7 +44,7 @@ SHOWN_ON_TERMINAL = 100
 
 
 @click.group(
-    cls=LazyCommands,
+    cls=CommandGroup,
     places={
         "add": "agentkit.cli.add:add",
         "doctor": "agentkit.cli.doctor:doctor",

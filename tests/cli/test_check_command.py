@@ -197,7 +197,7 @@ def test_circles_are_found_with_their_path(invoke, shop, keep):
 def test_an_unknown_name_is_answered_with_the_nearest(invoke, shop):
     """As every command does."""
     result = invoke("check", "bil")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "Did you mean 'bill'?" in result.stderr
 
 

@@ -108,7 +108,7 @@ def test_other_stores_have_no_edits(invoke, tmp_path):
     assert invoke("tools", "add", "--edited", "--store", database).exit_code == 2
     assert invoke("tools", "add", "--edited", "absent").exit_code == 2
     result = invoke("tools", "add", "--edited", "--store", f"dir:{tmp_path / 'absent'}")
-    assert (result.exit_code, (tmp_path / "absent").exists()) == (1, False)
+    assert (result.exit_code, (tmp_path / "absent").exists()) == (2, False)
 
 
 def test_an_edit_that_waits_is_told_once(invoke, edit):

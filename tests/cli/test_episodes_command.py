@@ -242,7 +242,7 @@ def test_an_episode_is_found_by_id_beginning_or_last(as_json, asked, found):
 def test_an_unclear_id_is_an_error(invoke, asked, complaint):
     """A beginning that fits several episodes or none is refused."""
     result = invoke("episodes", "show", asked)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert complaint in result.stderr
 
 

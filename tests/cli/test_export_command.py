@@ -159,7 +159,7 @@ def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
         result = invoke(*command, *place)
         assert (result.exit_code, "can not be written to" in result.stderr) == (1, True)
     gone = invoke("tools", "list", "--store", "artifact:absent.json")
-    assert (gone.exit_code, "can not be read" in gone.stderr) == (1, True)
+    assert (gone.exit_code, "can not be read" in gone.stderr) == (2, True)
 
 
 def test_an_artifact_is_read_like_a_store(invoke, library):
@@ -172,8 +172,8 @@ def test_an_artifact_is_read_like_a_store(invoke, library):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("import", "absent.json"), 1, "can not be read"),
-        (("import", "tools.json"), 1, "no artifact of agentkit"),
+        (("import", "absent.json"), 2, "can not be read"),
+        (("import", "tools.json"), 2, "agentkit tools import tools.json"),
         (("import", "newer.json"), 1, "has format 2"),
         (("tools", "import", "new.json"), 2, "'agentkit import' takes these in"),
         (("import", "changed.json"), 1, "was changed after it was written: library.definitions[0]"),
@@ -186,15 +186,15 @@ def test_an_artifact_is_read_like_a_store(invoke, library):
         (("export", "--format", "gemini", "--strict"), 2, "has no strict mode"),
         (("export", "--strict"), 2, "says everything"),
         (("export", "--format", "mcp", "--sign"), 2, "only an artifact"),
-        (("export", "nothing"), 1, "no tool named 'nothing'"),
-        (("export", "--at", "9"), 1, "no library version 9"),
-        (("export", "--store", "sqlite:///absent.db"), 1, "there is no store"),
-        (("export", "--from", "absent.json"), 1, "can not be read"),
-        (("diff", "old.json", "absent.json"), 1, "can not be read"),
+        (("export", "nothing"), 2, "no tool named 'nothing'"),
+        (("export", "--at", "9"), 2, "no library version 9"),
+        (("export", "--store", "sqlite:///absent.db"), 2, "there is no store"),
+        (("export", "--from", "absent.json"), 2, "can not be read"),
+        (("diff", "old.json", "absent.json"), 2, "can not be read"),
         (("diff", "old.json", "tools.json"), 1, "no artifact"),
-        (("diff", "old.json", "absent.db"), 1, "there is no store"),
-        (("diff", "old.json", "redis://x"), 1, "redis"),
-        (("diff", "old.json@7", "new.json"), 1, "no library version 7"),
+        (("diff", "old.json", "absent.db"), 2, "there is no store"),
+        (("diff", "old.json", "redis://x"), 2, "redis"),
+        (("diff", "old.json@7", "new.json"), 2, "no library version 7"),
         (("diff", "old.json", "new.json", "--json", "--markdown"), 2, "choose one"),
         (("diff", "old.json", "new.json", "--only", "nothing"), 2, "neither library"),
     ],

@@ -75,7 +75,7 @@ def test_pages_are_written(store_url, tmp_path):
     [
         (["--report", "words.pdf"], 2, "neither"),
         (["--report", "no/such/folder/words.md"], 2, "no folder"),
-        (["--tool", "vans"], 1, "no tool named 'vans'"),
+        (["--tool", "vans"], 2, "no tool named 'vans'"),
     ],
 )
 def test_what_can_not_work_is_said(store_url, arguments, status, said):
@@ -88,5 +88,5 @@ def test_what_can_not_work_is_said(store_url, arguments, status, said):
 def test_missing_store_is_said(tmp_path):
     """Nothing is made where there is nothing to read."""
     done = report("--store", f"sqlite:///{tmp_path / 'none.db'}")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "no store" in done.stderr

@@ -110,7 +110,7 @@ def test_a_copy_of_no_use_is_refused(invoke, filled, tmp_path, name):
 def test_an_absent_store_is_not_made(invoke, tmp_path, command):
     """A source that is not there is an error, and stays absent."""
     ran = invoke(*command)
-    assert ran.exit_code == 1
+    assert ran.exit_code == 2
     assert "there is no store at absent.db" in ran.stderr
     assert not (tmp_path / "absent.db").exists()
 

@@ -184,7 +184,7 @@ def test_an_unknown_tool_is_named_with_the_nearest(invoke, tools_file):
     invoke("tools", "add", "desk.py")
     for command in (("tools", "show"), ("log", "--tool")):
         result = invoke(*command, "wpe")
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert "no tool named 'wpe' in library version 1. Did you mean 'wipe'?" in result.stderr
 
 
@@ -205,10 +205,10 @@ def test_history_and_rollback(invoke, as_json, catalogue):
 
 
 def test_rolling_back_to_a_version_that_never_was_fails(invoke, catalogue):
-    """An unknown version ends with status 1 and names what there is."""
+    """An unknown version ends with status 2 and names what there is."""
     invoke("tools", "import", catalogue(entry("a")))
     result = invoke("rollback", "a", "--to", "9")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "there is no library version 9" in result.stderr
 
 
@@ -226,7 +226,7 @@ def test_an_earlier_version_can_be_listed(invoke, as_json, catalogue):
 def test_reading_makes_no_store(invoke, tmp_path):
     """A command that only reads says that there is no store, and makes none."""
     result = invoke("tools", "list")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "there is no store at" in result.stderr
     assert not (tmp_path / "library.db").exists()
 
