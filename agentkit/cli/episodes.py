@@ -289,14 +289,15 @@ def _find(store: EpisodeStore, episode_id: str) -> Episode:
 @episodes.command(
     epilog="""\b
 Examples:
-  agentkit episodes export --out episodes.jsonl
-  agentkit episodes export --out episodes.parquet --oldest-first
+  agentkit episodes export -o episodes.jsonl
+  agentkit episodes export -o episodes.parquet --oldest-first
   agentkit episodes export --verdict passed | head -5"""
 )
 @_filters
 @click.option("--limit", default=0, type=click.IntRange(min=0), metavar="N", help="Most episodes.")
 @click.option(
-    "--out",
+    "-o",
+    "--output",
     type=click.Path(dir_okay=False, allow_dash=True),
     default="-",
     metavar="FILE",
@@ -311,18 +312,29 @@ Examples:
 @click.option("--oldest-first", is_flag=True, help="In the order in which they were kept.")
 @click.option("--redact", is_flag=True, help="Without personal data and secrets of known formats.")
 @store_option
+@json_option
 def export(
-    limit: int, out: str, form: FileFormat | None, redact: bool, store_url: str, **filters: Any
+    limit: int,
+    output: str,
+    form: FileFormat | None,
+    *,
+    redact: bool,
+    store_url: str,
+    as_json: bool,
+    **filters: Any,
 ) -> None:
     """Write episodes to stdout or a file, newest first.
 
-    A few are held at a time. A file takes the place of an old one when all are written.
+    A few are held at a time. A file takes the place of an old one when all are written. On stdout
+    episodes are JSON lines in any case; of a file --json tells how many it holds.
     """
     with opened_to_read(store_url) as store:
         found = _select(store, **filters)
         if limit:
             found = islice(found, limit)
-        count = _write(out, form, map(Redaction(), found) if redact else found)
+        count = _write(output, form, map(Redaction(), found) if redact else found)
+    if as_json and output != "-":
+        print_json({"file": output, "episodes": count})
     say(f"{plural(count, 'episode')} written")
 
 
@@ -334,7 +346,7 @@ def _write(out: str, form: FileFormat | None, found: Iterable[Episode]) -> int:
         except OSError as error:
             raise UsageError(f"{out}: can not be written ({error.strerror or error})") from error
     if form not in {None, "jsonl"}:
-        raise UsageError(f"{form} is no text for a terminal; name a file with --out")
+        raise UsageError(f"{form} is no text for a terminal; name a file with --output")
     with click.open_file("-", "w", encoding="utf-8") as stdout:
         return write_episodes(cast("TextIO", stdout), found)
 

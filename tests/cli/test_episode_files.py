@@ -37,7 +37,7 @@ def test_export_writes_what_the_name_says(invoke, tmp_path, kept, name):
     """The form follows the name of the file, and reading it gives equal episodes in order."""
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
-    result = invoke("episodes", "export", "--out", name, "--oldest-first")
+    result = invoke("episodes", "export", "--output", name, "--oldest-first")
     assert result.exit_code == 0, result.stderr
     assert "5 episodes written" in result.stderr
     assert list(import_episodes(tmp_path / name)) == kept
@@ -47,7 +47,7 @@ def test_export_takes_the_place_of_an_old_file(invoke, tmp_path, kept):
     """An old file is replaced as a whole, and nothing else is left in the folder."""
     before = {path.name for path in tmp_path.iterdir()}
     for limit in ("5", "2"):
-        assert invoke("episodes", "export", "--out", "e.jsonl", "--limit", limit).exit_code == 0
+        assert invoke("episodes", "export", "--output", "e.jsonl", "--limit", limit).exit_code == 0
     assert list(import_episodes(tmp_path / "e.jsonl")) == kept[:2:-1]
     assert {path.name for path in tmp_path.iterdir()} == before | {"e.jsonl"}
 
@@ -61,8 +61,8 @@ def test_export_without_personal_data(invoke):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--format", "parquet"), "name a file with --out"),
-        (("--out", "absent/e.jsonl"), "absent/e.jsonl: can not be written"),
+        (("--format", "parquet"), "name a file with --output"),
+        (("--output", "absent/e.jsonl"), "absent/e.jsonl: can not be written"),
     ],
 )
 def test_export_says_what_is_wrong(invoke, arguments, said):
@@ -74,8 +74,8 @@ def test_export_says_what_is_wrong(invoke, arguments, said):
 
 def test_import_keeps_what_was_exported(invoke, tmp_path, kept):
     """Files go into another store; a second time nothing is added, and broken lines are told."""
-    assert invoke("episodes", "export", "--out", "e.jsonl", "--oldest-first").exit_code == 0
-    assert invoke("episodes", "export", "--out", "E.JSONL.GZ", "--oldest-first").exit_code == 0
+    assert invoke("episodes", "export", "--output", "e.jsonl", "--oldest-first").exit_code == 0
+    assert invoke("episodes", "export", "--output", "E.JSONL.GZ", "--oldest-first").exit_code == 0
     with (tmp_path / "e.jsonl").open("a") as file:
         file.write("half an epis")
     other = f"sqlite:///{tmp_path / 'other.db'}"
@@ -101,7 +101,7 @@ def test_import_keeps_what_was_exported(invoke, tmp_path, kept):
 )
 def test_import_says_what_a_wrong_file_is(invoke, tmp_path, kept, content, said):
     """A wrong file is misuse, with what it is and the command that takes it; nothing is read."""
-    assert invoke("episodes", "export", "--out", "e.jsonl").exit_code == 0
+    assert invoke("episodes", "export", "--output", "e.jsonl").exit_code == 0
     (tmp_path / "wrong.txt").write_text(content)
     result = invoke("import", "e.jsonl", "wrong.txt")
     assert result.exit_code == 2
@@ -111,7 +111,7 @@ def test_import_says_what_a_wrong_file_is(invoke, tmp_path, kept, content, said)
 
 def test_broken_lines_are_told_and_counted(invoke, as_json, tmp_path, kept):
     """Of many broken lines five are named; as JSON each file has its count."""
-    assert invoke("episodes", "export", "--out", "e.jsonl").exit_code == 0
+    assert invoke("episodes", "export", "--output", "e.jsonl").exit_code == 0
     with (tmp_path / "e.jsonl").open("a") as file:
         file.write("no episode\n" * 1_000)
     assert "e.jsonl: 995 more lines hold no episode" in invoke("import", "e.jsonl").stderr
@@ -129,7 +129,7 @@ def test_broken_lines_are_told_and_counted(invoke, as_json, tmp_path, kept):
 )
 def test_artifacts_and_episodes_do_not_mix(invoke, kept, arguments, said):
     """Options of artifacts mean nothing for episodes, and both do not come in one command."""
-    assert invoke("episodes", "export", "--out", "e.jsonl").exit_code == 0
+    assert invoke("episodes", "export", "--output", "e.jsonl").exit_code == 0
     assert invoke("tools", "import", "-", typed='[{"name": "a"}]').exit_code == 0
     assert invoke("export", "--format", "artifact", "--output", "tools.json").exit_code == 0
     result = invoke("import", *arguments)

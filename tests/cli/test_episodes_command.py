@@ -251,7 +251,7 @@ def test_export_writes_json_lines(invoke, tmp_path):
     result = invoke("episodes", "export", "--verdict", "passed")
     assert [json.loads(line)["episode_id"] for line in result.stdout.splitlines()] == ["aa02"]
     assert "1 episode written" in result.stderr
-    invoke("episodes", "export", "--out", "all.jsonl")
+    invoke("episodes", "export", "--output", "all.jsonl")
     lines = (tmp_path / "all.jsonl").read_text().splitlines()
     assert [Episode.from_json(json.loads(line)).episode_id for line in lines] == [
         "bb03",

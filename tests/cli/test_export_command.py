@@ -110,7 +110,7 @@ def test_a_reviewer_sees_words_and_breaks(invoke, as_json, library):
     assert told["breaking"] is False
     page = invoke("diff", "old.json", "new.json", "--markdown").stdout
     assert "**Ask for one city.**" in page
-    only = as_json("diff", "old.json", "new.json", "--only", "bill_split")
+    only = as_json("diff", "old.json", "new.json", "--tool", "bill_split")
     assert (only["changed"], only["unchanged"]) == ([], 1)
 
 
@@ -135,14 +135,21 @@ def test_each_format_goes_to_stdout(invoke, library, form, begins):
     assert result.stderr
 
 
-def test_what_is_lost_can_be_read_by_programs(invoke, library):
-    """The report names tool, keyword and place, and maps names back."""
-    done = invoke("export", "--format", "openai", "--strict", "--report", "r.json", "-o", "o.json")
-    assert done.exit_code == 0
-    report = json.loads((library / "r.json").read_text())
+def test_what_is_lost_can_be_read_by_programs(as_json, library):
+    """With --json a record names tool, keyword and place, and maps names back."""
+    report = as_json("export", "--format", "openai", "--strict", "-o", "o.json")
+    assert (report["file"], report["tools"]) == ("o.json", 13)
     assert report["names"]["bill_split"] == "bill_split"
     assert {"tool", "keyword", "place", "went", "detail"} == report["losses"][0].keys()
     assert json.loads((library / "o.json").read_text())[0]["function"]["strict"] is True
+
+
+def test_a_record_holds_what_no_file_takes(as_json, library):
+    """With --json alone the record has the text; of an artifact in a file it has the digest."""
+    assert as_json("export", "bill_split", "--format", "python")["content"].startswith('"""')
+    written = as_json("export", "-o", "again.json")
+    assert (written["format"], len(written["digest"])) == ("artifact", 64)
+    assert "agentkit_artifact" in as_json("export")
 
 
 def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
@@ -193,10 +200,10 @@ def test_an_artifact_is_read_like_a_store(invoke, library):
         (("diff", "old.json", "absent.json"), 2, "can not be read"),
         (("diff", "old.json", "tools.json"), 1, "no artifact"),
         (("diff", "old.json", "absent.db"), 2, "there is no store"),
-        (("diff", "old.json", "redis://x"), 2, "redis"),
+        (("diff", "old.json", "nobody://x"), 2, "nobody"),
         (("diff", "old.json@7", "new.json"), 2, "no library version 7"),
         (("diff", "old.json", "new.json", "--json", "--markdown"), 2, "choose one"),
-        (("diff", "old.json", "new.json", "--only", "nothing"), 2, "neither library"),
+        (("diff", "old.json", "new.json", "--tool", "nothing"), 2, "neither library"),
     ],
 )
 def test_mistakes_are_told(invoke, library, arguments, code, words):

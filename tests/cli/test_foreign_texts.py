@@ -22,7 +22,9 @@ def imported(invoke, tmp_path):
     assert invoke("tools", "import", str(file)).exit_code == 0
 
 
-@pytest.mark.parametrize("command", [("tools", "show", "evil"), ("tools", "list"), ("log", "--tool", "evil")])
+@pytest.mark.parametrize(
+    "command", [("tools", "show", "evil"), ("tools", "list"), ("log", "--tool", "evil")]
+)
 def test_nothing_invisible_is_printed(invoke, imported, command):
     """Controls and marks of direction are written out; markup of rich stays text."""
     result = invoke(*command)
