@@ -211,7 +211,7 @@ class DuplicateToolError(LibraryError):
         self.tool_name = tool_name
         super().__init__(
             f"two different tools are named {tool_name!r}; a model calls tools by name, "
-            "so rename one of them (tool(name=...) or agentkit tools import --on-conflict suffix)"
+            "so rename one of them, or import it with --on-conflict suffix"
         )
 
 

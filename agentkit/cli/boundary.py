@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentkit.errors import AgentKitError, UnknownSchemeError, UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINT_GROUP = "agentkit.commands"
+"""A plugin registers a click command here, under the name of the command."""
+
+_FIRST_PARTY = {"bench": "agentkit-bench"}
+"""Plugins of ours by command, for the pip line where one is absent."""
 
 EXIT_INTERRUPTED = 130
 """What shells expect of a program that Ctrl-C ended: 128 plus the number of SIGINT."""
@@ -64,17 +73,20 @@ class CommandGroup(click.Group):
         name = args[0]
         is_word = not name.startswith("-")
         if is_word and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
-            near = get_close_matches(name, self.list_commands(ctx), n=2)
-            hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-            raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
+            raise click.UsageError(f"No such command {name!r}.{self._hint(ctx, name)}", ctx)
         return super().resolve_command(ctx, args)
+
+    def _hint(self, ctx: click.Context, name: str) -> str:
+        near = get_close_matches(name, self.list_commands(ctx), n=1)
+        return f" Did you mean {near[0]!r}?" if near else ""
 
 
 class LazyGroup(CommandGroup):
     """The outermost group, whose commands are all imported when they are first needed.
 
-    It is also the boundary at which errors become exit statuses: 2 for misuse, 1 for anything
-    else that went wrong, 130 for Ctrl-C.
+    Commands of plugins are found by their entry points; none takes the place of one of ours. It is
+    also the boundary at which errors become exit statuses: 2 for misuse, 1 for anything else that
+    went wrong, 130 for Ctrl-C.
 
     Args:
         commands: Command name to the place of its implementation, ``module:attribute``, and what
@@ -92,10 +104,34 @@ class LazyGroup(CommandGroup):
         """Names in the order of the help page."""
         return list(self._summaries)
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, ours or a plugin's, imported now; None when there is no such command.
+
+        Raises:
+            Failure: A plugin can not be loaded, or two claim the name.
+        """
+        if cmd_name in self._summaries:
+            return super().get_command(ctx, cmd_name)
+        claims = [one for one in _plugins() if one.name == cmd_name]
+        if len(claims) > 1:
+            values = ", ".join(sorted(one.value for one in claims))
+            raise Failure(f"several plugins bring {cmd_name!r} ({values}); uninstall all but one")
+        return _of_plugin(claims[0]) if claims else None
+
+    def _hint(self, ctx: click.Context, name: str) -> str:
+        if name in _FIRST_PARTY:
+            return f" A plugin brings it. Run: pip install {_FIRST_PARTY[name]}"
+        return super()._hint(ctx, name)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands on the help page."""
+        """The list of commands on the help page; those of plugins by name, as none is imported."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self._summaries.items()))
+        ours = self._summaries.keys()
+        plugins = {one.name: one.value for one in _plugins() if one.name not in ours}
+        if plugins:
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl([(name, plugins[name]) for name in sorted(plugins)])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and word its failure.
@@ -131,10 +167,37 @@ def _loaded(place: str) -> click.Command:
     return command
 
 
+def _plugins() -> tuple[EntryPoint, ...]:
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=ENTRY_POINT_GROUP))
+
+
+def _of_plugin(plugin: EntryPoint) -> click.Command:
+    """The command of a plugin.
+
+    Raises:
+        Failure: It can not be imported, or is no command; in one line.
+    """
+    try:
+        command = plugin.load()
+    except Exception as error:
+        raise Failure(
+            f"the plugin {plugin.value} for {plugin.name!r} can not be loaded "
+            f"({type(error).__name__}: {_line(error)}); install it again, or uninstall it"
+        ) from error
+    if not isinstance(command, click.Command):
+        raise Failure(
+            f"the plugin {plugin.value} for {plugin.name!r} is a {type(command).__name__} and no "
+            "click command; uninstall it"
+        )
+    return command
+
+
 def _is_misuse(error: AgentKitError) -> bool:
     """Whether what a command was given is wrong or not there: a file, a store, a name."""
-    is_absent = isinstance(error, LookupError | UnknownSchemeError)
-    return is_absent or isinstance(error, UsageError | FileNotFoundError)
+    is_absent = isinstance(error.__cause__, FileNotFoundError | IsADirectoryError)
+    return is_absent or isinstance(error, UsageError | LookupError | UnknownSchemeError)
 
 
 def _lines(error: AgentKitError) -> str:

@@ -1,8 +1,7 @@
-"""``--version``, ``bench``, and where things lie by default."""
+"""``--version``, and where things lie by default."""
 
 import platform
 
-import pytest
 from click.testing import CliRunner
 
 import agentkit
@@ -22,19 +21,6 @@ def test_every_command_is_on_the_help_page(invoke):
     for name, (_, words) in COMMANDS.items():
         assert words in page
         assert invoke(name, "--help").exit_code == 0
-
-
-@pytest.mark.parametrize("name", ["run", "chat", "search", "bench", "demo"])
-def test_every_command_has_an_example(invoke, name):
-    """Help shows how a command is typed."""
-    assert f"agentkit {name}" in invoke(name, "--help").stdout.partition("Example")[2]
-
-
-def test_a_benchmark_gets_its_own_arguments(invoke, capfd):
-    """What follows the name goes to the script, and its status is ours."""
-    assert invoke("bench", "runtime", "--", "--help").exit_code == 0
-    assert "usage:" in capfd.readouterr().out
-    assert invoke("bench", "runtime", "--no-such-option").exit_code == 2
 
 
 def test_the_default_store_lies_in_the_users_data_folder(tmp_path, monkeypatch):
