@@ -57,7 +57,8 @@ from agentkit.evaluation.running.settings import (
 from agentkit.evaluation.sampling import stratified
 from agentkit.evaluation.task import Benchmark
 from agentkit.library import Library, Store
-from agentkit.library.code_binding import bind_code, pinned
+from agentkit.library.code_binding import pinned
+from agentkit.library.code_writing import bind_code
 from agentkit.library.opening import file_of
 from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model

@@ -52,7 +52,7 @@ from agentkit.evolution.round import Compare, evolve
 from agentkit.evolution.round_report import Round
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.library import Author, EpisodeFilter, Library, LibraryChange, Store
-from agentkit.library.code_binding import bind_code
+from agentkit.library.code_writing import bind_code
 from agentkit.library.opening import file_of, open_store
 from agentkit.models.base import ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model

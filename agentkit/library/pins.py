@@ -102,7 +102,7 @@ def _changed(composite: str, child: str, pinned: str, actual: str) -> PinFault:
         message=f"{composite!r} was made for {child!r} with digest {pinned[:12]}, the library "
         f"has {actual[:12]}",
         advice=f"look at what changed ('agentkit log --tool {child}'), then compose "
-        f"{composite!r} anew, or move its pin ('agentkit tools check --repin')",
+        f"{composite!r} anew, or move its pin ('agentkit check --repin')",
     )
 
 
@@ -113,7 +113,7 @@ def _unpinned(composite: str, child: str) -> PinFault:
         code="unpinned_call",
         message=f"the program of {composite!r} calls {child!r}, but its signature does not pin it",
         advice=f"compose {composite!r} anew, or make its pins from its calls "
-        "('agentkit tools check --repin')",
+        "('agentkit check --repin')",
     )
 
 
@@ -124,7 +124,7 @@ def _uncalled(composite: str, child: str) -> PinFault:
         code="uncalled_pin",
         message=f"the signature of {composite!r} pins {child!r}, but its program never calls it",
         advice=f"compose {composite!r} anew, or make its pins from its calls "
-        "('agentkit tools check --repin')",
+        "('agentkit check --repin')",
     )
 
 

@@ -163,7 +163,7 @@ def _of_effects(library: Library, definition: ToolDefinition) -> Iterator[Librar
             message=f"{definition.name!r} declares {_told(signature.effects.to_json())}, its "
             f"children together {_told(joined.to_json())}",
             advice="compose it anew, or join its effects from its children "
-            "('agentkit tools check --repin')",
+            "('agentkit check --repin')",
         )
 
 

@@ -128,7 +128,7 @@ def test_a_head_is_written_and_read():
 )
 def test_what_is_no_head_is_refused(text):
     """A text that is no head says what one looks like."""
-    with pytest.raises(UsageError, match="audit head"):
+    with pytest.raises(UsageError, match="log --head"):
         ChainHead.parse(text)
 
 

@@ -77,7 +77,7 @@ def test_a_changed_child_is_found_in_each_composite_that_calls_it(library):
     fault = pin_faults(changed, ["twice"])[0]
     assert add.definition.digest[:12] in fault.message
     assert changed["add"].definition.digest[:12] in fault.message
-    assert "tools history add" in fault.advice
+    assert "log --tool add" in fault.advice
 
 
 def test_a_missing_child_is_found_with_its_nearest(library):
