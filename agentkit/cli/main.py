@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 
 import click
 
@@ -49,9 +50,12 @@ The words stand here so that ``agentkit --help`` imports no command.
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option("--debug", is_flag=True, help="Show the Python trace of an error.")
-def main(debug: bool) -> None:
+@click.pass_context
+def main(context: click.Context, debug: bool) -> None:
     """Agents whose tool definitions are living, versioned data.
 
     Start with 'agentkit demo': it runs a small local model on public questions and shows what
     happened. 'agentkit COMMAND --help' explains each command with examples.
     """
+    if context.invoked_subcommand is not None:
+        import_module("agentkit.cli.project").give_defaults(context, COMMANDS)
