@@ -15,7 +15,7 @@ SAY     := @printf '\n==> %s\n'
 
 # Every project file whose change means "install again".
 CORE_FILES   := pyproject.toml agentkit/_version.py
-PLUGINS      := local postgres redis
+PLUGINS      := bench local postgres redis
 PLUGIN_FILES := $(PLUGINS:%=plugins/agentkit-%/pyproject.toml)
 
 .DEFAULT_GOAL := help
@@ -189,9 +189,9 @@ bench: $(VENV)/.dev  ## measure runtime and composites (and retrieval, with CORP
 ifdef CORPORA
 	$(SAY) "Measuring retrieval"
 	for folder in $(CORPORA); do \
-	  $(BIN)/agentkit bench retrieval --by name --tools $$folder/tools.jsonl.gz \
+	  $(BIN)/agentkit bench retrieval --by name --catalogue $$folder/tools.jsonl.gz \
 	    --queries $$folder/retrieval.jsonl.gz \
-	    --out docs/benchmarks/retrieval-$$(basename $$folder).jsonl || exit 1; \
+	    --output docs/benchmarks/retrieval-$$(basename $$folder).jsonl || exit 1; \
 	done
 endif
 

@@ -1,3 +1,3 @@
-"""The version of the distribution, read by the build and by ``agentkit version``."""
+"""The version of the distribution, read by the build and by ``agentkit --version``."""
 
 __version__ = "0.1.0"

@@ -2,6 +2,7 @@
 
 * AgentKitError
     * UsageError                 the API was used in a way that can not work
+    * PortTakenError             another process listens at the port
     * MissingExtraError          an optional dependency is absent (an ImportError)
     * DefinitionError            a tool definition is not usable
         * CompositeError         the text or data of a composite is outside the language
@@ -13,6 +14,7 @@
         * CodeDriftError         code and library differ, and nothing may be written
     * StoreError
         * StoreUnavailableError  the store can not be reached now; the same call may work later
+        * StoreLookupError       no such store, version, event or episode (a LookupError)
         * ReadOnlyStoreError     the store is only read here
         * UnknownSchemeError     no store answers for that URL
         * StaleVersionError      another writer was faster
@@ -32,6 +34,10 @@
         * McpConnectionError     an MCP server could not be reached, or hung up (a ConnectionError)
     * FetchError                 a data file could not be downloaded, or is not what was expected
     * DatasetError               a benchmark's file does not hold what it should
+
+A warning, not an error: a program goes on.
+
+* LibraryWarning                 something about code and library that a person should know
 
 Not errors but signals, raised by tool authors to speak to the model:
 
@@ -205,7 +211,7 @@ class DuplicateToolError(LibraryError):
         self.tool_name = tool_name
         super().__init__(
             f"two different tools are named {tool_name!r}; a model calls tools by name, "
-            "so rename one of them (tool(name=...) or agentkit tools import --on-conflict suffix)"
+            "so rename one of them, or import it with --on-conflict suffix"
         )
 
 
@@ -234,6 +240,10 @@ class LibraryWarning(UserWarning):
 
 class StoreError(AgentKitError):
     """A store could not do what was asked."""
+
+
+class StoreLookupError(StoreError, LookupError):
+    """There is no such store, or no such version, event or episode in it."""
 
 
 class ReadOnlyStoreError(StoreError):

@@ -35,7 +35,13 @@ ORDER = (
 LEAVES = {"_lazy", "_loop_bound", "_version", "_waiting"}
 """Modules that import nothing of ours, so that every layer may import them."""
 
-FOREIGN = ("agentkit_training", "agentkit_local", "agentkit_postgres", "agentkit_redis")
+FOREIGN = (
+    "agentkit_training",
+    "agentkit_bench",
+    "agentkit_local",
+    "agentkit_postgres",
+    "agentkit_redis",
+)
 """Distributions that import the runtime; the runtime finds plugins through entry points."""
 
 

@@ -1,17 +1,33 @@
-"""The outermost group of a program: commands loaded one by one, errors as exit statuses."""
+"""Groups of commands: loaded one by one, unknown names answered, errors as exit statuses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentkit.errors import AgentKitError, UsageError
+from agentkit.errors import AgentKitError, UnknownSchemeError, UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINT_GROUP = "agentkit.commands"
+"""A plugin registers a click command here, under the name of the command."""
+
+_FIRST_PARTY = {"bench": "agentkit-bench"}
+"""Plugins of ours by command, for the pip line where one is absent."""
 
 EXIT_INTERRUPTED = 130
 """What shells expect of a program that Ctrl-C ended: 128 plus the number of SIGINT."""
+
+EXIT_RULE = (
+    "Data goes to stdout, messages go to stderr. Exit status: 0 done, 1 failed or something found, "
+    "2 misuse, such as a missing file, store or name, 130 interrupted."
+)
+"""The rule for all commands, as ``agentkit --help`` tells it."""
 
 
 class Failure(click.ClickException):
@@ -24,11 +40,53 @@ class Misuse(click.ClickException):
     exit_code = 2
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they are first needed.
+class CommandGroup(click.Group):
+    """A group whose larger commands are imported when they are asked for.
 
-    It is also the boundary at which errors become exit statuses: 2 for misuse, 1 for anything
-    else that went wrong, 130 for Ctrl-C.
+    An unknown name is answered with the nearest one.
+
+    Args:
+        places: For each of these commands ``module:attribute``; imported when the command runs,
+            or when the group's help page needs its first sentence.
+        options: As for ``click.Group``.
+    """
+
+    def __init__(self, *args: Any, places: Mapping[str, str] | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._places = dict(places or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, sorted as click sorts them."""
+        return sorted([*super().list_commands(ctx), *self._places])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now if need be; None when there is no such command."""
+        place = self._places.get(cmd_name)
+        if place is None:
+            return super().get_command(ctx, cmd_name)
+        return _loaded(place)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with the nearest names where there is no such command."""
+        name = args[0]
+        is_word = not name.startswith("-")
+        if is_word and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            raise click.UsageError(f"No such command {name!r}.{self._hint(ctx, name)}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def _hint(self, ctx: click.Context, name: str) -> str:
+        near = get_close_matches(name, self.list_commands(ctx), n=1)
+        return f" Did you mean {near[0]!r}?" if near else ""
+
+
+class LazyGroup(CommandGroup):
+    """The outermost group, whose commands are all imported when they are first needed.
+
+    Commands of plugins are found by their entry points; none takes the place of one of ours. It is
+    also the boundary at which errors become exit statuses: 2 for misuse, 1 for anything else that
+    went wrong, 130 for Ctrl-C.
 
     Args:
         commands: Command name to the place of its implementation, ``module:attribute``, and what
@@ -37,25 +95,43 @@ class LazyGroup(click.Group):
     """
 
     def __init__(self, *args: Any, commands: Mapping[str, tuple[str, str]], **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._places = commands
+        super().__init__(
+            *args, places={name: place for name, (place, _) in commands.items()}, **options
+        )
+        self._summaries = {name: words for name, (_, words) in commands.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order of the help page."""
-        return list(self._places)
+        return list(self._summaries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported now; None when there is no such command."""
-        if cmd_name not in self._places:
-            return None
-        module, _, attribute = self._places[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
-        return command
+        """The command, ours or a plugin's, imported now; None when there is no such command.
+
+        Raises:
+            Failure: A plugin can not be loaded, or two claim the name.
+        """
+        if cmd_name in self._summaries:
+            return super().get_command(ctx, cmd_name)
+        claims = [one for one in _plugins() if one.name == cmd_name]
+        if len(claims) > 1:
+            values = ", ".join(sorted(one.value for one in claims))
+            raise Failure(f"several plugins bring {cmd_name!r} ({values}); uninstall all but one")
+        return _of_plugin(claims[0]) if claims else None
+
+    def _hint(self, ctx: click.Context, name: str) -> str:
+        if name in _FIRST_PARTY:
+            return f" A plugin brings it. Run: pip install {_FIRST_PARTY[name]}"
+        return super()._hint(ctx, name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands on the help page."""
+        """The list of commands on the help page; those of plugins by name, as none is imported."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, words) for name, (_, words) in self._places.items()])
+            formatter.write_dl(list(self._summaries.items()))
+        ours = self._summaries.keys()
+        plugins = {one.name: one.value for one in _plugins() if one.name not in ours}
+        if plugins:
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl([(name, plugins[name]) for name in sorted(plugins)])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and word its failure.
@@ -68,10 +144,11 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
             raise
-        except UsageError as error:
-            raise Misuse(_lines(error)) from error
         except AgentKitError as error:
-            raise Failure(_lines(error)) from error
+            kind = Misuse if _is_misuse(error) else Failure
+            raise kind(_lines(error)) from error
+        except FileNotFoundError as error:
+            raise Misuse(f"{error.filename}: no such file or folder") from error
         except OSError as error:
             raise Failure(f"{type(error).__name__}: {error}") from error
         except KeyboardInterrupt:
@@ -82,6 +159,45 @@ class LazyGroup(click.Group):
                 f"unexpected {type(error).__name__}: {_line(error)} "
                 f"(run '{self.name} --debug ...' for the trace, and please report it)"
             ) from error
+
+
+def _loaded(place: str) -> click.Command:
+    module, _, attribute = place.partition(":")
+    command: click.Command = getattr(import_module(module), attribute)
+    return command
+
+
+def _plugins() -> tuple[EntryPoint, ...]:
+    from importlib.metadata import entry_points
+
+    return tuple(entry_points(group=ENTRY_POINT_GROUP))
+
+
+def _of_plugin(plugin: EntryPoint) -> click.Command:
+    """The command of a plugin.
+
+    Raises:
+        Failure: It can not be imported, or is no command; in one line.
+    """
+    try:
+        command = plugin.load()
+    except Exception as error:
+        raise Failure(
+            f"the plugin {plugin.value} for {plugin.name!r} can not be loaded "
+            f"({type(error).__name__}: {_line(error)}); install it again, or uninstall it"
+        ) from error
+    if not isinstance(command, click.Command):
+        raise Failure(
+            f"the plugin {plugin.value} for {plugin.name!r} is a {type(command).__name__} and no "
+            "click command; uninstall it"
+        )
+    return command
+
+
+def _is_misuse(error: AgentKitError) -> bool:
+    """Whether what a command was given is wrong or not there: a file, a store, a name."""
+    is_absent = isinstance(error.__cause__, FileNotFoundError | IsADirectoryError)
+    return is_absent or isinstance(error, UsageError | LookupError | UnknownSchemeError)
 
 
 def _lines(error: AgentKitError) -> str:

@@ -1,53 +1,86 @@
-"""``agentkit tools check``: whether the composites of the library are what they claim."""
+"""``agentkit check``: whatever is wrong with a library and its store, and what to do about it."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import click
 
+from agentkit.cli.check_composites import TriedCalls, repin, try_worked_calls
+from agentkit.cli.edits import edit_words, fault_words
 from agentkit.cli.loading import load_tools
+from agentkit.cli.managing import managed
 from agentkit.cli.options import json_option, store_option
-from agentkit.cli.output import Column, plural, print_json, print_table, say
-from agentkit.cli.stores import author, commit, new_proposal_id, opened_to_read
-from agentkit.errors import CompositeError
-from agentkit.evolution.insertion.agreement import agree
-from agentkit.evolution.insertion.budget import BudgetSpent
-from agentkit.evolution.insertion.dry_run import DryRun, Failed
+from agentkit.cli.output import one_line, plural, print_json, print_text, say
+from agentkit.cli.progress import slow_progress
+from agentkit.cli.stores import opened_to_read, opened_untouched
+from agentkit.errors import AgentKitError
+from agentkit.evaluation.results.texts import shown
+from agentkit.evolution.hand_edits import EditedStore
 from agentkit.evolution.insertion.policy import InsertPolicy
-from agentkit.evolution.insertion.trial import call_text
-from agentkit.library import Library, LibraryChange
-from agentkit.library.graph import in_order
-from agentkit.library.pins import repinned, with_current_pins
-from agentkit.library.soundness import LibraryFault, library_faults
-from agentkit.tools.composite.limits import CompositeLimits
-from agentkit.tools.definition import Example
-from agentkit.tools.tool import Tool
+from agentkit.evolution.lifecycle.ledger import Ledger
+from agentkit.library import Library, Store
+from agentkit.library.abilities import Compactable, Compacted
+from agentkit.library.copying.checking import StoreCheck, check_store
+from agentkit.library.pins import pin_faults
+from agentkit.library.signing import KEY_FILE_VARIABLE, KEY_VARIABLE, key_texts, read_verifier
+from agentkit.library.soundness import library_faults
 
-_REPINNED = {"changed_child", "unpinned_call", "uncalled_pin", "effects"}
-"""Faults that moving pins and joining effects anew mends."""
+_SHOWN = 20
+_INDENT = " " * 6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Tried:
-    """What trying the worked calls of composites came to."""
+class Finding:
+    """One thing to act on.
 
-    held: int
-    untried: int
-    faults: tuple[LibraryFault, ...]
+    Attributes:
+        place: Where: a tool, a file, a version, an event.
+        code: What kind of thing it is.
+        message: What is wrong, or what waits.
+        advice: What to do, a command where there is one.
+    """
+
+    place: str
+    code: str
+    message: str
+    advice: str = ""
+
+
+@dataclass(kw_only=True, slots=True)
+class _Checked:
+    """What a check found, as it comes together."""
+
+    library: Library = field(default_factory=Library)
+    store: StoreCheck | None = None
+    composites: int = 0
+    is_damaged: bool = False
+    repinned: tuple[str, ...] = ()
+    tried: TriedCalls = field(default_factory=TriedCalls)
+    marked: dict[str, str] = field(default_factory=dict)
+    validated: tuple[str, ...] = ()
+    faults: list[Finding] = field(default_factory=list)
+    waiting: list[Finding] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+    compacted: Compacted | None = None
 
 
 @click.command(
-    epilog="""\b
+    short_help="Report what is wrong, and what to do about it.",
+    epilog=f"""\b
 Examples:
-  agentkit tools check
-  agentkit tools check net_total --tools calculator.py
-  agentkit tools check --repin"""
+  agentkit check
+  agentkit check net_total --tools calculator.py
+  agentkit check --repin
+  agentkit check --store sqlite:///backup.db --compact --json
+
+\b
+A key for the signatures of events comes from the variable {KEY_VARIABLE},
+or from the file that {KEY_FILE_VARIABLE} names.""",
 )
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[TOOL]...")
 @click.option(
     "--tools",
     "targets",
@@ -59,14 +92,22 @@ Examples:
 @click.option(
     "--run-undeclared",
     is_flag=True,
-    help="Also run tools that declare no effects while trying: your word that they touch nothing. "
-    "Otherwise they answer from their worked calls.",
+    help="Also run tools that declare no effects while trying composites: your word that they "
+    "touch nothing. Otherwise they answer from their worked calls.",
 )
 @click.option(
     "--repin",
+    "with_repin",
     is_flag=True,
     help="First pin composites, and those above them, to the tools as they are now. It says that "
     "you looked at what changed; nothing is validated by it.",
+)
+@click.option(
+    "--compact",
+    "with_compact",
+    is_flag=True,
+    help="Where nothing is damaged, give back room that the store does not need; nothing that it "
+    "holds is lost.",
 )
 @store_option
 @json_option
@@ -75,152 +116,214 @@ def check(
     targets: Sequence[str],
     *,
     run_undeclared: bool,
-    repin: bool,
+    with_repin: bool,
+    with_compact: bool,
     store_url: str,
     as_json: bool,
 ) -> None:
-    """Look for faults in the composites NAME, or in all of them.
+    """Report what is wrong with the library and its store; the exit status is 1 when something is.
 
-    Circles of calls, children that are missing or have changed, calls that are not pinned,
-    programs that break a rule of the language or the types of their children, effects that are
-    not those of the children, conditions that can not be read and, with --tools, worked calls
-    that do not hold. The exit status is 1 when there is a fault.
+    Everything is read: the store itself, every definition with its digest, the chain of events and
+    its signatures, every episode; then composites: circles of calls, children that are missing or
+    have changed, programs, effects and conditions; then files that people edited. With TOOL only
+    these composites are looked at.
+
+    Nothing is written without --repin, --compact or --tools. With --tools composites that wait to
+    be validated again are tried, and the log keeps what was found.
+
+    SQLite files are written anew by --compact: that takes as much free disk for a while, once more
+    for temporary files, and programs that write to it wait.
     """
-    moved = _repin(store_url, names) if repin else ()
-    with opened_to_read(store_url) as store:
-        library = store.load()
-    faults = library_faults(library, names or None)
-    tried = _Tried(held=0, untried=0, faults=())
-    if targets:
-        policy = InsertPolicy(run_undeclared=run_undeclared)
-        tried = _try(library, names, load_tools(targets), policy)
-    faults += tried.faults
+    policy = InsertPolicy(run_undeclared=run_undeclared)
+    found = _Checked(repinned=repin(store_url, names) if with_repin else ())
+    with opened_untouched(store_url) as store:
+        if not names:
+            _look_at_store(store, found)
+        if found.is_damaged:
+            _load_damaged(store, found)
+        else:
+            found.library = store.load()
+            found.marked = dict(Ledger().after(store.events()).marked)
+        _look_at_composites(found, names, targets, policy)
+        if not names and isinstance(store, EditedStore) and not found.is_damaged:
+            _look_at_edits(store, found)
+    _look_at_marked(found, names, targets, policy, store_url)
+    if with_compact and not found.is_damaged:
+        with opened_to_read(store_url) as held:
+            found.compacted = held.compact() if isinstance(held, Compactable) else None
     if as_json:
-        print_json(_as_json(library, moved, faults, tried))
+        print_json(_as_json(found))
     else:
-        _print(library, names, moved, faults, tried)
-    if faults:
+        _print(found, compacts=with_compact)
+    if found.faults:
         raise click.exceptions.Exit(1)
 
 
-def _repin(store_url: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Commit composites pinned to what the library has now, and say which they were."""
-    moved: tuple[str, ...] = ()
-    proposal_id = new_proposal_id("repin")
-
-    def build(library: Library) -> LibraryChange | None:
-        nonlocal moved
-        faults = library_faults(library, names or None)
-        stale = {fault.tool for fault in faults if fault.code in _REPINNED}
-        order = in_order(sorted(stale), library.dag.children)
-        fresh = [with_current_pins(library, library[name].definition) for name in order]
-        upserts = [one for one in repinned(library, fresh) if one != library[one.name].definition]
-        moved = tuple(definition.name for definition in upserts)
-        if not upserts:
-            return None
-        reason = f"pin {', '.join(moved)} to the tools as they are"
-        return LibraryChange(
-            proposal_id=proposal_id, upserts=tuple(upserts), author=author(), reason=reason
-        )
-
-    with opened_to_read(store_url) as store:
-        commit(store, build, operation="repin")
-    return moved
+def _look_at_store(store: Store, found: _Checked) -> None:
+    texts = key_texts()
+    verifier = read_verifier(texts) if texts else None
+    with slow_progress() as begin:
+        found.store = check_store(store, verifier=verifier, progress=begin)
+    found.notes = found.store.notes
+    pins = _of_pins(store, found.store)
+    for one in found.store.faults:
+        if one.message not in pins:  # those are told with the composites
+            found.is_damaged = True
+            found.faults.append(Finding(place=one.place, code="damage", message=one.message))
 
 
-def _try(
-    library: Library, names: Sequence[str], code: Iterable[Tool], policy: InsertPolicy
-) -> _Tried:
-    """Run the worked calls of composites over the code given."""
-    known = [
-        tool.with_definition(library[tool.name].definition) for tool in code if tool.name in library
-    ]
-    bound = library.with_tools(known)
-    held, untried = 0, 0
-    faults: list[LibraryFault] = []
-    for name in names or library.tools:
-        tool = bound[name]
-        if not tool.definition.is_composite:
-            continue
-        found = asyncio.run(_try_one(bound, tool, policy))
-        held += found.count("")
-        untried += found.count(None)
-        faults += [
-            LibraryFault(tool=name, code="example", message=told, advice=_MEND)
-            for told in found
-            if told
-        ]
-    return _Tried(held=held, untried=untried, faults=tuple(faults))
+def _of_pins(store: Store, checked: StoreCheck) -> set[str]:
+    if not any(one.place.startswith("tool ") for one in checked.faults):
+        return set()
+    return {f"{one.message}; {one.advice}" for one in pin_faults(store.load())}
 
 
-_MEND = "correct the program or the worked call; compose it anew"
-
-
-async def _try_one(library: Library, tool: Tool, policy: InsertPolicy) -> list[str | None]:
-    """For each worked call: empty when it holds, else what is wrong; None when it was not tried.
-
-    One that needs an answer from a tool without code, or from one that touches the world, was not
-    tried; nor one of a composite whose children are not in order, which is told already.
-    """
-    untried: list[str | None] = [None] * len(tool.definition.worked_calls)
-    if tool.name not in library.dag.depths:
-        return untried
-    trial = DryRun(library.tools, policy=policy, limits=CompositeLimits())
+def _load_damaged(store: Store, found: _Checked) -> None:
+    """The library of a damaged store, as far as it can be read; why not is told already."""
     try:
-        prepared = trial.safe(tool.name)
-    except CompositeError:
-        return untried
-    return [await _outcome(prepared, one, trial, policy) for one in tool.definition.worked_calls]
+        found.library = store.load()
+    except AgentKitError as error:
+        say(f"composites are not looked at: {one_line(shown(str(error), 300))}")
 
 
-async def _outcome(tool: Tool, example: Example, trial: DryRun, policy: InsertPolicy) -> str | None:
-    call = call_text(tool.name, example.arguments)
-    try:
-        ran = await trial.run(tool, example.arguments)
-    except BudgetSpent as spent:
-        return f"{call}: {spent}"
-    if isinstance(ran, Failed):
-        return None if ran.cause == "no_stub" else f"{call}: {ran.message}"
-    if agree(example.result, ran.value, tolerance=policy.tolerance):
-        return ""
-    return f"{call} gave {ran.value!r}, not {example.result!r}"
-
-
-def _print(
-    library: Library,
-    names: Sequence[str],
-    moved: Sequence[str],
-    faults: Sequence[LibraryFault],
-    tried: _Tried,
+def _look_at_composites(
+    found: _Checked, names: Sequence[str], targets: Sequence[str], policy: InsertPolicy
 ) -> None:
-    if moved:
-        say(f"pinned anew: {', '.join(moved)}; library version {library.version}")
-    if faults:
-        columns = [
-            Column(title="tool", fit="fold"),
-            Column(title="code"),
-            Column(title="what is wrong", fit="fold"),
-            Column(title="what to do", fit="fold"),
+    library = found.library
+    faults = library_faults(library, names or None)
+    if targets:
+        found.tried = try_worked_calls(library, names, load_tools(targets), policy)
+    found.composites = sum(library[name].definition.is_composite for name in names or library.tools)
+    found.faults += [
+        Finding(place=one.tool, code=one.code, message=one.message, advice=one.advice)
+        for one in (*faults, *found.tried.faults)
+    ]
+
+
+def _look_at_edits(store: EditedStore, found: _Checked) -> None:
+    edits = store.edits()
+    edited = tuple(f"{edit.file}: " for edit in edits)
+    found.notes = tuple(note for note in found.notes if not note.startswith(edited))
+    for edit in edits:
+        if edit.faults:
+            advice = f"correct the file, or 'agentkit tools add --discard {edit.name}'"
+            finding = Finding(
+                place=edit.name, code="edit", message=fault_words(edit), advice=advice
+            )
+            found.faults.append(finding)
+            continue
+        message = f"{edit.file.name}: {edit_words(edit)} by hand"
+        advice = "'agentkit tools add --edited' suggests it"
+        finding = Finding(place=edit.name, code="edit", message=message, advice=advice)
+        found.waiting.append(finding)
+
+
+def _look_at_marked(
+    found: _Checked,
+    names: Sequence[str],
+    targets: Sequence[str],
+    policy: InsertPolicy,
+    store_url: str,
+) -> None:
+    """Composites made of a tool that changed while nobody could try them."""
+    waiting = {name: why for name, why in found.marked.items() if not names or name in names}
+    told = {fault.place for fault in found.faults}
+    code = "unvalidated"
+    if waiting and targets:
+        with managed(store_url, targets, trying=policy) as manager:
+            again = manager.revalidate()
+        found.validated = again.holds
+        for name, why in again.broken.items():
+            if name not in told:
+                advice = "fix it, or take back the change that broke it ('agentkit rollback')"
+                found.faults.append(Finding(place=name, code="broken", message=why, advice=advice))
+        waiting = {name: why for name, why in again.unknown.items() if name in waiting}
+    for name, why in waiting.items():
+        advice = "give the code of its tools: 'agentkit check --tools FILE.py'"
+        message = f"waits to be validated again: {why}"
+        found.faults.append(Finding(place=name, code=code, message=message, advice=advice))
+
+
+def _print(found: _Checked, *, compacts: bool) -> None:
+    if found.repinned:
+        say(f"pinned anew: {', '.join(found.repinned)}; library version {found.library.version}")
+    if found.validated:
+        say(f"validated again: {', '.join(map(shown, found.validated))}")
+    click.echo(f"read  {_amounts(found)}")
+    for note in found.notes[:_SHOWN]:
+        print_text(f"note: {shown(note)}", indent=_INDENT)
+    if len(found.notes) > _SHOWN:
+        click.echo(f"{_INDENT}... and {len(found.notes) - _SHOWN:,} more notes (--json names all)")
+    _print_findings(found.waiting, "what waits")
+    _print_findings(found.faults, "what is wrong")
+    click.echo()
+    if found.faults:
+        click.secho(f"{plural(len(found.faults), 'fault')}", fg="red", bold=True)
+    else:
+        click.echo("nothing is wrong")
+    if found.is_damaged:
+        say("a copy restores what is damaged: 'agentkit store copy BACKUP NEW', or of an artifact")
+        say("'agentkit import FILE --restore --store NEW'")
+    if compacts:
+        click.echo(_compacted(found))
+
+
+def _amounts(found: _Checked) -> str:
+    parts = []
+    if found.store is not None:
+        newest = f" ({plural(found.store.tools, 'tool')} in the newest)"
+        parts += [
+            plural(found.store.versions, "version") + (newest if found.store.versions else ""),
+            plural(found.store.events, "event"),
+            plural(found.store.episodes, "episode"),
         ]
-        rows = [(fault.tool, fault.code, fault.message, fault.advice) for fault in faults]
-        print_table(columns, rows)
-    looked_at = names or library.tools
-    composites = sum(library[name].definition.is_composite for name in looked_at)
-    told = f"{plural(composites, 'composite')} of library version {library.version}: "
-    told += plural(len(faults), "fault") if faults else "no fault"
-    if tried.held or tried.untried or tried.faults:
-        told += f"; {plural(tried.held, 'worked call')} held"
-    if tried.untried:
-        told += f", {tried.untried:,} not tried (an answer of a tool is missing; see --tools)"
-    say(told)
+    parts.append(plural(found.composites, "composite"))
+    if found.tried.held or found.tried.untried or found.tried.faults:
+        parts.append(f"{plural(found.tried.held, 'worked call')} held")
+    if found.tried.untried:
+        parts.append(f"{found.tried.untried:,} not tried (an answer of a tool is missing)")
+    return ", ".join(parts)
 
 
-def _as_json(
-    library: Library, moved: Sequence[str], faults: Sequence[LibraryFault], tried: _Tried
-) -> dict[str, Any]:
+def _print_findings(findings: Sequence[Finding], title: str) -> None:
+    """Each finding in sentences: a table would break the commands over lines."""
+    if not findings:
+        return
+    click.echo(f"\n{title}")
+    for one in findings[:_SHOWN]:
+        print_text(f"{shown(one.place)}: {shown(one.message, 600)}", indent="  ")
+        if one.advice:
+            print_text(one.advice, indent=_INDENT)
+    if len(findings) > _SHOWN:
+        click.echo(f"  ... and {len(findings) - _SHOWN:,} more (--json names all)")
+
+
+def _compacted(found: _Checked) -> str:
+    if found.is_damaged:
+        return "not compacted, because the store is damaged"
+    done = found.compacted
+    if done is None:
+        return "nothing to compact: this kind of store has no room to give back"
+    given = done.bytes_before - done.bytes_after
+    told = f"{given:,} bytes given back" if given > 0 else "there was nothing to give back"
+    return f"{done.bytes_before:,} bytes before, {done.bytes_after:,} now: {told}"
+
+
+def _as_json(found: _Checked) -> dict[str, Any]:
+    store = None
+    if found.store is not None:
+        store = found.store.to_json()
+        store = {key: store[key] for key in ("versions", "tools", "events", "episodes")}
     return {
-        "library_version": library.version,
-        "repinned": list(moved),
-        "worked_calls": {"held": tried.held, "not_tried": tried.untried},
-        "faults": [asdict(fault) for fault in faults],
+        "is_sound": not found.faults,
+        "library_version": found.library.version,
+        "faults": [asdict(one) for one in found.faults],
+        "waiting": [asdict(one) for one in found.waiting],
+        "notes": list(found.notes),
+        "store": store,
+        "composites": found.composites,
+        "worked_calls": {"held": found.tried.held, "not_tried": found.tried.untried},
+        "repinned": list(found.repinned),
+        "validated": list(found.validated),
+        "compacted": None if found.compacted is None else asdict(found.compacted),
     }

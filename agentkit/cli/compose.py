@@ -1,4 +1,4 @@
-"""``agentkit tools compose``: a Python function becomes a composite of the library."""
+"""``agentkit tools add --composite``: a Python function becomes a composite of the library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import click
 
 from agentkit import evolution
 from agentkit.cli.loading import load_tools
-from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.stores import author, event_signer, opened
 from agentkit.errors import SourceProblem, UsageError
@@ -18,34 +17,7 @@ from agentkit.library import Library
 from agentkit.tools.tool import Tool
 
 
-@click.command(
-    short_help="Make a composite of a Python function in FILE.",
-    epilog="""\b
-Examples:
-  agentkit tools compose order_total.py --tools calculator.py
-  agentkit tools compose order_total.py --tools calculator.py --dry-run
-  cat order_total.py | agentkit tools compose - --tools calculator.py --json""",
-)
-@click.argument("file", type=click.File(encoding="utf-8"))
-@click.option(
-    "--tools",
-    "targets",
-    multiple=True,
-    metavar="MODULE:NAME|FILE.py[:NAME]",
-    help="Python code of the tools that it calls, to try it out; may be given several times.",
-)
-@click.option("--dry-run", is_flag=True, help="Only say what would happen.")
-@click.option("--revise", is_flag=True, help="Replace a composite of the same name.")
-@click.option(
-    "--run-undeclared",
-    is_flag=True,
-    help="Also run tools that declare no effects while trying it out: your word that they touch "
-    "nothing. Otherwise they answer from their worked calls.",
-)
-@click.option("--reason", default="", help="Why, for the tool's history.")
-@store_option
-@json_option
-def compose(
+def add_composite(
     file: TextIO,
     targets: Sequence[str],
     *,
@@ -56,12 +28,24 @@ def compose(
     store_url: str,
     as_json: bool,
 ) -> None:
-    """Make a composite of the one Python function in FILE ('-' for stdin), and add it.
+    """Make a composite of the one Python function in a file, and add it.
 
     The function is never run as Python. Its text is read into a program that calls tools of the
     library, tried on its worked calls with every condition of every tool checked, and then
-    added, or merged into a tool that does the same, or rejected with the reason. The exit status
-    is 0 only when it was added or merged.
+    added, or merged into a tool that does the same, or rejected with the reason.
+
+    Args:
+        file: The text of the function.
+        targets: Python code of the tools that it calls; see ``load_tools``.
+        dry_run: Whether only to say what would happen.
+        revise: Whether it replaces a composite of the same name.
+        run_undeclared: Whether tools that declare no effects may run.
+        reason: Why, for the log.
+        store_url: Where the library is.
+        as_json: Whether to print JSON.
+
+    Raises:
+        Exit: With status 1, where it is rejected.
     """
     source = _read(file)
     code = load_tools(targets)

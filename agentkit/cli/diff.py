@@ -21,13 +21,19 @@ from agentkit.library import Library
 Examples:
   agentkit diff old.json new.json
   agentkit diff library.db@3 library.db              what came since version 3
-  agentkit diff tools.json sqlite:///library.db --only weather_now
+  agentkit diff tools.json sqlite:///library.db --tool weather_now
   agentkit diff main.json branch.json --markdown > comment.md
   agentkit diff main.json branch.json --exit-code"""
 )
 @click.argument("before", metavar="A")
 @click.argument("after", metavar="B")
-@click.option("--only", multiple=True, metavar="TOOL", help="Only this tool; several times.")
+@click.option(
+    "--tool",
+    "only",
+    multiple=True,
+    metavar="NAME",
+    help="Only this tool; may be given several times.",
+)
 @click.option("--markdown", "as_markdown", is_flag=True, help="Markdown, for a pull request.")
 @click.option("--exit-code", "with_exit_code", is_flag=True, help="Exit status 1 on a difference.")
 @json_option

@@ -45,19 +45,12 @@ class _Request:
     epilog="""\b
 Examples:
   agentkit tools doctor
-  agentkit tools doctor --tools catalogue.jsonl.gz
+  agentkit tools doctor catalogue.jsonl.gz
   agentkit tools doctor --check confused --limit 50
   agentkit tools doctor --proposals mends.jsonl
   agentkit tools doctor --apply"""
 )
-@click.option(
-    "--tools",
-    "files",
-    multiple=True,
-    metavar="FILE",
-    help="Examine this instead of the library: JSON or JSON lines, plain or .gz, as 'tools "
-    "import' reads it, '-' for stdin; or FILE.py[:NAME]. Several are examined together.",
-)
+@click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
     "--check", "codes", multiple=True, metavar="CODE", help="Only this finding, each in full."
 )
@@ -88,7 +81,9 @@ Examples:
     help="Mend texts in the library (L2) after asking; contracts (L1) are left to you.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option("--strict", is_flag=True, help="Exit with status 1 when there are errors.")
+@click.option(
+    "--exit-code", "with_exit_code", is_flag=True, help="Exit status 1 when there are errors."
+)
 @store_option
 @json_option
 def doctor(
@@ -101,7 +96,7 @@ def doctor(
     proposals_file: TextIO | None,
     is_applied: bool,
     yes: bool,
-    strict: bool,
+    with_exit_code: bool,
     store_url: str,
     as_json: bool,
 ) -> None:
@@ -110,6 +105,9 @@ def doctor(
     What it costs in tokens; texts that are missing, empty or unclean; types that are not declared;
     doubles; pairs that retrieval confuses, with the words that cause it; names that stand in
     each other's way; schemas that providers refuse; tools that the stored episodes never used.
+
+    Each FILE is examined instead of the library, and several as one catalogue: JSON or JSON lines,
+    plain or .gz, as 'tools import' reads it, '-' for stdin; or FILE.py[:NAME].
     """
     _require_sense(files, is_applied=is_applied, yes=yes)
     request = _Request(
@@ -128,14 +126,14 @@ def doctor(
         _write(proposals_file, checkup)
     if is_applied:
         _apply(checkup, store_url, yes=yes)
-    if strict and any(finding.kind.severity == "error" for finding in checkup.findings):
+    if with_exit_code and any(finding.kind.severity == "error" for finding in checkup.findings):
         raise click.exceptions.Exit(1)
 
 
 def _require_sense(files: Sequence[str], *, is_applied: bool, yes: bool) -> None:
     if is_applied and files:
         raise UsageError(
-            "--apply mends the library, and --tools examines files; import them first, or write "
+            "--apply changes the library, and FILE is examined alone; import it first, or write "
             "the mends to a file with --proposals"
         )
     if is_applied and not yes and not _is_person_there():

@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import click
 
 from agentkit import evolution
 from agentkit.cli.loading import load_tools
-from agentkit.cli.managing import targets_option
-from agentkit.cli.options import json_option, store_option
-from agentkit.cli.output import Column, print_json, print_table, say
+from agentkit.cli.output import print_json, say
 from agentkit.cli.stores import event_signer, opened_to_read, person
 from agentkit.errors import UsageError
 from agentkit.evolution.hand_edits import EditedStore, ProposedEdit, propose_edits
@@ -32,50 +29,17 @@ def _edited(store_url: str) -> Iterator[tuple[Store, EditedStore]]:
         yield store, store
 
 
-def list_edits(store_url: str, *, as_json: bool) -> None:
-    """List the tools whose files were changed, made or deleted by hand.
-
-    Raises:
-        Exit: With status 1, where a file can not be taken as it is.
-    """
-    with _edited(store_url) as (_, edited):
-        found = edited.edits()
-    if as_json:
-        print_json([_brief(edit) for edit in found])
-    elif found:
-        rows = [(edit.name, _what(edit), _faults(edit)) for edit in found]
-        columns = [Column(title="tool", fit="fold"), Column(title="edit", fit="fold")]
-        columns.append(Column(title="faults", fit="fold"))
-        print_table(columns, rows)
-        say("'agentkit tools add --edited' suggests them, '--discard TOOL' takes one back")
-    else:
-        say("no file was edited by hand")
-    if any(edit.faults for edit in found):
-        raise click.exceptions.Exit(1)
-
-
-def _what(edit: HandEdit) -> str:
+def edit_words(edit: HandEdit) -> str:
+    """``changed``, ``new`` or ``deleted``, and whether the library changed the tool too."""
     what = "deleted" if edit.is_deletion else "new" if edit.before is None else "changed"
     if edit.is_conflict and not (edit.before is None and edit.newest is None):
         what += "; the library changed it too"
     return what
 
 
-def _faults(edit: HandEdit) -> str:
+def fault_words(edit: HandEdit) -> str:
+    """Why the file can not be taken; empty when it can."""
     return f"{edit.file.name}: {'; '.join(edit.faults)}" if edit.faults else ""
-
-
-def _brief(edit: HandEdit) -> dict[str, object]:
-    return {
-        "tool": edit.name,
-        "file": str(edit.file),
-        "is_deletion": edit.is_deletion,
-        "is_conflict": edit.is_conflict,
-        "before": None if edit.before is None else edit.before.digest,
-        "after": None if edit.after is None else edit.after.digest,
-        "newest": None if edit.newest is None else edit.newest.digest,
-        "faults": list(edit.faults),
-    }
 
 
 def propose(
@@ -145,7 +109,7 @@ def _outcome(one: ProposedEdit) -> str:
         return f"{one.record.state} as {one.record.proposal_id}" + (f": {why}" if why else "")
     match one.outcome:
         case "faulty":
-            return f"not taken: {_faults(one.edit)}"
+            return f"not taken: {fault_words(one.edit)}"
         case "deleted":
             if one.edit.is_conflict:
                 return "its file is gone, and the library changed it; --discard brings it back"
@@ -166,41 +130,3 @@ def discard(store_url: str, name: str, *, as_json: bool = False) -> None:
         click.echo(f"{name} is as the library has it")
         if aside is not None:
             say(f"the edited text is kept in {aside}")
-
-
-@click.group()
-def edits() -> None:
-    """Look at edits by hand of the files in a directory store, and propose them.
-
-    A store dir:PATH keeps each tool in a readable file. What people change there does not serve at
-    once: it becomes a proposal, which the checks look at like any other.
-    """
-
-
-@edits.command("list")
-@store_option
-@json_option
-def _list(store_url: str, *, as_json: bool) -> None:
-    """List the tools whose files were edited; exit status 1 where one can not be taken."""
-    list_edits(store_url, as_json=as_json)
-
-
-@edits.command("propose")
-@click.argument("names", metavar="[TOOL]...", nargs=-1)
-@click.option("--reason", default="", help="Why, for the log.")
-@click.option("--remove", "removes", is_flag=True, help="Take out tools whose files were deleted.")
-@targets_option
-@store_option
-@json_option
-def _propose(store_url: str, **options: Any) -> None:
-    """Make proposals of the edits of TOOL, or of all; 'agentkit review' shows and decides."""
-    propose(store_url, **options)
-
-
-@edits.command("discard")
-@click.argument("name", metavar="TOOL")
-@store_option
-@json_option
-def _discard(store_url: str, **options: Any) -> None:
-    """Write the file of TOOL as the library has it; the edited text goes to local/set-aside."""
-    discard(store_url, **options)

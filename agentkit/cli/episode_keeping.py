@@ -1,9 +1,7 @@
-"""``agentkit episodes import`` and ``prune``: what is kept of the past."""
+"""``agentkit episodes prune``: what is kept of the past."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 import click
@@ -11,81 +9,10 @@ import click
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.quantities import duration, size
-from agentkit.cli.stores import opened, opened_to_read
-from agentkit.episodes import Episode
-from agentkit.episodes.files import import_episodes
-from agentkit.episodes.jsonl import BrokenLine
+from agentkit.cli.stores import opened_to_read
 from agentkit.errors import UsageError
-from agentkit.library import EpisodeStore
-from agentkit.library.abilities import BatchAppending, EpisodeVolume, PruningPreview, Retention
+from agentkit.library.abilities import EpisodeVolume, PruningPreview, Retention
 from agentkit.library.keeping.retention_loop import pruning
-
-_AT_A_TIME = 256
-_TOLD = 5
-"""Lines without an episode that are told of each file; of more there is the count."""
-
-
-@click.command(
-    name="import",
-    epilog="""\b
-Examples:
-  agentkit episodes import episodes.jsonl.gz
-  agentkit episodes import spill/*.jsonl --store sqlite:///library.db""",
-)
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@store_option
-def import_(files: Sequence[str], store_url: str) -> None:
-    """Keep the episodes of files: JSON lines or Parquet.
-
-    Files compressed with gzip are read as well. An episode whose id the store knows is left as it
-    is. Lines that hold no episode are told and left out; a file with nothing else is an error.
-    """
-    without: list[str] = []
-    with opened(store_url) as store:
-        for name in files:
-            broken = _BrokenLines()
-            count = _keep(store, _read(name, broken))
-            broken.tell_rest(name)
-            say(f"{name}: {plural(count, 'episode')} read")
-            if broken.count and not count:
-                without.append(name)
-    if without:
-        raise UsageError(f"no line is an episode in {', '.join(without)}; was another file meant?")
-
-
-class _BrokenLines:
-    """Tells of the first lines of a file that hold no episode, and counts the rest."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def tell(self, broken: BrokenLine) -> None:
-        self.count += 1
-        if self.count <= _TOLD:
-            say(str(broken))
-
-    def tell_rest(self, name: str) -> None:
-        if self.count > _TOLD:
-            say(f"{name}: {self.count - _TOLD:,} more lines hold no episode")
-
-
-def _read(name: str, broken: _BrokenLines) -> Iterator[Episode]:
-    try:
-        yield from import_episodes(name, on_broken=broken.tell)
-    except OSError as error:
-        raise UsageError(f"{name}: can not be read ({error.strerror or error})") from error
-
-
-def _keep(store: EpisodeStore, episodes: Iterator[Episode]) -> int:
-    count = 0
-    while batch := tuple(islice(episodes, _AT_A_TIME)):
-        count += len(batch)
-        if isinstance(store, BatchAppending):
-            store.append_many(batch)
-        else:
-            for episode in batch:
-                store.append(episode)
-    return count
 
 
 @click.command(

@@ -10,7 +10,8 @@ from typing import Any, Literal, TextIO, cast, get_args
 
 import click
 
-from agentkit.cli.episode_keeping import import_, prune
+from agentkit.cli.boundary import CommandGroup
+from agentkit.cli.episode_keeping import prune
 from agentkit.cli.episode_view import render_episode
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import (
@@ -28,7 +29,7 @@ from agentkit.episodes.files import SUFFIXES, FileFormat, export_episodes, forma
 from agentkit.episodes.jsonl import write_episodes
 from agentkit.episodes.labels import SHADOW_OF, VIEW_OF, is_extra_record
 from agentkit.episodes.redaction import Redaction
-from agentkit.errors import StoreError, UsageError
+from agentkit.errors import StoreLookupError, UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.results.wording import label_name
 from agentkit.evolution.serving import feedback_on
@@ -62,7 +63,7 @@ def _filters(command: Any) -> Any:
     return command
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def episodes() -> None:
     """Look at what happened: every run is kept as an episode."""
 
@@ -272,7 +273,7 @@ def _find(store: EpisodeStore, episode_id: str) -> Episode:
         served = (one for one in store.select() if not is_extra_record(one.metadata))
         newest = next(served, None)
         if newest is None:
-            raise StoreError("the store holds no episodes yet; 'agentkit run' makes one")
+            raise StoreLookupError("the store holds no episodes yet; 'agentkit run' makes one")
         return newest
     exact = store.get(episode_id)
     if exact is not None:
@@ -281,21 +282,22 @@ def _find(store: EpisodeStore, episode_id: str) -> Episode:
     if len(found) != 1:
         ids = ", ".join(episode.episode_id for episode in found[:5])
         known = f"{len(found)} ids begin so: {ids}" if found else "none begins so"
-        raise StoreError(f"no episode has the id {episode_id!r}, and {known}")
+        raise StoreLookupError(f"no episode has the id {episode_id!r}, and {known}")
     return found[0]
 
 
 @episodes.command(
     epilog="""\b
 Examples:
-  agentkit episodes export --out episodes.jsonl
-  agentkit episodes export --out episodes.parquet --oldest-first
+  agentkit episodes export -o episodes.jsonl
+  agentkit episodes export -o episodes.parquet --oldest-first
   agentkit episodes export --verdict passed | head -5"""
 )
 @_filters
 @click.option("--limit", default=0, type=click.IntRange(min=0), metavar="N", help="Most episodes.")
 @click.option(
-    "--out",
+    "-o",
+    "--output",
     type=click.Path(dir_okay=False, allow_dash=True),
     default="-",
     metavar="FILE",
@@ -310,18 +312,29 @@ Examples:
 @click.option("--oldest-first", is_flag=True, help="In the order in which they were kept.")
 @click.option("--redact", is_flag=True, help="Without personal data and secrets of known formats.")
 @store_option
+@json_option
 def export(
-    limit: int, out: str, form: FileFormat | None, redact: bool, store_url: str, **filters: Any
+    limit: int,
+    output: str,
+    form: FileFormat | None,
+    *,
+    redact: bool,
+    store_url: str,
+    as_json: bool,
+    **filters: Any,
 ) -> None:
     """Write episodes to stdout or a file, newest first.
 
-    A few are held at a time. A file takes the place of an old one when all are written.
+    A few are held at a time. A file takes the place of an old one when all are written. On stdout
+    episodes are JSON lines in any case; of a file --json tells how many it holds.
     """
     with opened_to_read(store_url) as store:
         found = _select(store, **filters)
         if limit:
             found = islice(found, limit)
-        count = _write(out, form, map(Redaction(), found) if redact else found)
+        count = _write(output, form, map(Redaction(), found) if redact else found)
+    if as_json and output != "-":
+        print_json({"file": output, "episodes": count})
     say(f"{plural(count, 'episode')} written")
 
 
@@ -333,10 +346,9 @@ def _write(out: str, form: FileFormat | None, found: Iterable[Episode]) -> int:
         except OSError as error:
             raise UsageError(f"{out}: can not be written ({error.strerror or error})") from error
     if form not in {None, "jsonl"}:
-        raise UsageError(f"{form} is no text for a terminal; name a file with --out")
+        raise UsageError(f"{form} is no text for a terminal; name a file with --output")
     with click.open_file("-", "w", encoding="utf-8") as stdout:
         return write_episodes(cast("TextIO", stdout), found)
 
 
-episodes.add_command(import_)
 episodes.add_command(prune)

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from agentkit import export as exporting
-from agentkit.cli.options import store_option
-from agentkit.cli.output import plural, say
+from agentkit.cli.options import json_option, store_option
+from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.sources import read_source
 from agentkit.errors import UsageError
 from agentkit.export.renderers import formats
@@ -57,11 +57,9 @@ Examples:
     is_flag=True,
     help="Sign the artifact with the key in AGENTKIT_AUDIT_KEY or AGENTKIT_AUDIT_KEY_FILE.",
 )
-@click.option(
-    "--report", metavar="FILE", help="Write what the format could not say into FILE, as JSON."
-)
 @click.option("--from", "source", metavar="FILE", help="An artifact to read instead of the store.")
 @store_option
+@json_option
 def export(
     names: Sequence[str],
     *,
@@ -71,49 +69,60 @@ def export(
     at: int | None,
     history: bool,
     sign: bool,
-    report: str | None,
     source: str | None,
     store_url: str,
+    as_json: bool,
 ) -> None:
     """Write the library into a file: all of it, or the tools TOOL with what they call.
 
     An artifact holds definitions, history, evidence and digests. The other formats are for
-    programs that know only their own, and the report on stderr tells what they can not say.
+    programs that know only their own; what they can not say is told on stderr, and in full by
+    --json, which prints a record of what was written instead of the text itself.
     """
     is_artifact = format_name == "artifact"
-    _check_options(is_artifact=is_artifact, sign=sign, report=report, strict=strict)
+    _check_options(is_artifact=is_artifact, sign=sign, strict=strict)
     with read_source(source or store_url, version=at) as store:
         artifact = exporting.artifact_of(
             store, version=at, history=history and is_artifact, only=names
         )
     if is_artifact:
-        _write_artifact(artifact, output, sign=sign)
+        _write_artifact(artifact, output, sign=sign, as_json=as_json)
         return
     rendering = formats.render(artifact.library, format_name, strict=strict)
     text = rendering.value
     if not formats.FORMATS[format_name].is_text:
         text = json.dumps(rendering.value, ensure_ascii=False, indent=2) + "\n"
+    if output is not None:
+        Path(output).write_text(text, encoding="utf-8")
+    if as_json:
+        losses = [loss.to_json() for loss in rendering.losses]
+        further = {"names": dict(rendering.names), "losses": losses}
+        print_json(_record(artifact, format_name, output, rendering.value) | further)
+        return
     if output is None:
         click.echo(text, nl=False)
-    else:
-        Path(output).write_text(text, encoding="utf-8")
-    if report is not None:
-        told = {
-            "names": dict(rendering.names),
-            "losses": [loss.to_json() for loss in rendering.losses],
-        }
-        Path(report).write_text(json.dumps(told, ensure_ascii=False, indent=2) + "\n")
-    _say_losses(rendering, format_name, report)
+    _say_losses(rendering, format_name)
 
 
-def _check_options(*, is_artifact: bool, sign: bool, report: str | None, strict: bool) -> None:
-    if is_artifact and (strict or report is not None):
-        raise UsageError("an artifact says everything: --strict and --report are for other formats")
+def _record(
+    artifact: exporting.Artifact, format_name: str, output: str | None, content: object
+) -> dict[str, object]:
+    """What was written, and where; the content itself where there is no file."""
+    library = artifact.library
+    told = {"format": format_name, "tools": len(library), "library_version": library.version}
+    return told | ({"content": content} if output is None else {"file": output})
+
+
+def _check_options(*, is_artifact: bool, sign: bool, strict: bool) -> None:
+    if is_artifact and strict:
+        raise UsageError("an artifact says everything: --strict is for other formats")
     if sign and not is_artifact:
         raise UsageError("only an artifact can be signed: leave --format away")
 
 
-def _write_artifact(artifact: exporting.Artifact, output: str | None, *, sign: bool) -> None:
+def _write_artifact(
+    artifact: exporting.Artifact, output: str | None, *, sign: bool, as_json: bool
+) -> None:
     if sign:
         signer = signing.environment_signer()
         if signer is None:
@@ -122,19 +131,21 @@ def _write_artifact(artifact: exporting.Artifact, output: str | None, *, sign: b
             )
         artifact = exporting.signed(artifact, signer)
     if output is None:
-        click.echo(exporting.artifact_text(artifact), nl=False)
+        click.echo(exporting.artifact_text(artifact), nl=False)  # which is JSON
         return
-    told = exporting.write_artifact(artifact, output)
+    digest = exporting.write_artifact(artifact, output)
+    if as_json:
+        print_json(_record(artifact, "artifact", output, None) | {"digest": digest})
+        return
     library = artifact.library
     say(f"{plural(len(library), 'tool')} of library version {library.version} in {output}")
-    click.echo(told)
+    click.echo(digest)
 
 
-def _say_losses(rendering: Rendering, format_name: str, report: str | None) -> None:
+def _say_losses(rendering: Rendering, format_name: str) -> None:
     counts = rendering.counts()
     if not counts:
         say(f"{format_name} says all of it")
         return
     told = ", ".join(f"{keyword} ({count:,})" for keyword, count in counts.items())
-    where = f"; {report} tells where" if report else "; --report FILE tells where"
-    say(f"not said as the library says it: {told}{where}")
+    say(f"not said as the library says it: {told}; --json tells where")

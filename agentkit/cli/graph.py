@@ -12,8 +12,9 @@ from agentkit.cli.graph_layout import lay_out
 from agentkit.cli.graph_model import Picture, picture
 from agentkit.cli.graph_png import png
 from agentkit.cli.graph_svg import svg
-from agentkit.cli.graph_text import as_json, dot, mermaid, tree
-from agentkit.cli.options import store_option
+from agentkit.cli.graph_text import as_json as graph_json
+from agentkit.cli.graph_text import dot, mermaid, tree
+from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import plural, say, stdout
 from agentkit.cli.stores import opened_to_read
 from agentkit.errors import UsageError
@@ -34,7 +35,7 @@ _WRITERS: Mapping[str, Callable[[Picture, int], bytes]] = {
     "mermaid": lambda shown, _: _text("\n".join(mermaid(shown))),
     "dot": lambda shown, _: _text("\n".join(dot(shown))),
     "json": lambda shown, version: _text(
-        json.dumps(as_json(shown, version), indent=2, ensure_ascii=False)
+        json.dumps(graph_json(shown, version), indent=2, ensure_ascii=False)
     ),
     "svg": lambda shown, _: svg(lay_out(shown)).encode(),
     "png": lambda shown, _: png(lay_out(shown)),
@@ -73,6 +74,7 @@ Examples:
 @click.option("--up", is_flag=True, help="Show what is made of NAME, not what NAME is made of.")
 @click.option("--at", type=click.IntRange(min=0), metavar="VERSION", help="An earlier version.")
 @store_option
+@json_option
 def graph(
     name: str | None,
     form: str | None,
@@ -82,21 +84,26 @@ def graph(
     up: bool,
     at: int | None,
     store_url: str,
+    as_json: bool,
 ) -> None:
     """Draw what the tool NAME, or every composite, is made of.
 
     An arrow runs from a composite to each tool that its program calls. Composites are boxes with
     their depth and the calls that they save, primitives are pills. Red dashes mark a call whose
-    pin does not hold (see 'agentkit tools check') and a tool that is missing. PNG needs Pillow:
+    pin does not hold (see 'agentkit check') and a tool that is missing. PNG needs Pillow:
     pip install "agentkit-evolve[graph]".
     """
     if up and name is None:
         raise UsageError("--up shows what is made of one tool; give its NAME")
+    if as_json and form not in {None, "json"}:
+        raise UsageError(f"choose one of --json and --format {form}")
+    form = "json" if as_json else form
     with opened_to_read(store_url) as store:
         library = store.load(at)
     shown = picture(library, name, levels=depth, upward=up)
-    if not shown.nodes:
-        say(f"library version {library.version} has no composite yet; see agentkit tools compose")
+    if not shown.nodes and form != "json":
+        say(f"library version {library.version} has no composite yet")
+        say("'agentkit tools add --composite FILE' makes one")
         return
     to_stdout = output is None or str(output) == "-"
     chosen = form or _usual(None if to_stdout else output)

@@ -1,9 +1,10 @@
-"""``agentkit import``: an artifact into the library, through the Tool Manager."""
+"""An artifact into the library, through the Tool Manager, for ``agentkit import``."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import get_args
 
 import click
@@ -11,10 +12,9 @@ import click
 from agentkit import evolution
 from agentkit import export as exporting
 from agentkit.cli.loading import load_tools
-from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
 from agentkit.cli.stores import event_signer, opened, person
-from agentkit.errors import StoreError, UsageError
+from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.validation.overruling import OVERRULABLE_OF_ARRIVALS
 from agentkit.export import importing, requests
@@ -23,119 +23,60 @@ from agentkit.library.conflicts import ConflictPolicy
 from agentkit.library.opening import file_of
 
 
-@click.command(
-    "import",
-    epilog="""\b
-Examples:
-  agentkit import tools.json --dry-run
-  agentkit import tools.json --approve weather_now --approve send_mail
-  agentkit import tools.json --on-conflict replace
-  agentkit import tools.json --key-file public.pem --restore --store sqlite:///copy.db""",
-)
-@click.argument("file", metavar="FILE")
-@click.option(
-    "--on-conflict",
-    type=click.Choice(["error", "skip", "replace", "suffix"]),
-    default="error",
-    show_default=True,
-    help="When a name stands for another definition: report it, keep the old one, propose the new "
-    "one, or add the new one as NAME__2.",
-)
-@click.option(
-    "--approve",
-    "approved",
-    multiple=True,
-    metavar="TOOL",
-    help="Agree to a tool to which a person must agree; may be given several times.",
-)
-@click.option("--approve-all", is_flag=True, help="Agree to all of these.")
-@click.option(
-    "--overrule",
-    "overruled",
-    multiple=True,
-    metavar="TOOL",
-    help="Take a new tool although checks speak against its words: you read them, and the history "
-    "says so; may be given several times.",
-)
-@click.option(
-    "--tools",
-    "targets",
-    multiple=True,
-    metavar="MODULE:NAME|FILE.py[:NAME]",
-    help="Python code of tools, with which the worked calls of composites are tried.",
-)
-@click.option(
-    "--key-file",
-    "key_files",
-    multiple=True,
-    metavar="FILE",
-    help="The key that the artifact must be signed with; of ed25519 the public half will do.",
-)
-@click.option("--expect", default="", metavar="DIGEST", help="The digest that 'export' printed.")
-@click.option(
-    "--restore",
-    is_flag=True,
-    help="Make an empty store what the artifact's store was, with all of its history.",
-)
-@click.option("--dry-run", is_flag=True, help="Write nothing, and say what would come of it.")
-@click.option("--reason", default="", help="Why, for the history.")
-@store_option
-@json_option
-def import_artifact(
-    file: str,
-    *,
-    on_conflict: ConflictPolicy,
-    approved: Sequence[str],
-    approve_all: bool,
-    overruled: Sequence[str],
-    targets: Sequence[str],
-    key_files: Sequence[str],
-    expect: str,
-    restore: bool,
-    dry_run: bool,
-    reason: str,
-    store_url: str,
-    as_json: bool,
-) -> None:
-    """Bring the artifact FILE into the library.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ArtifactChoices:
+    """What was chosen for an artifact; see the options of ``agentkit import``."""
 
-    Its digests are checked, and its signature when a key is given. New tools whose words pass the
-    checks come in as one library version. What a check or a missing consent holds, and what would
-    replace a tool, becomes a proposal: see 'agentkit review'. Where something is held or
-    refused, the exit status is 1.
+    on_conflict: ConflictPolicy = "error"
+    approved: Sequence[str] = ()
+    approve_all: bool = False
+    overruled: Sequence[str] = ()
+    targets: Sequence[str] = ()
+    key_files: Sequence[str] = ()
+    expect: str = ""
+    restore: bool = False
+    dry_run: bool = False
+    reason: str = ""
 
-    'agentkit tools import' reads files of tools that are no artifacts.
+
+def import_artifact(file: str, choices: ArtifactChoices, *, store_url: str, as_json: bool) -> None:
+    """Bring an artifact into the library, and print what became of each tool.
+
+    Raises:
+        ArtifactError: The file is damaged, changed, or not signed with the key given.
+        UsageError: Choices do not go together.
+        Exit: With status 1, where something is held or refused.
     """
-    choices = (approved, approve_all, overruled, targets, dry_run, on_conflict != "error")
-    if restore and any(choices):
+    one = choices
+    others = (one.approved, one.approve_all, one.overruled, one.targets, one.dry_run)
+    if one.restore and (any(others) or one.on_conflict != "error"):
         raise UsageError(
             "--restore takes all of a history or nothing; leave the other choices away"
         )
-    texts = tuple(map(signing.key_text, key_files))
+    texts = tuple(map(signing.key_text, one.key_files))
     verifier = signing.read_verifier(texts) if texts else None
-    try:
-        artifact = exporting.read_artifact(file, verifier=verifier, expected=expect)
-    except OSError as error:
-        raise StoreError(f"{file}: can not be read ({error.strerror})") from error
+    artifact = exporting.read_artifact(file, verifier=verifier, expected=one.expect)
     if artifact.signature and not texts:
         say("the artifact is signed, and nobody checked it: give --key-file")
-    if restore:
+    if one.restore:
         _restore(artifact, store_url, trusted=bool(texts), as_json=as_json)
         return
     request = requests.ImportRequest(
         person=person(),
-        on_conflict=on_conflict,
-        approved=approved,
-        approves_all=approve_all,
-        overruled=overruled,
-        reason=reason or f"import {file}",
+        on_conflict=one.on_conflict,
+        approved=one.approved,
+        approves_all=one.approve_all,
+        overruled=one.overruled,
+        reason=one.reason or f"import {file}",
     )
-    with opened(_place(store_url, dry_run=dry_run)) as store:
-        code = load_tools(targets)
+    with opened(_place(store_url, dry_run=one.dry_run)) as store:
+        code = load_tools(one.targets)
         manager = evolution.ToolManager(store, tools=code, author=person(), signer=event_signer())
-        coming = importing.import_artifact(artifact, manager, request, code=code, dry_run=dry_run)
+        coming = importing.import_artifact(
+            artifact, manager, request, code=code, dry_run=one.dry_run
+        )
         report = asyncio.run(coming)
-    print_json(report.to_json()) if as_json else _print(report, dry_run=dry_run)
+    print_json(report.to_json()) if as_json else _print(report, dry_run=one.dry_run)
     if not report.is_complete:
         raise click.exceptions.Exit(1)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from agentkit.cli.options import DEFAULT_MODEL, json_option
+from agentkit.cli.options import DEFAULT_MODEL, MODEL_HELP, json_option
 from agentkit.cli.output import print_json, say
 from agentkit.cli.project import FILE
 from agentkit.errors import UsageError
@@ -36,7 +36,7 @@ Examples:
     metavar="NAME",
     default=DEFAULT_MODEL,
     show_default=True,
-    help="The model of the project: local:NAME, openai:NAME, litellm:NAME, ...",
+    help=MODEL_HELP,
 )
 @json_option
 def init(folder: Path, model: str, *, as_json: bool) -> None:

@@ -11,7 +11,7 @@ from agentkit.cli.log_view import render_event, render_events, render_verdict
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.stores import opened_to_read
-from agentkit.errors import StoreError, ToolNotFoundError, UsageError
+from agentkit.errors import StoreLookupError, ToolNotFoundError, UsageError
 from agentkit.library import Store
 from agentkit.library.chain import ChainHead
 from agentkit.library.chain_faults import ChainFault, verify_chain
@@ -156,7 +156,9 @@ def _event(events: Sequence[LibraryEvent], number: int) -> LibraryEvent:
     event = next((one for one in events if one.sequence == number), None)
     if event is None:
         last = events[-1].sequence if events else 0
-        raise StoreError(f"there is no event {number}; the last one is {last} ('agentkit log')")
+        raise StoreLookupError(
+            f"there is no event {number}; the last one is {last} ('agentkit log')"
+        )
     return event
 
 

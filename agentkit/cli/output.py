@@ -33,7 +33,8 @@ class Column:
         title: Its heading.
         align: ``right`` for numbers.
         fit: ``keep`` never breaks a value; ``fold`` breaks a long one over lines; ``cut`` shows
-            what fits on the line, for text that another command shows in full.
+            what fits on the line of a terminal, for text that another command shows in full;
+            nothing is cut in a file or a pipe.
     """
 
     title: str
@@ -90,6 +91,11 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> 
     cells = [["" if cell is None else visible(str(cell)) for cell in row] for row in rows]
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     widths = _widths(columns, cells, console.width)
+    if not console.is_terminal:
+        widths = [
+            max(width, _longest(cells, at)) if column.fit == "cut" else width
+            for at, (column, width) in enumerate(zip(columns, widths, strict=True))
+        ]
     # A line that the terminal breaks can still be read; a number broken over lines can not.
     console.width = max(console.width, sum(widths) + _GAP * (len(widths) - 1))
     for column, width in zip(columns, widths, strict=True):
@@ -108,6 +114,12 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> 
     with console.capture() as captured:  # no blanks at the end of lines in files and pipes
         console.print(table)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def _longest(rows: Sequence[Sequence[str]], at: int) -> int:
+    from rich.cells import cell_len
+
+    return max((cell_len(row[at]) for row in rows), default=0)
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], available: int) -> list[int]:

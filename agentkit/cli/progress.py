@@ -14,6 +14,7 @@ from agentkit.cli.output import say, stderr
 
 _SECONDS_BETWEEN_LINES = 15.0
 _SECONDS_ON_TERMINAL = 0.2
+_MOMENT_SECONDS = 1.0
 
 
 class Progress(Protocol):
@@ -104,3 +105,27 @@ class LineProgress:
             click.echo(f"\r\x1b[2K{line}", nl=is_last, err=True)
         else:
             say(line)
+
+
+@contextmanager
+def slow_progress() -> Iterator[Callable[[str], Callable[[float, float], None]]]:
+    """As ``progress``, but a step is silent until it has taken longer than a moment."""
+    with progress() as begin:
+
+        def watch(title: str) -> Callable[[float, float], None]:
+            return _SlowStep(begin, title)
+
+        yield watch
+
+
+class _SlowStep:
+    def __init__(self, begin: Callable[[str], Progress], title: str) -> None:
+        self._begin, self._title = begin, title
+        self._shown: Progress | None = None
+        self._started = time.monotonic()
+
+    def __call__(self, done: float, total: float) -> None:
+        if self._shown is None and time.monotonic() - self._started > _MOMENT_SECONDS:
+            self._shown = self._begin(self._title)
+        if self._shown is not None:
+            self._shown(done, total)

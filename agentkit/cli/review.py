@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.managing import managed, manager_of, targets_option
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
@@ -27,7 +28,7 @@ reason_option = click.option("--reason", default="", help="Why, for the log.")
 _LONGEST = 300
 
 
-class _ListsWhenAlone(click.Group):
+class _ListsWhenAlone(CommandGroup):
     """A group that takes the options of its ``list`` when no command is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agentkit import evolution
 from agentkit.cli.options import FOLDER
-from agentkit.errors import StoreError
+from agentkit.errors import StoreLookupError
 from agentkit.library import Author, EpisodeStore, Library, LibraryChange, Replica, Store
 from agentkit.library.chain import Signer
 from agentkit.library.directory.url import folder_of
@@ -88,11 +88,11 @@ def opened_to_read(url: str) -> Iterator[Store]:
     """The store at ``url`` for a command that writes nothing: it must exist already.
 
     Raises:
-        StoreError: The URL names a file or a folder that is not there.
+        StoreLookupError: The URL names a file or a folder that is not there.
     """
     path = file_of(url) or folder_of(url)
     if path is not None and not path.exists():
-        raise StoreError(
+        raise StoreLookupError(
             f"there is no store at {url} yet; 'agentkit tools import FILE' or 'agentkit tools add' "
             "makes one, or name another with --store"
         )
@@ -105,7 +105,7 @@ def opened_untouched(url: str) -> Iterator[Store]:
     """The store at ``url`` for a command that only looks: not a byte of its file changes.
 
     Raises:
-        StoreError: The URL names a file that is not there.
+        StoreLookupError: The URL names a file that is not there.
     """
     store = open_to_read(url)
     try:

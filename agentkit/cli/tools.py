@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import click
 
-from agentkit import evolution
 from agentkit.cli import apis
+from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.files import read_content
-from agentkit.cli.importing import ConflictPolicy, ImportPlan, plan_import
-from agentkit.cli.lazy import LazyCommands
-from agentkit.cli.loading import load_tools
+from agentkit.cli.importing import (
+    ConflictPolicy,
+    conflict_option,
+    import_definitions,
+    reason_option,
+    report_import,
+)
 from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import (
     Column,
@@ -21,24 +24,17 @@ from agentkit.cli.output import (
     print_json,
     print_table,
     say,
-    say_some,
     stdout,
 )
 from agentkit.cli.signatures import render_definition, signature_line
 from agentkit.cli.stores import (
-    author,
-    commit,
-    event_signer,
-    new_proposal_id,
     opened,
     opened_to_read,
-    person,
 )
-from agentkit.errors import ToolNotFoundError, UsageError
-from agentkit.library import Library, LibraryChange, Store, ToolRevision
+from agentkit.errors import UsageError
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources import openapi
-from agentkit.tools.sources.json_schema import RejectedEntry, definitions_from_json
+from agentkit.tools.sources.json_schema import definitions_from_json
 
 _ARTIFACT = b'"agentkit_artifact"'
 """The key with which an artifact begins."""
@@ -46,24 +42,11 @@ _ARTIFACT = b'"agentkit_artifact"'
 SHOWN_ON_TERMINAL = 100
 """Rows of ``tools list`` on a terminal when no limit is given; a pipe gets all of them."""
 
-_ALL = " (--json names all)"
-
-conflict_option = click.option(
-    "--on-conflict",
-    type=click.Choice(["error", "skip", "replace", "suffix"]),
-    default="error",
-    show_default=True,
-    help="When a name stands for another definition: report it, keep the old one, take the new "
-    "one, or add the new one as NAME__2.",
-)
-reason_option = click.option("--reason", default="", help="Why, for the tool's history.")
-
 
 @click.group(
-    cls=LazyCommands,
+    cls=CommandGroup,
     places={
-        "check": "agentkit.cli.check:check",
-        "compose": "agentkit.cli.compose:compose",
+        "add": "agentkit.cli.add:add",
         "doctor": "agentkit.cli.doctor:doctor",
         "graph": "agentkit.cli.graph:graph",
     },
@@ -71,8 +54,8 @@ reason_option = click.option("--reason", default="", help="Why, for the tool's h
 def tools() -> None:
     """Look at the tool library, and change it.
 
-    The library is versioned: each change makes a new version, nothing is ever lost, and 'history'
-    and 'rollback' work on every tool.
+    The library is versioned: each change makes a new version, and nothing is ever lost. 'agentkit
+    log --tool NAME' shows the history of a tool, and 'agentkit rollback' goes back in it.
     """
 
 
@@ -172,32 +155,6 @@ def show(name: str, at: int | None, store_url: str, as_json: bool) -> None:
 
 
 @tools.command(
-    epilog="""\b
-Examples:
-  agentkit tools add my_package.weather:get_weather
-  agentkit tools add tools.py                 every @tool in the file
-  agentkit tools add tools.py:add --on-conflict replace --reason 'clearer words'"""
-)
-@click.argument("targets", nargs=-1, required=True, metavar="MODULE:NAME|FILE.py[:NAME]...")
-@conflict_option
-@reason_option
-@store_option
-@json_option
-def add(
-    targets: Sequence[str], on_conflict: ConflictPolicy, reason: str, store_url: str, as_json: bool
-) -> None:
-    """Add the definitions of Python functions to the library.
-
-    The code stays where it is: to run these tools, give the same target to 'agentkit run --tools'.
-    """
-    definitions = [tool.definition for tool in load_tools(targets)]
-    with opened(store_url) as store:
-        why = reason or f"add {' '.join(targets)}"
-        plan, version = _import(store, definitions, on_conflict, why)
-    _report(plan, version, as_json=as_json)
-
-
-@tools.command(
     "import",
     short_help="Import definitions from FILE, such as a catalogue.",
     epilog="""\b
@@ -252,147 +209,10 @@ def import_(
             data, reference=reference, prefix=prefix, include_deprecated=include_deprecated
         )
         with opened(store_url) as store:
-            plan, version = _import(store, found.definitions, on_conflict, why)
-        _report(plan, version, api=found.report, as_json=as_json)
+            plan, version = import_definitions(store, found.definitions, on_conflict, why)
+        report_import(plan, version, api=found.report, as_json=as_json)
         return
     batch = definitions_from_json(data, reference=file)
     with opened(store_url) as store:
-        plan, version = _import(store, batch.definitions, on_conflict, why)
-    _report(plan, version, batch.rejected, as_json=as_json)
-
-
-def _import(
-    store: Store, definitions: Sequence[ToolDefinition], on_conflict: ConflictPolicy, reason: str
-) -> tuple[ImportPlan, int]:
-    plan = ImportPlan()
-    proposal_id = new_proposal_id("import")
-
-    def build(library: Library) -> LibraryChange | None:
-        nonlocal plan
-        plan = plan_import(definitions, library, on_conflict=on_conflict)
-        upserts = tuple(plan.upserts.values())
-        if not upserts:
-            return None
-        return LibraryChange(
-            proposal_id=proposal_id, upserts=upserts, author=author(), reason=reason
-        )
-
-    version = commit(store, build, operation="import")
-    return plan, version
-
-
-def _report(
-    plan: ImportPlan,
-    version: int,
-    rejected: Sequence[RejectedEntry] = (),
-    *,
-    api: openapi.OpenApiReport | None = None,
-    as_json: bool,
-) -> None:
-    unusable = [{"entry": entry.index + 1, "reason": entry.reason} for entry in rejected]
-    if as_json:
-        told_of_api = {} if api is None else {"openapi": api.to_json()}
-        record = {"library_version": version, **plan.to_json(), "unusable": unusable}
-        print_json({**record, **told_of_api})
-    else:
-        counts = {
-            "added": len(plan.added),
-            "replaced": len(plan.replaced),
-            "renamed": len(plan.renamed),
-            "skipped": len(plan.skipped),
-            "unchanged": plan.unchanged,
-            "refused": len(plan.refused),
-            "unusable": len(unusable),
-        }
-        told = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-        click.echo(f"{told or 'nothing to import'}; library version {version}")
-    taken = (f"{name!r} already stands for another definition" for name in plan.refused)
-    say_some(
-        (f"entry {entry['entry']} is unusable: {entry['reason']}" for entry in unusable), rest=_ALL
-    )
-    say_some(taken, rest=_ALL)
-    if plan.refused:
-        say("choose with --on-conflict which definition a name keeps, or 'suffix' for both")
-    if api is not None:
-        apis.tell(api)
-    if unusable or plan.refused or (api is not None and api.unusable):
-        raise click.exceptions.Exit(1)
-
-
-@tools.command(
-    epilog="""\b
-Example:
-  agentkit tools history get_weather"""
-)
-@click.argument("name")
-@store_option
-@json_option
-def history(name: str, store_url: str, as_json: bool) -> None:
-    """Show every revision of the tool NAME, oldest first."""
-    with opened_to_read(store_url) as store:
-        revisions = store.history(name)
-        library = store.load()
-    if not revisions:
-        raise ToolNotFoundError(name, nearest=library.nearest(name), version=library.version)
-    if as_json:
-        print_json([_revision(revision) for revision in revisions])
-        return
-    columns = [
-        Column(title="version", align="right"),
-        Column(title="when (UTC)"),
-        Column(title="digest"),
-        Column(title="author", fit="fold"),
-        Column(title="why", fit="fold"),
-    ]
-    print_table(columns, (_revision_row(revision) for revision in revisions))
-
-
-def _revision_row(revision: ToolRevision) -> tuple[object, ...]:
-    digest = "removed" if revision.definition is None else revision.definition.digest[:12]
-    when = revision.created_at[:19].replace("T", " ")
-    return revision.version, when, digest, revision.author, revision.reason
-
-
-def _revision(revision: ToolRevision) -> dict[str, Any]:
-    definition = revision.definition
-    return {
-        "version": revision.version,
-        "created_at": revision.created_at,
-        "author": revision.author,
-        "reason": revision.reason,
-        "proposal_id": revision.proposal_id,
-        "evidence": list(revision.evidence),
-        "digest": None if definition is None else definition.digest,
-        "definition": None if definition is None else definition.to_json(),
-    }
-
-
-@tools.command(
-    short_help="Give the tool NAME an earlier definition.",
-    epilog="""\b
-Example:
-  agentkit tools rollback get_weather --to 3""",
-)
-@click.argument("name")
-@click.option(
-    "--to",
-    type=click.IntRange(min=0),
-    required=True,
-    metavar="VERSION",
-    help="The library version to go back to.",
-)
-@store_option
-@json_option
-def rollback(name: str, to: int, store_url: str, as_json: bool) -> None:
-    """Give the tool NAME the definition that it had at library version VERSION.
-
-    Rolling back makes a new version; see 'agentkit tools history NAME' for the old ones.
-    """
-    with opened(store_url) as store:
-        version = evolution.ToolManager(store, author=person(), signer=event_signer()).restore(
-            name, to_version=to
-        )
-    if as_json:
-        print_json({"name": name, "restored_from": to, "library_version": version})
-    else:
-        click.echo(f"{name} is as it was at version {to}; library version {version}")
+        plan, version = import_definitions(store, batch.definitions, on_conflict, why)
+    report_import(plan, version, batch.rejected, as_json=as_json)

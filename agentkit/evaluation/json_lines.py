@@ -62,11 +62,11 @@ def as_json_value(value: object) -> Any:
 
 
 def _content(path: Path) -> bytes:
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise DatasetError(f"{path} {what}; give a file with one JSON object a line")
     try:
         content = path.read_bytes()
+    except (FileNotFoundError, IsADirectoryError) as error:
+        what = "is a folder" if isinstance(error, IsADirectoryError) else "does not exist"
+        raise DatasetError(f"{path} {what}; give a file with one JSON object a line") from error
     except OSError as error:
         raise DatasetError(f"{path} can not be read: {error}") from error
     if path.suffix == ".gz":

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agentkit.episodes import Episode
-from agentkit.errors import ReadOnlyStoreError, StoreError, UsageError
+from agentkit.errors import ReadOnlyStoreError, StoreError, StoreLookupError, UsageError
 from agentkit.export.artifact import Artifact, ArtifactChange
 from agentkit.export.file import read_artifact
 from agentkit.library.abilities import AppliedChange
@@ -138,6 +138,8 @@ def open_artifact(url: str) -> ArtifactStore:
         raise UsageError(f"{url!r} is not the URL of an artifact; write {SCHEME}:tools.json")
     try:
         return ArtifactStore(read_artifact(Path(path).expanduser()))
+    except FileNotFoundError as error:
+        raise StoreLookupError(f"there is no artifact {path}: it can not be read") from error
     except OSError as error:
         raise StoreError(f"the artifact {path} can not be read: {error.strerror}") from error
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from agentkit.episodes import Episode
-from agentkit.errors import StaleChainError, StoreError, UsageError
+from agentkit.errors import StaleChainError, StoreError, StoreLookupError, UsageError
 from agentkit.library.events import LibraryEvent, check_types
 from agentkit.library.store import EpisodeFilter, LibraryChange
 from agentkit.tools.canonical import is_json
@@ -97,10 +97,10 @@ def matches(episode: Episode, matching: EpisodeFilter) -> bool:
     return matching.tool_name is None or matching.tool_name in called
 
 
-def no_such_version(version: int, known: Sequence[int]) -> StoreError:
+def no_such_version(version: int, known: Sequence[int]) -> StoreLookupError:
     """The error for a version that was never made."""
     held = f"versions 1 to {known[-1]}" if known else "no version yet"
-    return StoreError(f"there is no library version {version}; the store holds {held}")
+    return StoreLookupError(f"there is no library version {version}; the store holds {held}")
 
 
 def now() -> str:

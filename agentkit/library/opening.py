@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
-from agentkit.errors import StoreError, UnknownSchemeError, UsageError
+from agentkit.errors import StoreError, StoreLookupError, UnknownSchemeError, UsageError
 from agentkit.library.memory import MemoryStore
 from agentkit.library.sqlite import SQLiteStore
 from agentkit.library.store import Store
@@ -99,7 +99,7 @@ def open_to_read(url: str) -> Store:
     which may end what a writer that was killed had begun.
 
     Raises:
-        StoreError: There is no such file or folder; or as ``open_store``.
+        StoreLookupError: There is no such file or folder; or as ``open_store``.
 
     Example:
         >>> try:
@@ -117,7 +117,7 @@ def open_to_read(url: str) -> Store:
         if not isinstance(folder, Path) or folder.exists():
             return store
         store.close()
-    raise StoreError(f"there is no store at {url}")
+    raise StoreLookupError(f"there is no store at {url}")
 
 
 def file_of(url: str) -> Path | None:

@@ -277,9 +277,9 @@ def _endpoint(model: str, url: str, api_key: str | None, *, is_openai: bool) -> 
     if not api_key:
         if is_openai:
             raise UsageError(
-                f"no API key for {model!r} at OpenAI: set OPENAI_API_KEY, or pass api_key=..."
+                f"no API key for {model!r} at OpenAI: set OPENAI_API_KEY, or give the key"
             )
-        source = "none was sent; set OPENAI_API_KEY, or pass api_key=..."
+        source = "none was sent; set OPENAI_API_KEY, or give the key"
     return Endpoint(place=place(url), model=model, key_source=source, api_key=api_key or None)
 
 

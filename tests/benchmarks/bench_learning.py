@@ -23,14 +23,14 @@ from typing import Any
 
 from agentkit import Episode, Library
 from agentkit.episodes import Turn, Verdict
-from agentkit.evaluation.retrieval.corpus import RetrievalCorpus, load_corpus
-from agentkit.evaluation.retrieval.lines import read_lines
-from agentkit.evaluation.retrieval.scores import recall_at
 from agentkit.evolution import LearnReport, ToolManager
 from agentkit.library.memory import MemoryStore
 from agentkit.messages import AssistantMessage, JsonObject, ToolCall, ToolResult
 from agentkit.retrieval import TypedDagRetriever
 from agentkit.tools.definition import ToolDefinition
+from agentkit_bench.retrieval.corpus import RetrievalCorpus, load_corpus
+from agentkit_bench.retrieval.lines import read_lines
+from agentkit_bench.retrieval.scores import recall_at
 
 SHARES = (0.0, 0.25, 0.5, 1.0)
 DEPTHS = (5, 10, 32)

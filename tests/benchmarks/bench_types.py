@@ -28,13 +28,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from agentkit.evaluation.retrieval import RetrievalCorpus, load_corpus
 from agentkit.library import Library
 from agentkit.retrieval import IndexConfig, Lexical, Signature, SignatureChannel, SubGoal, Survivors
 from agentkit.retrieval.stages.description import Description
 from agentkit.retrieval.survivors import Stage
 from agentkit.tools.signature import TypedSlot, signature_types, slot_of_value
 from agentkit.tools.types.unify import parts_of
+from agentkit_bench.retrieval import RetrievalCorpus, load_corpus
 
 DEPTH = 100
 """How deep rankings are read; deeper than 32, since tools of one name may count as one."""

@@ -38,8 +38,6 @@ from bench_learning import episodes_of, rankings
 from agentkit import Episode, Library, ToolDefinition
 from agentkit.episodes import Verdict
 from agentkit.errors import ModelError
-from agentkit.evaluation.retrieval.corpus import RetrievalQuery, load_corpus
-from agentkit.evaluation.retrieval.scores import recall_at
 from agentkit.evolution import ToolManager, unmatched_words
 from agentkit.evolution.gates.bystanders import bystander_gate
 from agentkit.evolution.gates.decision import GateReport, PairedSelection
@@ -57,6 +55,8 @@ from agentkit.models.base import ChatModel, ModelRequest, ModelResponse, ModelSe
 from agentkit.models.resolve import resolve_model
 from agentkit.testing import ReplayModel
 from agentkit.tools.definition import Description, Example
+from agentkit_bench.retrieval.corpus import RetrievalQuery, load_corpus
+from agentkit_bench.retrieval.scores import recall_at
 
 ARMS = ("fixed", "evolved", "shuffled")
 METHODS = ("examples", "words", "unmatched", "added", "model", "form")

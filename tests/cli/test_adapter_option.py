@@ -32,7 +32,7 @@ def test_the_adapter_reaches_the_model(invoke, tmp_path):
     model = tmp_path / "model.gguf"
     model.write_bytes(b"GGUF")
     result = invoke("run", "Hi", "--model", f"local:{model}", "--adapter", "my shop?.gguf")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "there is no adapter my shop?.gguf" in result.stderr
 
 

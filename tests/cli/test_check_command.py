@@ -1,4 +1,4 @@
-"""``agentkit tools check``: faults of composites, as a table, as JSON, and mended pins."""
+"""``agentkit check``: faults of composites, as a table, as JSON, and mended pins."""
 
 import json
 from dataclasses import replace
@@ -60,70 +60,74 @@ def reworded(definition):
 
 def faults(invoke, *arguments):
     """The codes that the command finds, as (tool, code)."""
-    result = invoke("tools", "check", *arguments, "--json")
+    result = invoke("check", *arguments, "--json")
     found = json.loads(result.stdout)["faults"]
     assert result.exit_code == (1 if found else 0)
-    return [(fault["tool"], fault["code"]) for fault in found]
+    return [(fault["place"], fault["code"]) for fault in found]
 
 
 def test_a_sound_library_ends_with_zero(invoke, shop):
-    """Nothing on stdout, one line on stderr."""
-    result = invoke("tools", "check")
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "2 composites of library version 1: no fault\n"
+    """What was read stands on stdout, with the verdict last."""
+    result = invoke("check")
+    assert (result.exit_code, result.stderr) == (0, "")
+    read, *_, verdict = result.stdout.splitlines()
+    assert read == "read  1 version (5 tools in the newest), 0 events, 0 episodes, 2 composites"
+    assert verdict == "nothing is wrong"
 
 
 def test_worked_calls_are_tried_with_code(invoke, shop):
     """--tools brings the code; every worked call of a composite runs, conditions checked."""
-    result = invoke("tools", "check", "--tools", CODE)
+    result = invoke("check", "--tools", CODE)
     assert result.exit_code == 0
-    assert result.stderr.endswith("no fault; 2 worked calls held\n")
+    assert "2 composites, 2 worked calls held" in result.stdout
 
 
 def test_a_worked_call_that_does_not_hold_is_a_fault(invoke, shop, keep):
-    """With what came out and what was said."""
+    """With what came out, what was said, and the command that replaces the program."""
     gross = shop["gross_total"].definition
     wrong = replace(gross, examples=(replace(gross.examples[0], result=151),))
     keep(wrong)
     assert faults(invoke, "gross_total") == []
     assert faults(invoke, "gross_total", "--tools", CODE) == [("gross_total", "example")]
-    told = invoke("tools", "check", "gross_total", "--tools", CODE).stdout
+    told = invoke("check", "gross_total", "--tools", CODE).stdout
     assert "150" in told
     assert "151" in told
+    assert "--revise" in told
 
 
 def test_a_worked_call_that_lacks_an_answer_is_not_tried(invoke, shop, tools_file):
     """Code for other tools only: primitives answer from their worked calls, or not at all."""
-    result = invoke("tools", "check", "--tools", "desk.py:plain")
+    result = invoke("check", "--tools", "desk.py:plain")
     assert result.exit_code == 0
-    assert "not tried" in result.stderr
+    assert "2 not tried" in result.stdout
 
 
 def test_changed_and_missing_children_are_found(invoke, shop, keep):
     """A line a fault with code and advice; status 1."""
     keep(reworded(shop["mul"].definition), removals=["sub"])
     assert faults(invoke) == [("gross_total", "changed_child"), ("bill", "missing_child")]
-    result = invoke("tools", "check")
+    result = invoke("check")
     assert result.exit_code == 1
-    assert "changed_child" in result.stdout
-    assert "tools history" in result.stdout
-    assert result.stderr == "2 composites of library version 2: 2 faults\n"
+    assert "'gross_total' was made for 'mul'" in result.stdout
+    assert "agentkit log --tool mul" in " ".join(result.stdout.split())
+    assert result.stdout.endswith("\n2 faults\n")
     assert faults(invoke, "bill") == [("bill", "missing_child")]
 
 
 def test_repin_moves_pins_up_to_the_top(invoke, shop, keep, store_url):
     """Composites above are pinned to the new digests in one version; then all is sound."""
     keep(reworded(shop["mul"].definition))
-    result = invoke("tools", "check", "--repin")
+    result = invoke("check", "--repin")
     assert result.exit_code == 0
     assert "pinned anew: gross_total, bill; library version 3" in result.stderr
     store = open_store(store_url)
     assert pin_faults(store.load()) == ()
     assert store.load().version == 3
     store.close()
-    again = invoke("tools", "check", "--repin")
-    assert again.stderr == "2 composites of library version 3: no fault\n"
-    assert "pin gross_total, bill to" in invoke("tools", "history", "bill").stdout
+    again = invoke("check", "--repin")
+    assert "pinned anew" not in again.stderr
+    assert again.stdout.endswith("nothing is wrong\n")
+    assert "pin gross_total, bill to" in invoke("log", "--tool", "bill").stdout
 
 
 def test_repin_of_one_name_leaves_the_others(invoke, shop, keep):
@@ -138,7 +142,7 @@ def test_repin_joins_effects_anew(invoke, shop, keep, store_url):
     """A child that turned destructive makes what is above it destructive."""
     mul = shop["mul"].definition
     keep(replace(mul, signature=replace(mul.signature, effects=Effects.of(["destructive"]))))
-    assert invoke("tools", "check", "--repin").exit_code == 0
+    assert invoke("check", "--repin").exit_code == 0
     store = open_store(store_url)
     assert store.load()["bill"].definition.signature.effects.destructive is True
     store.close()
@@ -183,25 +187,33 @@ def test_circles_are_found_with_their_path(invoke, shop, keep):
     gross, bill = shop["gross_total"].definition, shop["bill"].definition
     circular = replace(gross, body=bill.body, signature=bill.signature)
     keep(circular)
-    found = json.loads(invoke("tools", "check", "--json").stdout)["faults"]
-    assert [fault["tool"] for fault in found if fault["code"] == "cycle"] == ["gross_total"]
+    found = json.loads(invoke("check", "--json").stdout)["faults"]
+    assert [fault["place"] for fault in found if fault["code"] == "cycle"] == ["gross_total"]
     assert "gross_total -> gross_total" in found[0]["message"]
-    assert invoke("tools", "check", "--tools", CODE).exit_code == 1
-    assert invoke("tools", "check", "--repin").exit_code == 1
+    assert invoke("check", "--tools", CODE).exit_code == 1
+    assert invoke("check", "--repin").exit_code == 1
 
 
 def test_an_unknown_name_is_answered_with_the_nearest(invoke, shop):
     """As every command does."""
-    result = invoke("tools", "check", "bil")
-    assert result.exit_code == 1
+    result = invoke("check", "bil")
+    assert result.exit_code == 2
     assert "Did you mean 'bill'?" in result.stderr
 
 
-def test_json_counts_what_was_tried(invoke, as_json, shop):
-    """For programs: version, what was pinned anew, worked calls, faults."""
-    assert as_json("tools", "check", "--tools", CODE) == {
+def test_json_has_all_that_was_looked_at(invoke, as_json, shop):
+    """For programs: what was read, tried and pinned anew, faults, and what waits."""
+    found = as_json("check", "--tools", CODE)
+    assert len(found.pop("notes")) == 1  # no event tells of the version
+    assert found == {
+        "is_sound": True,
         "library_version": 1,
-        "repinned": [],
-        "worked_calls": {"held": 2, "not_tried": 0},
         "faults": [],
+        "waiting": [],
+        "store": {"versions": 1, "tools": 5, "events": 0, "episodes": 0},
+        "composites": 2,
+        "worked_calls": {"held": 2, "not_tried": 0},
+        "repinned": [],
+        "validated": [],
+        "compacted": None,
     }

@@ -1,4 +1,4 @@
-"""``agentkit tools compose``: a Python file becomes a composite, or the reason why not."""
+"""``agentkit tools add --composite``: a Python file becomes a composite, or the reason why not."""
 
 from __future__ import annotations
 
@@ -51,34 +51,46 @@ def shout(text: str) -> str:
 
 def test_a_function_in_a_file_is_added(invoke, as_json, primitives):
     """Name, version, depth, saved calls and children are told; the history says where from."""
-    result = invoke("tools", "compose", primitives(GOOD), "--tools", "calculator.py")
+    result = invoke("tools", "add", "--composite", primitives(GOOD), "--tools", "calculator.py")
     assert result.exit_code == 0, result.stderr
     assert result.stdout == (
         "order_total added: library version 2, depth 1, saves 1 call, calls add, mul\n"
     )
-    (revision,) = as_json("tools", "history", "order_total")
+    (revision,) = as_json("log", "--tool", "order_total")
     assert revision["reason"] == "compose order.py"
 
 
 def test_a_dry_run_writes_nothing(invoke, as_json, primitives):
     """It says what would happen, with the exit status of what would happen."""
-    result = invoke("tools", "compose", primitives(GOOD), "--tools", "calculator.py", "--dry-run")
+    result = invoke(
+        "tools", "add", "--composite", primitives(GOOD), "--tools", "calculator.py", "--dry-run"
+    )
     assert (result.exit_code, result.stdout.split(":")[0]) == (0, "order_total would be added")
     assert "order_total" not in [tool["name"] for tool in as_json("tools", "list")]
     bad = primitives(GOOD.replace("14", "15"))
-    assert invoke("tools", "compose", bad, "--tools", "calculator.py", "--dry-run").exit_code == 1
+    assert (
+        invoke(
+            "tools", "add", "--composite", bad, "--tools", "calculator.py", "--dry-run"
+        ).exit_code
+        == 1
+    )
 
 
 def test_a_function_that_exists_is_merged(invoke, primitives):
     """The same program under another name is merged, and that is a success."""
-    invoke("tools", "compose", primitives(GOOD), "--tools", "calculator.py")
+    invoke("tools", "add", "--composite", primitives(GOOD), "--tools", "calculator.py")
     twin = (
         GOOD.replace("order_total", "bill")
         .replace("price", "each")
         .replace('4, "count', '5, "count')
     )
     result = invoke(
-        "tools", "compose", primitives(twin.replace("14", "17")), "--tools", "calculator.py"
+        "tools",
+        "add",
+        "--composite",
+        primitives(twin.replace("14", "17")),
+        "--tools",
+        "calculator.py",
     )
     assert result.exit_code == 0, result.stderr
     assert result.stdout == (
@@ -89,7 +101,7 @@ def test_a_function_that_exists_is_merged(invoke, primitives):
 
 def test_the_same_file_again_changes_nothing(invoke, primitives):
     """Composing a file twice is a success that leaves the library alone."""
-    arguments = ("tools", "compose", primitives(GOOD), "--tools", "calculator.py")
+    arguments = ("tools", "add", "--composite", primitives(GOOD), "--tools", "calculator.py")
     invoke(*arguments)
     result = invoke(*arguments)
     assert result.exit_code == 0
@@ -103,7 +115,8 @@ def test_problems_of_the_text_are_shown_with_a_caret(invoke, primitives):
     """Each problem has its file, line, column, the line itself, and advice."""
     result = invoke(
         "tools",
-        "compose",
+        "add",
+        "--composite",
         primitives(GOOD.replace("mul(", "multiply(")),
         "--tools",
         "calculator.py",
@@ -119,7 +132,12 @@ def test_problems_of_the_text_are_shown_with_a_caret(invoke, primitives):
 def test_a_failed_trial_is_told_with_advice(invoke, primitives):
     """A worked call that does not hold is told with both values."""
     result = invoke(
-        "tools", "compose", primitives(GOOD.replace("14", "15")), "--tools", "calculator.py"
+        "tools",
+        "add",
+        "--composite",
+        primitives(GOOD.replace("14", "15")),
+        "--tools",
+        "calculator.py",
     )
     assert result.exit_code == 1
     assert "[example_failed]" in result.stderr
@@ -129,7 +147,7 @@ def test_a_failed_trial_is_told_with_advice(invoke, primitives):
 
 def test_without_code_it_says_how_to_give_it(invoke, primitives):
     """Tools without code answer from their worked calls; what they lack is told."""
-    result = invoke("tools", "compose", primitives(GOOD))
+    result = invoke("tools", "add", "--composite", primitives(GOOD))
     assert result.exit_code == 1
     assert "[unbound_child]" in result.stderr
     assert "--tools" in result.stderr
@@ -142,7 +160,9 @@ def test_tools_that_are_not_in_the_library_are_named(invoke, tmp_path, primitive
         '    """Subtract."""\n    return a - b\n'
     )
     text = primitives(GOOD.replace("mul(", "sub("))
-    result = invoke("tools", "compose", text, "--tools", "calculator.py", "--tools", "more.py")
+    result = invoke(
+        "tools", "add", "--composite", text, "--tools", "calculator.py", "--tools", "more.py"
+    )
     assert result.exit_code == 1
     assert "sub of --tools: not in the library yet" in result.stderr
     assert "agentkit tools add" in result.stderr
@@ -156,7 +176,7 @@ def twice(text: str) -> str:
     """Shout twice."""
     return shout(text) + shout(text)
 '''
-    arguments = ("tools", "compose", primitives(text), "--tools", "calculator.py")
+    arguments = ("tools", "add", "--composite", primitives(text), "--tools", "calculator.py")
     refused = invoke(*arguments)
     assert refused.exit_code == 1
     assert "[no_stub]" in refused.stderr
@@ -165,13 +185,13 @@ def twice(text: str) -> str:
 
 def test_a_revision_is_asked_for(invoke, primitives):
     """A taken name is refused, and replaced with --revise."""
-    invoke("tools", "compose", primitives(GOOD), "--tools", "calculator.py")
+    invoke("tools", "add", "--composite", primitives(GOOD), "--tools", "calculator.py")
     other = primitives(
         GOOD.replace("mul(price, count)", "mul(mul(price, count), 2)").replace("14", "26")
     )
-    refused = invoke("tools", "compose", other, "--tools", "calculator.py")
+    refused = invoke("tools", "add", "--composite", other, "--tools", "calculator.py")
     assert "[name_taken]" in refused.stderr
-    result = invoke("tools", "compose", other, "--tools", "calculator.py", "--revise")
+    result = invoke("tools", "add", "--composite", other, "--tools", "calculator.py", "--revise")
     assert result.stdout.startswith(
         "order_total revised: library version 3, depth 1, saves 2 calls"
     )
@@ -179,10 +199,14 @@ def test_a_revision_is_asked_for(invoke, primitives):
 
 def test_json_holds_the_outcome(invoke, primitives):
     """With --json stdout is one object, also for a rejection, and the exit status is the same."""
-    result = invoke("tools", "compose", primitives(GOOD), "--tools", "calculator.py", "--json")
+    result = invoke(
+        "tools", "add", "--composite", primitives(GOOD), "--tools", "calculator.py", "--json"
+    )
     assert json.loads(result.stdout)["outcome"] == "added"
     bad = primitives(GOOD.replace("mul(", "multiply("))
-    result = invoke("tools", "compose", bad, "--tools", "calculator.py", "--json", "--dry-run")
+    result = invoke(
+        "tools", "add", "--composite", bad, "--tools", "calculator.py", "--json", "--dry-run"
+    )
     assert result.exit_code == 1
     record = json.loads(result.stdout)
     assert (record["code"], record["dry_run"]) == ("unknown_child", True)
@@ -194,7 +218,7 @@ def test_json_holds_the_outcome(invoke, primitives):
 )
 def test_what_is_no_function_is_refused(invoke, primitives, text):
     """Anything else in the file is a rejection with status 1, never a trace, and never runs."""
-    result = invoke("tools", "compose", primitives(text), "--tools", "calculator.py")
+    result = invoke("tools", "add", "--composite", primitives(text), "--tools", "calculator.py")
     assert result.exit_code == 1
     assert result.stderr.startswith("rejected [")
 
@@ -203,7 +227,7 @@ def test_a_file_that_is_no_text_is_misuse(invoke, primitives, tmp_path):
     """Bytes that are no UTF-8 are told as such, not as an unexpected error."""
     primitives(GOOD)
     (tmp_path / "bytes.py").write_bytes(b"\xff\xfe")
-    result = invoke("tools", "compose", "bytes.py")
+    result = invoke("tools", "add", "--composite", "bytes.py")
     assert result.exit_code == 2
     assert "bytes.py: not a text in UTF-8" in result.stderr
 
@@ -211,9 +235,13 @@ def test_a_file_that_is_no_text_is_misuse(invoke, primitives, tmp_path):
 def test_a_new_text_for_a_tool_that_does_the_same_is_told_how(invoke, primitives):
     """A reworded text of the same name is merged, and the way to keep its words is named."""
     arguments = ("--tools", "calculator.py")
-    invoke("tools", "compose", primitives(GOOD), *arguments)
+    invoke("tools", "add", "--composite", primitives(GOOD), *arguments)
     result = invoke(
-        "tools", "compose", primitives(GOOD.replace('"""', '"""All in all: ', 1)), *arguments
+        "tools",
+        "add",
+        "--composite",
+        primitives(GOOD.replace('"""', '"""All in all: ', 1)),
+        *arguments,
     )
     assert (result.exit_code, result.stdout[:32]) == (0, "order_total does this already, i")
     assert result.stderr == "--revise puts this text in the place of order_total\n"

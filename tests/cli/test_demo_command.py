@@ -64,7 +64,7 @@ def test_a_missing_model_is_told_before_anything_is_fetched(invoke, tmp_path):
     """The model is looked up first, so that nothing is done in vain."""
     shutil.rmtree(tmp_path / "cache")
     result = invoke("demo", "--model", "nobody:x")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert not (tmp_path / "cache").exists()
 
 

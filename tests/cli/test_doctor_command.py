@@ -54,7 +54,7 @@ def stored(invoke, catalogue):
 
 def test_a_file_is_examined_without_a_library(invoke, catalogue, tmp_path):
     """The table names each kind of finding once; no store is made."""
-    result = invoke("tools", "doctor", "--tools", catalogue(SICK))
+    result = invoke("tools", "doctor", catalogue(SICK))
     assert result.exit_code == 0
     assert result.stdout.startswith("2 tools, ")
     assert "refused_root" in result.stdout
@@ -66,14 +66,14 @@ def test_packed_files_and_several_at_once(as_json, catalogue, tmp_path):
     """JSON lines in gzip are read, and files are examined together."""
     packed = tmp_path / "more.jsonl.gz"
     packed.write_bytes(gzip.compress("\n".join(map(json.dumps, HEALTHY)).encode()))
-    told = as_json("tools", "doctor", "--tools", catalogue(SICK), "--tools", str(packed))
+    told = as_json("tools", "doctor", catalogue(SICK), str(packed))
     assert told["tools"] == 3
     assert told["tokens"] == sum(told["tokens_by_field"].values())
 
 
 def test_python_files_are_examined(as_json, tools_file):
     """The tools of a module, as 'tools add' would add them."""
-    assert as_json("tools", "doctor", "--tools", str(tools_file))["tools"] == 2
+    assert as_json("tools", "doctor", str(tools_file))["tools"] == 2
 
 
 def test_the_library_is_examined(as_json, stored):
@@ -84,7 +84,7 @@ def test_the_library_is_examined(as_json, stored):
 
 def test_json_says_everything_of_a_finding(as_json, catalogue):
     """Code, severity, tools, place, words and what a mend saves."""
-    told = as_json("tools", "doctor", "--tools", catalogue(SICK), "--check", "markup")
+    told = as_json("tools", "doctor", catalogue(SICK), "--check", "markup")
     (finding,) = told["findings"]
     assert finding["tools"] == ["find_city"]
     assert finding["where"] == ["summary"]
@@ -96,7 +96,7 @@ def test_json_says_everything_of_a_finding(as_json, catalogue):
 
 def test_one_check_is_shown_in_full(invoke, catalogue):
     """--check shows why it matters, what to do and each tool."""
-    result = invoke("tools", "doctor", "--tools", catalogue(SICK), "--check", "refused_root")
+    result = invoke("tools", "doctor", catalogue(SICK), "--check", "refused_root")
     assert "why: " in result.stdout
     assert "do: " in result.stdout
     assert "find_city" in result.stdout
@@ -105,7 +105,7 @@ def test_one_check_is_shown_in_full(invoke, catalogue):
 
 def test_one_tool_is_shown_in_full(invoke, catalogue):
     """--tool shows what it costs by field, and what was found."""
-    result = invoke("tools", "doctor", "--tools", catalogue(SICK), "--tool", "get_weather")
+    result = invoke("tools", "doctor", catalogue(SICK), "--tool", "get_weather")
     assert result.stdout.startswith("get_weather: ")
     assert "refused_type" in result.stdout
     assert "find_city" not in result.stdout
@@ -114,12 +114,10 @@ def test_one_tool_is_shown_in_full(invoke, catalogue):
 def test_a_limit_cuts_each_kind(as_json, invoke, catalogue):
     """--limit holds for the table and for JSON."""
     path = catalogue(SICK)
-    every = as_json("tools", "doctor", "--tools", path)
-    some = as_json("tools", "doctor", "--tools", path, "--limit", "1")
+    every = as_json("tools", "doctor", path)
+    some = as_json("tools", "doctor", path, "--limit", "1")
     assert len(some["findings"]) == len(every["counts"]) < len(every["findings"])
-    result = invoke(
-        "tools", "doctor", "--tools", path, "--check", "no_parameter_text", "--limit", "0"
-    )
+    result = invoke("tools", "doctor", path, "--check", "no_parameter_text", "--limit", "0")
     assert "shown" not in result.stderr
 
 
@@ -129,21 +127,21 @@ def test_confused_pairs_are_shown_with_their_words(invoke, catalogue):
         {"name": "lookup", "description": "Code of a disease symptom."},
         {"name": "disease_symptom_code", "description": "Disease symptom code, by year."},
     ]
-    result = invoke("tools", "doctor", "--tools", catalogue(pair), "--check", "confused")
+    result = invoke("tools", "doctor", catalogue(pair), "--check", "confused")
     assert "lookup  <  disease_symptom_code" in result.stdout
     assert "because of" in result.stdout
 
 
 def test_strict_fails_on_errors_alone(invoke, catalogue):
-    """--strict is for CI: warnings and notes do not fail it."""
-    assert invoke("tools", "doctor", "--tools", catalogue(SICK), "--strict").exit_code == 1
-    assert invoke("tools", "doctor", "--tools", catalogue(HEALTHY), "--strict").exit_code == 0
-    assert invoke("tools", "doctor", "--tools", catalogue(SICK)).exit_code == 0
+    """--exit-code is for CI: warnings and notes do not fail it."""
+    assert invoke("tools", "doctor", catalogue(SICK), "--exit-code").exit_code == 1
+    assert invoke("tools", "doctor", catalogue(HEALTHY), "--exit-code").exit_code == 0
+    assert invoke("tools", "doctor", catalogue(SICK)).exit_code == 0
 
 
 def test_providers_are_chosen(as_json, catalogue):
     """--provider checks the rules of that one."""
-    told = as_json("tools", "doctor", "--tools", catalogue(SICK), "--provider", "gemini")
+    told = as_json("tools", "doctor", catalogue(SICK), "--provider", "gemini")
     assert "refused_root" not in told["counts"]
     assert told["counts"]["refused_type"] == 1
 
@@ -151,7 +149,7 @@ def test_providers_are_chosen(as_json, catalogue):
 def test_proposals_are_written_and_can_be_imported(invoke, as_json, catalogue, tmp_path):
     """Each line holds the tool before and after; what is after can be imported."""
     path = tmp_path / "mends.jsonl"
-    invoke("tools", "doctor", "--tools", catalogue(SICK), "--proposals", str(path))
+    invoke("tools", "doctor", catalogue(SICK), "--proposals", str(path))
     (proposal,) = map(json.loads, path.read_text().splitlines())
     assert (proposal["tool"], proposal["level"]) == ("find_city", "L2")
     after = tmp_path / "after.jsonl"
@@ -170,7 +168,7 @@ def test_texts_are_mended_in_the_library(invoke, as_json, stored):
     )
     again = invoke("tools", "doctor", "--apply", "--yes")
     assert "nothing to mend" in again.stderr
-    assert as_json("tools", "history", "find_city")[-1]["reason"] == "doctor: drop HTML tags"
+    assert as_json("log", "--tool", "find_city")[-1]["reason"] == "doctor: drop HTML tags"
 
 
 def test_contracts_are_never_applied(invoke, as_json, catalogue):
@@ -199,8 +197,8 @@ def test_contracts_are_never_applied(invoke, as_json, catalogue):
         (["--check", "confuse"], "did you mean 'confused'?"),
         (["--tool", "nobody"], "'nobody'"),
         (["--apply"], "--yes"),
-        (["--apply", "--tools", "x.json"], "import them first"),
-        (["--tools", "absent.json"], "can not be read"),
+        (["--apply", "x.json"], "import it first"),
+        (["absent.json"], "can not be read"),
         (["--provider", "nobody"], "nobody"),
     ],
 )
@@ -216,7 +214,7 @@ def test_broken_files_are_told(invoke, tmp_path, content):
     """Nothing in a file ends in a traceback."""
     path = tmp_path / "broken.json"
     path.write_bytes(content)
-    result = invoke("tools", "doctor", "--tools", str(path))
+    result = invoke("tools", "doctor", str(path))
     assert result.exit_code in {0, 2}
     assert "broken.json" in result.stderr or "there are no tools" in result.stdout
 
@@ -227,13 +225,13 @@ def test_tables_fit_the_terminal(invoke, catalogue, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", width)
     path = catalogue(SICK)
     for arguments in ([], ["--check", "refused_root"], ["--tool", "find_city"]):
-        result = invoke("tools", "doctor", "--tools", path, *arguments)
+        result = invoke("tools", "doctor", path, *arguments)
         assert max(map(len, result.stdout.splitlines())) <= int(width)
 
 
 def test_kinds_stand_below_their_severity(invoke, catalogue):
     """The worst kinds come first, below a heading, and no line ends in blanks."""
-    result = invoke("tools", "doctor", "--tools", catalogue(SICK))
+    result = invoke("tools", "doctor", catalogue(SICK))
     lines = result.stdout.splitlines()
     errors, warnings = lines.index("errors"), lines.index("warnings")
     at = next(at for at, line in enumerate(lines) if line.startswith("  refused_root "))
@@ -244,6 +242,6 @@ def test_kinds_stand_below_their_severity(invoke, catalogue):
 def test_a_long_check_up_tells_its_progress(invoke, catalogue):
     """Of a catalogue that takes a while, stderr says how far the search for confusions is."""
     many = [{"name": f"tool_{at}", "description": f"Do the thing {at}."} for at in range(1001)]
-    result = invoke("tools", "doctor", "--tools", catalogue(many), "--check", "confused")
+    result = invoke("tools", "doctor", catalogue(many), "--check", "confused")
     assert "Examining 1,001 tools ..." in result.stderr
     assert "100%" in result.stderr

@@ -1,4 +1,4 @@
-"""``agentkit episodes export``, ``import`` and ``prune``: what is kept of the past."""
+"""``agentkit episodes export`` and ``prune``, and ``agentkit import`` of episodes: what is kept of the past."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_export_writes_what_the_name_says(invoke, tmp_path, kept, name):
     """The form follows the name of the file, and reading it gives equal episodes in order."""
     if name.endswith("parquet"):
         pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
-    result = invoke("episodes", "export", "--out", name, "--oldest-first")
+    result = invoke("episodes", "export", "--output", name, "--oldest-first")
     assert result.exit_code == 0, result.stderr
     assert "5 episodes written" in result.stderr
     assert list(import_episodes(tmp_path / name)) == kept
@@ -47,7 +47,7 @@ def test_export_takes_the_place_of_an_old_file(invoke, tmp_path, kept):
     """An old file is replaced as a whole, and nothing else is left in the folder."""
     before = {path.name for path in tmp_path.iterdir()}
     for limit in ("5", "2"):
-        assert invoke("episodes", "export", "--out", "e.jsonl", "--limit", limit).exit_code == 0
+        assert invoke("episodes", "export", "--output", "e.jsonl", "--limit", limit).exit_code == 0
     assert list(import_episodes(tmp_path / "e.jsonl")) == kept[:2:-1]
     assert {path.name for path in tmp_path.iterdir()} == before | {"e.jsonl"}
 
@@ -61,8 +61,8 @@ def test_export_without_personal_data(invoke):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--format", "parquet"), "name a file with --out"),
-        (("--out", "absent/e.jsonl"), "absent/e.jsonl: can not be written"),
+        (("--format", "parquet"), "name a file with --output"),
+        (("--output", "absent/e.jsonl"), "absent/e.jsonl: can not be written"),
     ],
 )
 def test_export_says_what_is_wrong(invoke, arguments, said):
@@ -74,13 +74,13 @@ def test_export_says_what_is_wrong(invoke, arguments, said):
 
 def test_import_keeps_what_was_exported(invoke, tmp_path, kept):
     """Files go into another store; a second time nothing is added, and broken lines are told."""
-    assert invoke("episodes", "export", "--out", "e.jsonl", "--oldest-first").exit_code == 0
-    assert invoke("episodes", "export", "--out", "E.JSONL.GZ", "--oldest-first").exit_code == 0
+    assert invoke("episodes", "export", "--output", "e.jsonl", "--oldest-first").exit_code == 0
+    assert invoke("episodes", "export", "--output", "E.JSONL.GZ", "--oldest-first").exit_code == 0
     with (tmp_path / "e.jsonl").open("a") as file:
         file.write("half an epis")
     other = f"sqlite:///{tmp_path / 'other.db'}"
     for name in ("e.jsonl", "E.JSONL.GZ"):
-        result = invoke("episodes", "import", name, "--store", other)
+        result = invoke("import", name, "--store", other)
         assert result.exit_code == 0, result.stderr
         assert f"{name}: 5 episodes read" in result.stderr
         assert (f"{name}, line 6" in result.stderr) == (name == "e.jsonl")
@@ -90,20 +90,56 @@ def test_import_keeps_what_was_exported(invoke, tmp_path, kept):
     store.close()
 
 
-def test_import_of_what_is_no_file_of_episodes(invoke, tmp_path, kept):
-    """Of a wrong file some lines are told, the other files are read, and the end says it."""
-    assert invoke("episodes", "export", "--out", "e.jsonl").exit_code == 0
-    (tmp_path / "wrong.csv").write_text("no episode\n" * 1_000)
-    result = invoke("episodes", "import", "wrong.csv", "e.jsonl")
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("no episode\n" * 9, "wrong.txt is neither an artifact nor a file of episodes"),
+        ("", "wrong.txt is empty"),
+        ('[{"name": "a"}]', "wrong.txt holds 1 tool; type: agentkit tools import wrong.txt"),
+        ('{"openapi": "3.1.0"}', "wrong.txt describes an API; type: agentkit tools import"),
+    ],
+)
+def test_import_says_what_a_wrong_file_is(invoke, tmp_path, kept, content, said):
+    """A wrong file is misuse, with what it is and the command that takes it; nothing is read."""
+    assert invoke("episodes", "export", "--output", "e.jsonl").exit_code == 0
+    (tmp_path / "wrong.txt").write_text(content)
+    result = invoke("import", "e.jsonl", "wrong.txt")
     assert result.exit_code == 2
-    assert "wrong.csv: 995 more lines hold no episode" in result.stderr
-    assert "e.jsonl: 5 episodes read" in result.stderr
-    assert "no line is an episode in wrong.csv" in result.stderr
+    assert said in result.stderr
+    assert "episodes read" not in result.stderr
+
+
+def test_broken_lines_are_told_and_counted(invoke, as_json, tmp_path, kept):
+    """Of many broken lines five are named; as JSON each file has its count."""
+    assert invoke("episodes", "export", "--output", "e.jsonl").exit_code == 0
+    with (tmp_path / "e.jsonl").open("a") as file:
+        file.write("no episode\n" * 1_000)
+    assert "e.jsonl: 995 more lines hold no episode" in invoke("import", "e.jsonl").stderr
+    told = as_json("import", "e.jsonl")
+    assert told == [{"file": "e.jsonl", "episodes": 5, "broken_lines": 1_000}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["e.jsonl", "--dry-run"], "--dry-run belongs to artifacts, and e.jsonl holds episodes"),
+        (["e.jsonl", "--on-conflict", "skip"], "--on-conflict belongs to artifacts"),
+        (["tools.json", "e.jsonl"], "give one artifact at a time"),
+    ],
+)
+def test_artifacts_and_episodes_do_not_mix(invoke, kept, arguments, said):
+    """Options of artifacts mean nothing for episodes, and both do not come in one command."""
+    assert invoke("episodes", "export", "--output", "e.jsonl").exit_code == 0
+    assert invoke("tools", "import", "-", typed='[{"name": "a"}]').exit_code == 0
+    assert invoke("export", "--format", "artifact", "--output", "tools.json").exit_code == 0
+    result = invoke("import", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
 
 
 def test_import_names_a_file_that_is_not_there(invoke):
     """A wrong name is misuse, and is said."""
-    result = invoke("episodes", "import", "absent.jsonl")
+    result = invoke("import", "absent.jsonl")
     assert result.exit_code == 2
     assert "absent.jsonl: can not be read" in result.stderr
 

@@ -242,7 +242,7 @@ def test_an_episode_is_found_by_id_beginning_or_last(as_json, asked, found):
 def test_an_unclear_id_is_an_error(invoke, asked, complaint):
     """A beginning that fits several episodes or none is refused."""
     result = invoke("episodes", "show", asked)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert complaint in result.stderr
 
 
@@ -251,7 +251,7 @@ def test_export_writes_json_lines(invoke, tmp_path):
     result = invoke("episodes", "export", "--verdict", "passed")
     assert [json.loads(line)["episode_id"] for line in result.stdout.splitlines()] == ["aa02"]
     assert "1 episode written" in result.stderr
-    invoke("episodes", "export", "--out", "all.jsonl")
+    invoke("episodes", "export", "--output", "all.jsonl")
     lines = (tmp_path / "all.jsonl").read_text().splitlines()
     assert [Episode.from_json(json.loads(line)).episode_id for line in lines] == [
         "bb03",

@@ -136,7 +136,7 @@ def test_a_file_that_can_not_be_written_is_one_line(invoke, tmp_path):
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["version", "--help"])
+@pytest.mark.parametrize("command", ["--version", "--help"])
 def test_quick_commands_load_nothing_heavy(command):
     """The version and the list of commands import neither the agent nor rich."""
     heavy = {"rich", "pydantic", "sqlite3", "httpx", "agentkit.agent.agent"}

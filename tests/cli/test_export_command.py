@@ -110,7 +110,7 @@ def test_a_reviewer_sees_words_and_breaks(invoke, as_json, library):
     assert told["breaking"] is False
     page = invoke("diff", "old.json", "new.json", "--markdown").stdout
     assert "**Ask for one city.**" in page
-    only = as_json("diff", "old.json", "new.json", "--only", "bill_split")
+    only = as_json("diff", "old.json", "new.json", "--tool", "bill_split")
     assert (only["changed"], only["unchanged"]) == ([], 1)
 
 
@@ -135,14 +135,21 @@ def test_each_format_goes_to_stdout(invoke, library, form, begins):
     assert result.stderr
 
 
-def test_what_is_lost_can_be_read_by_programs(invoke, library):
-    """The report names tool, keyword and place, and maps names back."""
-    done = invoke("export", "--format", "openai", "--strict", "--report", "r.json", "-o", "o.json")
-    assert done.exit_code == 0
-    report = json.loads((library / "r.json").read_text())
+def test_what_is_lost_can_be_read_by_programs(as_json, library):
+    """With --json a record names tool, keyword and place, and maps names back."""
+    report = as_json("export", "--format", "openai", "--strict", "-o", "o.json")
+    assert (report["file"], report["tools"]) == ("o.json", 13)
     assert report["names"]["bill_split"] == "bill_split"
     assert {"tool", "keyword", "place", "went", "detail"} == report["losses"][0].keys()
     assert json.loads((library / "o.json").read_text())[0]["function"]["strict"] is True
+
+
+def test_a_record_holds_what_no_file_takes(as_json, library):
+    """With --json alone the record has the text; of an artifact in a file it has the digest."""
+    assert as_json("export", "bill_split", "--format", "python")["content"].startswith('"""')
+    written = as_json("export", "-o", "again.json")
+    assert (written["format"], len(written["digest"])) == ("artifact", 64)
+    assert "agentkit_artifact" in as_json("export")
 
 
 def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
@@ -159,7 +166,7 @@ def test_an_artifact_is_a_store_to_read(invoke, as_json, library):
         result = invoke(*command, *place)
         assert (result.exit_code, "can not be written to" in result.stderr) == (1, True)
     gone = invoke("tools", "list", "--store", "artifact:absent.json")
-    assert (gone.exit_code, "can not be read" in gone.stderr) == (1, True)
+    assert (gone.exit_code, "can not be read" in gone.stderr) == (2, True)
 
 
 def test_an_artifact_is_read_like_a_store(invoke, library):
@@ -172,8 +179,8 @@ def test_an_artifact_is_read_like_a_store(invoke, library):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("import", "absent.json"), 1, "can not be read"),
-        (("import", "tools.json"), 1, "no artifact of agentkit"),
+        (("import", "absent.json"), 2, "can not be read"),
+        (("import", "tools.json"), 2, "agentkit tools import tools.json"),
         (("import", "newer.json"), 1, "has format 2"),
         (("tools", "import", "new.json"), 2, "'agentkit import' takes these in"),
         (("import", "changed.json"), 1, "was changed after it was written: library.definitions[0]"),
@@ -186,17 +193,17 @@ def test_an_artifact_is_read_like_a_store(invoke, library):
         (("export", "--format", "gemini", "--strict"), 2, "has no strict mode"),
         (("export", "--strict"), 2, "says everything"),
         (("export", "--format", "mcp", "--sign"), 2, "only an artifact"),
-        (("export", "nothing"), 1, "no tool named 'nothing'"),
-        (("export", "--at", "9"), 1, "no library version 9"),
-        (("export", "--store", "sqlite:///absent.db"), 1, "there is no store"),
-        (("export", "--from", "absent.json"), 1, "can not be read"),
-        (("diff", "old.json", "absent.json"), 1, "can not be read"),
+        (("export", "nothing"), 2, "no tool named 'nothing'"),
+        (("export", "--at", "9"), 2, "no library version 9"),
+        (("export", "--store", "sqlite:///absent.db"), 2, "there is no store"),
+        (("export", "--from", "absent.json"), 2, "can not be read"),
+        (("diff", "old.json", "absent.json"), 2, "can not be read"),
         (("diff", "old.json", "tools.json"), 1, "no artifact"),
-        (("diff", "old.json", "absent.db"), 1, "there is no store"),
-        (("diff", "old.json", "redis://x"), 1, "redis"),
-        (("diff", "old.json@7", "new.json"), 1, "no library version 7"),
+        (("diff", "old.json", "absent.db"), 2, "there is no store"),
+        (("diff", "old.json", "nobody://x"), 2, "nobody"),
+        (("diff", "old.json@7", "new.json"), 2, "no library version 7"),
         (("diff", "old.json", "new.json", "--json", "--markdown"), 2, "choose one"),
-        (("diff", "old.json", "new.json", "--only", "nothing"), 2, "neither library"),
+        (("diff", "old.json", "new.json", "--tool", "nothing"), 2, "neither library"),
     ],
 )
 def test_mistakes_are_told(invoke, library, arguments, code, words):

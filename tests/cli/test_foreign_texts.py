@@ -22,12 +22,14 @@ def imported(invoke, tmp_path):
     assert invoke("tools", "import", str(file)).exit_code == 0
 
 
-@pytest.mark.parametrize("command", [("show", "evil"), ("list",), ("history", "evil")])
+@pytest.mark.parametrize(
+    "command", [("tools", "show", "evil"), ("tools", "list"), ("log", "--tool", "evil")]
+)
 def test_nothing_invisible_is_printed(invoke, imported, command):
     """Controls and marks of direction are written out; markup of rich stays text."""
-    result = invoke("tools", *command)
+    result = invoke(*command)
     assert result.exit_code == 0
     assert all(one.isprintable() or one == "\n" for one in result.output)
-    if command[0] == "show":
+    if "show" in command:
         assert "⟨U+001B⟩[31mred [bold]x[/bold] ⟨U+202E⟩txt" in result.output
         assert "⟨U+001B⟩]0;title⟨U+0007⟩" in result.output

@@ -264,7 +264,7 @@ def test_png_without_pillow_names_the_extra(invoke, shop, monkeypatch):
     [
         (["--output", "picture.bmp"], 2, "the suffix says nothing about the format"),
         (["--up"], 2, "give its NAME"),
-        (["bil"], 1, "no tool named 'bil'"),
+        (["bil"], 2, "no tool named 'bil'"),
         (["--format", "gif"], 2, "Invalid value for '--format'"),
     ],
 )

@@ -64,5 +64,5 @@ def test_a_version_is_pinned_in_the_store_alone(invoke, evolved, script):
 def test_a_library_that_is_not_there_is_told(invoke, script):
     """By the name that was given."""
     result = invoke("run", "?", "--model", "script:a", "--library", "absent.json")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "absent.json" in result.stderr

@@ -131,7 +131,7 @@ def test_one_event_is_shown_whole(invoke, as_json):
     assert '"答": [' in told
     assert "e1\n          e2" in invoke("log", "2").stdout
     missing = invoke("log", "6")
-    assert (missing.exit_code, "no event 6" in missing.stderr) == (1, True)
+    assert (missing.exit_code, "no event 6" in missing.stderr) == (2, True)
 
 
 @pytest.mark.usefixtures("filled")
@@ -225,14 +225,14 @@ def test_a_store_without_events_is_whole(invoke, as_json, store_url):
 def test_a_store_that_is_not_there_is_an_error(invoke):
     """No command of the trail makes a store."""
     for options in ((), ("--verify",), ("--head",)):
-        assert invoke("log", *options).exit_code == 1
+        assert invoke("log", *options).exit_code == 2
 
 
 @pytest.mark.usefixtures("filled")
 def test_a_tool_that_nobody_knows(invoke):
     """An unknown tool is an error that names the nearest; a proposal's tool is known."""
     unknown = invoke("log", "--tool", "period")
-    assert (unknown.exit_code, "periods" in unknown.stderr) == (1, True)
+    assert (unknown.exit_code, "periods" in unknown.stderr) == (2, True)
     assert invoke("log", "--tool", "天気").exit_code == 0
 
 

@@ -27,11 +27,6 @@ def install(name, progress=None):
     path(name).write_text("weights")
     progress(2, 2)
     return INFO
-
-def remove(name):
-    was_there = path(name).exists()
-    path(name).unlink(missing_ok=True)
-    return was_there
 """
 
 
@@ -49,17 +44,18 @@ def plugin(tmp_path, monkeypatch):
     sys.modules.pop("tiny_weights", None)
 
 
-def test_weights_are_installed_listed_and_removed(plugin, invoke, as_json, tmp_path):
-    """Install prints the path, list tells what is there, remove takes it away."""
+def test_weights_are_installed_and_listed(plugin, invoke, as_json, tmp_path):
+    """Install prints the path; list tells what is there, and which file one may delete."""
     before = {row["name"]: row["installed"] for row in as_json("models", "list")}
     assert before["tiny"] is False
     result = invoke("models", "install", "tiny")
     assert result.stdout.strip() == str(tmp_path / "cache" / "tiny.gguf")
     assert "100%" in result.stderr
-    row = next(r for r in invoke("models", "list").stdout.splitlines() if r.startswith("tiny"))
+    assert as_json("models", "install", "tiny")["path"] == result.stdout.strip()
+    listed = invoke("models", "list")
+    row = next(r for r in listed.stdout.splitlines() if r.startswith("tiny"))
     assert row.split()[:4] == ["tiny", "yes", "2", "MIT"]
-    assert invoke("models", "remove", "tiny").exit_code == 0
-    assert not (tmp_path / "cache" / "tiny.gguf").exists()
+    assert f"tiny lies in {tmp_path / 'cache' / 'tiny.gguf'}; delete the file" in listed.stderr
 
 
 def test_a_second_install_fetches_nothing(plugin, invoke):
@@ -73,5 +69,5 @@ def test_a_second_install_fetches_nothing(plugin, invoke):
 def test_an_unknown_name_is_told_with_the_nearest(plugin, invoke):
     """A name that no plugin knows is an error with a suggestion."""
     result = invoke("models", "install", "tinny")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "Did you mean 'tiny'?" in result.stderr

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from agentkit import open_store
-from agentkit.cli.revalidating import print_revalidation, revalidated
 from agentkit.evolution import ToolManager
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.proposals.proposal import Proposal
@@ -53,26 +53,24 @@ def library(store_url, tmp_path):
     return store_url
 
 
-def test_nothing_waits(library, capsys):
-    """Without a mark there is nothing to do."""
-    print_revalidation(revalidated(library))
-    assert "no composite waits for re-validation" in capsys.readouterr().err
-
-
-def test_a_composite_that_holds_waits_no_more(invoke, library, capsys):
-    """Without code nobody knows; with it the mark goes, and the list says both."""
+def test_a_composite_that_holds_waits_no_more(invoke, library):
+    """Without code it waits, with status 1 and the next command; with code the mark goes."""
+    assert invoke("check").exit_code == 0
     change(library, "a < 100")
     assert "order_total waits to be validated again" in invoke("review").stderr
-    print_revalidation(revalidated(library))
-    told = capsys.readouterr()
-    assert ("unknown" in told.out, "--tools" in told.err) == (True, True)
-    held = revalidated(library, ["code.py:tools"])
-    assert held.to_json() == {"holds": ["order_total"], "broken": {}, "unknown": {}}
+    waits = invoke("check", "--json")
+    assert waits.exit_code == 1
+    (fault,) = json.loads(waits.stdout)["faults"]
+    assert (fault["place"], fault["code"]) == ("order_total", "unvalidated")
+    assert "agentkit check --tools" in fault["advice"]
+    held = invoke("check", "--tools", "code.py:tools")
+    assert held.exit_code == 0
+    assert "validated again: order_total" in held.stderr
     assert "validated again" not in invoke("review").stderr
 
 
-def test_a_composite_that_breaks_stays_marked(invoke, library, capsys):
-    """What breaks is told with how, and stays marked."""
+def test_a_composite_that_breaks_stays_marked(invoke, library):
+    """What breaks is told with how, once, and stays marked."""
     change(library, "a < 100")
     store = open_store(library)
     total = store.load()["order_total"].definition
@@ -80,8 +78,8 @@ def test_a_composite_that_breaks_stays_marked(invoke, library, capsys):
     wrongly = LibraryChange(proposal_id="wrong", upserts=(wrong,))
     store.commit(wrongly, expected_version=store.load().version)
     store.close()
-    print_revalidation(revalidated(library, ["code.py:tools"]))
-    told = capsys.readouterr().out
-    assert "broken" in told
-    assert "gave 14, not 99" in " ".join(told.split())
+    result = invoke("check", "--tools", "code.py:tools")
+    assert result.exit_code == 1
+    assert "gave 14, not 99" in " ".join(result.stdout.split())
+    assert result.stdout.endswith("\n1 fault\n")
     assert "order_total waits to be validated again" in invoke("review").stderr

@@ -253,13 +253,13 @@ def test_what_is_not_there(invoke, manager):
         result = invoke(*arguments)
         assert result.exit_code == 2, arguments
         assert words in result.stderr
-    assert invoke("rollback", "--pin", "9").exit_code == 1
+    assert invoke("rollback", "--pin", "9").exit_code == 2
 
 
 def test_no_store_yet(invoke):
     """Without a store the command says how to make one."""
     result = invoke("review", "list")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "agentkit tools" in result.stderr
 
 

@@ -113,7 +113,7 @@ def test_half_an_answer_is_a_line_of_its_own(invoke):
 def test_an_unknown_model_is_told(invoke, model, complaint):
     """A name that nobody answers for is an error that says what would work."""
     result = invoke("run", "Hi", "--model", model)
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert complaint in result.stderr
 
 

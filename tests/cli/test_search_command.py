@@ -65,7 +65,7 @@ def test_a_search_makes_no_store(invoke, tmp_path):
     """A misspelt store is an error, however its URL is written, and no file appears."""
     for url in ("absent.db", "sqlite:///absent.db", "SQLITE:///absent.db"):
         result = invoke("search", "ferry", "--store", url)
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert "there is no store" in result.stderr
     assert not (tmp_path / "absent.db").exists()
 

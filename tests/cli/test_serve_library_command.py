@@ -87,7 +87,7 @@ def test_misuse_is_refused(
 def test_a_library_that_is_not_there(invoke: Callable[..., Result]) -> None:
     """Nothing is served in the place of a store that was never made."""
     result = invoke("serve", "--definitions", "--port", "0")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "there is no store" in result.stderr
 
 

@@ -1,4 +1,4 @@
-"""``agentkit store``: copying, comparing, checking and compacting from the command line."""
+"""Stores as a whole: ``store copy``, what a copy holds differently, damage, and giving back room."""
 
 import json
 import sqlite3
@@ -74,8 +74,8 @@ def test_episodes_can_be_left_out(invoke, as_json, filled, target):
     ran = invoke("store", "copy", filled, target, "--no-episodes")
     assert "episode" not in ran.stdout
     assert told(target).episodes == []
-    assert as_json("store", "compare", filled, target, "--no-episodes")["is_equal"]
-    assert invoke("store", "compare", filled, target).exit_code == 1
+    assert as_json("store", "copy", "--dry-run", filled, target, "--no-episodes")["is_equal"]
+    assert invoke("store", "copy", "--dry-run", filled, target).exit_code == 1
 
 
 def test_a_target_with_another_history_is_left_alone(invoke, filled, target):
@@ -98,12 +98,19 @@ def test_a_copy_of_no_use_is_refused(invoke, filled, tmp_path, name):
     assert "name another target" in ran.stderr
 
 
-@pytest.mark.parametrize("command", ["copy", "compare", "check", "compact"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["store", "copy", "absent.db", "target.db"],
+        ["store", "copy", "--dry-run", "absent.db", "target.db"],
+        ["check", "--store", "absent.db"],
+        ["check", "--compact", "--store", "absent.db"],
+    ],
+)
 def test_an_absent_store_is_not_made(invoke, tmp_path, command):
     """A source that is not there is an error, and stays absent."""
-    others = ["target.db"] if command in {"copy", "compare"} else []
-    ran = invoke("store", command, "absent.db", *others)
-    assert ran.exit_code == 1
+    ran = invoke(*command)
+    assert ran.exit_code == 2
     assert "there is no store at absent.db" in ran.stderr
     assert not (tmp_path / "absent.db").exists()
 
@@ -111,7 +118,7 @@ def test_an_absent_store_is_not_made(invoke, tmp_path, command):
 def test_equal_stores_compare_as_equal(invoke, filled, target):
     """What is the same is counted, and the status is 0."""
     invoke("store", "copy", filled, target)
-    ran = invoke("store", "compare", filled, target)
+    ran = invoke("store", "copy", "--dry-run", filled, target)
     assert ran.exit_code == 0
     assert ran.stdout == "the same  2 versions (2 tools in the newest), 3 events and 3 episodes\n"
 
@@ -121,23 +128,24 @@ def test_the_first_differences_are_named(invoke, filled, target):
     invoke("store", "copy", filled, target)
     more(filled, "ours")
     more(target, "theirs")
-    ran = invoke("store", "compare", filled, target)
+    ran = invoke("store", "copy", "--dry-run", filled, target)
     assert ran.exit_code == 1
     assert "versions  version 3  proposal id 'ours 0' or 'theirs 0'" in ran.stdout
-    found = json.loads(invoke("store", "compare", filled, target, "--json").stdout)
+    found = json.loads(invoke("store", "copy", "--dry-run", filled, target, "--json").stdout)
     assert not found["is_equal"]
     assert [one["part"] for one in found["differences"]] == ["versions"]
 
 
 def test_a_sound_store_is_called_sound(invoke, filled):
-    """A check counts what it read; without a URL it looks at the store of other commands."""
-    ran = invoke("store", "check")
+    """A check counts what it read; without --store it looks at the store of other commands."""
+    ran = invoke("check")
     assert ran.exit_code == 0
     assert ran.stdout.splitlines() == [
-        "read  2 versions (2 tools in the newest), 3 events and 3 episodes",
-        "sound: everything is as it was written",
+        "read  2 versions (2 tools in the newest), 3 events, 3 episodes, 0 composites",
+        "",
+        "nothing is wrong",
     ]
-    assert invoke("store", "check", filled).stdout == ran.stdout
+    assert invoke("check", "--store", filled).stdout == ran.stdout
 
 
 def test_damage_is_told_in_a_table(invoke, filled, tmp_path):
@@ -145,20 +153,20 @@ def test_damage_is_told_in_a_table(invoke, filled, tmp_path):
     with closing(sqlite3.connect(tmp_path / "library.db")) as raw, raw:
         raw.execute("UPDATE definitions SET body = replace(body, 'two', 'evil')")
         raw.execute("UPDATE episodes SET body = '{' WHERE sequence = 2")
-    ran = invoke("store", "check", filled)
+    ran = invoke("check", "--store", filled)
     assert ran.exit_code == 1
-    assert "where" in ran.stdout
     assert "version 1" in ran.stdout
     assert "(row 2)" in ran.stdout
-    found = json.loads(invoke("store", "check", filled, "--json").stdout)
-    assert f"damaged: {len(found['faults'])} faults" in ran.stdout
-    assert {"place", "message"} == set(found["faults"][0])
+    found = json.loads(invoke("check", "--store", filled, "--json").stdout)
+    assert f"\n{len(found['faults'])} faults\n" in ran.stdout
+    assert {one["code"] for one in found["faults"]} == {"damage"}
+    assert "agentkit store copy BACKUP NEW" in ran.stderr
 
 
 def test_a_file_that_is_no_store_is_one_line(invoke, tmp_path):
     """A file that can not be opened at all is an error with its reason."""
     (tmp_path / "broken.db").write_bytes(b"not a database, and long enough to be looked at" * 9)
-    ran = invoke("store", "check", "broken.db")
+    ran = invoke("check", "--store", "broken.db")
     assert ran.exit_code == 1
     assert "not a SQLite database" in ran.stderr
 
@@ -170,11 +178,11 @@ def test_signatures_are_checked_with_the_key_of_the_environment(invoke, store_ur
     events = chained(None, [draft], at="2026-11-21T10:00:00+00:00", signer=signer)
     with closing(open_store(store_url)) as store:
         store.commit(LibraryChange(proposal_id="1", events=events), expected_version=0)
-    assert "note: 1 event carries a signature" in invoke("store", "check").stdout
+    assert "note: 1 event carries a signature" in invoke("check").stdout
     monkeypatch.setenv(KEY_VARIABLE, "0" * 32)
-    assert "note" not in invoke("store", "check").stdout
+    assert "note" not in invoke("check").stdout
     monkeypatch.setenv(KEY_VARIABLE, "1" * 32)
-    ran = invoke("store", "check")
+    ran = invoke("check")
     assert ran.exit_code == 1
     assert "another key" in ran.stdout
 
@@ -182,29 +190,30 @@ def test_signatures_are_checked_with_the_key_of_the_environment(invoke, store_ur
 def test_compacting_says_the_bytes(invoke, as_json, filled):
     """What the store took before and takes now is said, and nothing is lost."""
     before = told(filled)
-    ran = invoke("store", "compact", filled)
+    ran = invoke("check", "--compact")
     assert ran.exit_code == 0
     assert "bytes before" in ran.stdout
-    assert as_json("store", "compact", filled)["bytes_after"] > 0
+    assert as_json("check", "--compact")["compacted"]["bytes_after"] > 0
     assert told(filled) == before
+
+
+def test_a_damaged_store_is_not_compacted(invoke, filled, tmp_path):
+    """What is damaged stays as it is, for whoever repairs it."""
+    with closing(sqlite3.connect(tmp_path / "library.db")) as raw, raw:
+        raw.execute("UPDATE episodes SET body = '{' WHERE sequence = 2")
+    ran = invoke("check", "--compact")
+    assert ran.exit_code == 1
+    assert ran.stdout.endswith("not compacted, because the store is damaged\n")
 
 
 def test_a_store_that_can_not_compact_has_nothing_to_do(invoke, as_json, filled, tmp_path):
     """An artifact gives back no room, and the command says so and succeeds."""
-    invoke(
-        "export",
-        "--format",
-        "artifact",
-        "--output",
-        str(tmp_path / "tools.json"),
-        "--store",
-        filled,
-    )
-    url = f"artifact:{tmp_path / 'tools.json'}"
-    ran = invoke("store", "compact", url)
+    artifact = str(tmp_path / "tools.json")
+    invoke("export", "--format", "artifact", "--output", artifact, "--store", filled)
+    ran = invoke("check", "--compact", "--store", f"artifact:{artifact}")
     assert ran.exit_code == 0
-    assert "nothing to do" in ran.stdout
-    assert as_json("store", "compact", url) is None
+    assert "nothing to compact" in ran.stdout
+    assert as_json("check", "--compact", "--store", f"artifact:{artifact}")["compacted"] is None
 
 
 def test_an_artifact_can_be_copied_and_compared(invoke, filled, target, tmp_path):
@@ -220,4 +229,4 @@ def test_an_artifact_can_be_copied_and_compared(invoke, filled, target, tmp_path
         filled,
     )
     assert invoke("store", "copy", url, target).exit_code == 0
-    assert invoke("store", "compare", filled, target, "--no-episodes").exit_code == 0
+    assert invoke("store", "copy", "--dry-run", filled, target, "--no-episodes").exit_code == 0

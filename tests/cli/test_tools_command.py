@@ -180,11 +180,11 @@ def test_show_tells_everything(invoke, tools_file):
 
 
 def test_an_unknown_tool_is_named_with_the_nearest(invoke, tools_file):
-    """Show and history say which name was meant."""
+    """Show and the log say which name was meant."""
     invoke("tools", "add", "desk.py")
-    for command in ("show", "history"):
-        result = invoke("tools", command, "wpe")
-        assert result.exit_code == 1
+    for command in (("tools", "show"), ("log", "--tool")):
+        result = invoke(*command, "wpe")
+        assert result.exit_code == 2
         assert "no tool named 'wpe' in library version 1. Did you mean 'wipe'?" in result.stderr
 
 
@@ -192,24 +192,23 @@ def test_history_and_rollback(invoke, as_json, catalogue):
     """A rolled-back tool is as it was, in a new version, and its history shows each step."""
     invoke("tools", "import", catalogue(entry("a", "Old.")), "--reason", "first words")
     invoke("tools", "import", catalogue(entry("a", "New.")), "--on-conflict", "replace")
-    result = invoke("tools", "rollback", "a", "--to", "1")
-    assert result.stdout == "a is as it was at version 1; library version 3\n"
-    history = as_json("tools", "history", "a")
+    assert as_json("rollback", "a", "--to", "1")["library_version"] == 3
+    history = as_json("log", "--tool", "a")
     assert [step["definition"]["description"]["summary"] for step in history] == [
         "Old.",
         "New.",
         "Old.",
     ]
     assert history[0]["reason"] == "first words"
-    assert history[0]["author"]
-    assert "first words" in invoke("tools", "history", "a").stdout
+    assert history[0]["author"]["name"]
+    assert "first words" in invoke("log", "--tool", "a").stdout
 
 
 def test_rolling_back_to_a_version_that_never_was_fails(invoke, catalogue):
-    """An unknown version ends with status 1 and names what there is."""
+    """An unknown version ends with status 2 and names what there is."""
     invoke("tools", "import", catalogue(entry("a")))
-    result = invoke("tools", "rollback", "a", "--to", "9")
-    assert result.exit_code == 1
+    result = invoke("rollback", "a", "--to", "9")
+    assert result.exit_code == 2
     assert "there is no library version 9" in result.stderr
 
 
@@ -227,7 +226,7 @@ def test_an_earlier_version_can_be_listed(invoke, as_json, catalogue):
 def test_reading_makes_no_store(invoke, tmp_path):
     """A command that only reads says that there is no store, and makes none."""
     result = invoke("tools", "list")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "there is no store at" in result.stderr
     assert not (tmp_path / "library.db").exists()
 
@@ -250,15 +249,15 @@ def test_cells_are_never_markup(invoke, catalogue):
 
 
 @pytest.mark.parametrize("width", ["80", "120"])
-def test_names_are_never_cut(invoke, catalogue, monkeypatch, width):
-    """However long the other columns are, a tool's whole name is in the table."""
+def test_nothing_is_cut_in_a_pipe(invoke, catalogue, monkeypatch, width):
+    """However long the columns are, name and summary stand whole on one line."""
     monkeypatch.setenv("COLUMNS", width)
     name = "a_rather_long_name_of_a_tool"
     properties = {f"parameter_{n}": {"type": "string"} for n in range(9)}
-    invoke("tools", "import", catalogue(entry(name, "A long summary. " * 20, **properties)))
+    summary = " ".join(["A long summary"] * 20)
+    invoke("tools", "import", catalogue(entry(name, summary, **properties)))
     lines = invoke("tools", "list").stdout.splitlines()
-    assert any(line.startswith(name) for line in lines)
-    assert all(len(line) <= int(width) for line in lines)
+    assert any(line.startswith(name) and line.endswith(summary) for line in lines)
 
 
 def test_show_tells_all_four_levels(invoke, tmp_path):
@@ -316,3 +315,21 @@ def test_show_tells_all_four_levels(invoke, tmp_path):
         "returns  string",
     ):
         assert part in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "what should be added?"),
+        (["--edited", "--discard", "add"], "--edited and --discard exclude each other"),
+        (["--discard", "add", "wipe"], "--discard takes no further arguments"),
+        (["desk.py", "--dry-run"], "--dry-run belongs to --composite"),
+        (["desk.py", "--tools", "desk.py"], "--tools belongs to --composite and --edited"),
+        (["--edited", "--on-conflict", "skip"], "--on-conflict belongs to Python tools"),
+    ],
+)
+def test_each_way_of_adding_has_its_own_options(invoke, tools_file, arguments, complaint):
+    """Options that mean nothing together are misuse, and are named."""
+    result = invoke("tools", "add", *arguments)
+    assert result.exit_code == 2
+    assert complaint in result.stderr

@@ -247,9 +247,9 @@ def test_the_runner_can_fail(folder: Path) -> None:
         (SAMPLE.format(last="4"), "shows other output"),
         ("```python\nraise RuntimeError('boom')\n```\n", "boom"),
         ("```console\n$ agentkit no-such-command\n```\n", "no-such-command"),
-        ("```console\n$ agentkit version\nseventeen\n```\n", "shows other output"),
-        ("```console\n$ KEY=1 agentkit version\n```\n", "nothing runs"),
-        ("```bash\nKEY=1 agentkit version\n```\n", "nothing runs"),
+        ("```console\n$ agentkit --version\nseventeen\n```\n", "shows other output"),
+        ("```console\n$ KEY=1 agentkit --version\n```\n", "nothing runs"),
+        ("```bash\nKEY=1 agentkit --version\n```\n", "nothing runs"),
         ("```python {no-run}\nx\n```\n", "not why"),
         ("```python {weight}\nx\n```\n", "weight"),
     ]:

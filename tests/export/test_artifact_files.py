@@ -41,7 +41,7 @@ def test_an_artifact_tells_all_of_a_store(store: Store) -> None:
 
 
 def test_the_chain_of_events_holds_in_an_artifact(store: Store) -> None:
-    """What 'agentkit audit verify' asks of a store, an artifact of it answers as well."""
+    """What 'agentkit log --verify' asks of a store, an artifact of it answers as well."""
     read = ArtifactStore(parse_artifact(artifact_text(artifact_of(store)).encode()))
 
     assert verify_chain(read.events()) == ()

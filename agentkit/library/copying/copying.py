@@ -119,7 +119,7 @@ def copy_store(
     if not compared.is_equal:
         raise StoreError(
             f"what was copied is not the same afterwards: {compared.differences[0]}. Somebody else "
-            "writes to the target, or one of the two stores is damaged: 'agentkit store check'"
+            "writes to the target, or one of the two stores is damaged: 'agentkit check'"
         )
     return Copied(
         held=held,

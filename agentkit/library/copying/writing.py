@@ -111,7 +111,7 @@ def _check_whole(applied: AppliedChange) -> None:
             raise StoreFormatError(
                 f"the source is damaged: tool {definition.name!r} of library version "
                 f"{applied.version} is not the one with digest {definition.digest[:12]}; "
-                "'agentkit store check' tells what else is. What was copied before it stays"
+                "'agentkit check' tells what else is. What was copied before it stays"
             )
 
 

@@ -88,7 +88,7 @@ def _embedder(given: object | None, name: str) -> Embedder:
     known = packaged_embedder() if given is None else as_embedder(given)
     if known is None:
         raise UsageError(
-            f"the variant {name!r} needs vectors: pass embedder=..., or install the static ones "
+            f"the variant {name!r} needs vectors: give an embedder, or install the static ones "
             'with pip install "agentkit-evolve[vectors]"'
         )
     return known

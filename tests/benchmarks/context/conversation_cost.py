@@ -30,12 +30,12 @@ from typing import Any
 
 from agentkit import Agent, Library, Tool, ToolDefinition
 from agentkit.agent.result import RunResult
-from agentkit.evaluation.retrieval import RetrievalQuery, load_corpus
-from agentkit.evaluation.retrieval.corpus import RetrievalCorpus
 from agentkit.messages import Message, ToolCall, ToolMessage, message_to_json
 from agentkit.models.base import ModelRequest
 from agentkit.retrieval import estimate_tokens, schema_text
 from agentkit.testing import FunctionModel
+from agentkit_bench.retrieval import RetrievalQuery, load_corpus
+from agentkit_bench.retrieval.corpus import RetrievalCorpus
 
 SEED = 7
 WAYS: Mapping[str, Mapping[str, Any]] = {

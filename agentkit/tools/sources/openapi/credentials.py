@@ -138,7 +138,7 @@ def _check(name: str, given: object, schemes: Mapping[str, SecurityScheme]) -> N
         raise UsageError(f"the document has no security scheme {name!r}; it has: {known}")
     if scheme.kind == "unsupported":
         raise UsageError(
-            f"the security scheme {name!r} is not supported ({scheme.told}); pass a client=... "
+            f"the security scheme {name!r} is not supported ({scheme.told}); give a client "
             "that proves who is calling"
         )
     if not isinstance(given, Env | BasicEnv):

@@ -146,8 +146,8 @@ class ReferenceSpace:
         if self._remote is None or not self._remote.allows(document):
             raise Unmappable(
                 f"the reference {reference!r:.200} leads into another document, which is not "
-                "fetched; bundle the description into one file, or allow it with "
-                "remote=RemoteReferences(bases=..., fetch=...)",
+                "fetched; bundle the description into one file, or allow "
+                "it to be fetched",
                 pointer=pointer,
             )
         try:

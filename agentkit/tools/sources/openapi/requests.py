@@ -57,7 +57,7 @@ def prepare(plan: RequestPlan, arguments: Mapping[str, Any], secrets: Secrets) -
     if not plan.server:
         raise ToolFailed(
             f"no server is known for {plan.tool_name}: the API's description names no absolute "
-            "URL. The person who runs this program has to pass server='https://...'"
+            "URL. The person who runs this program has to give the URL of its server"
         )
     given = [
         (each, arguments[each.argument])

@@ -63,7 +63,7 @@ def _filled(entry: Mapping[str, Any], variables: Mapping[str, str]) -> str:
         if chosen is None:
             raise UsageError(
                 f"the server {entry.get('url')} needs a value for {name!r}; "
-                f"pass server_variables={{{name!r}: ...}}"
+                "give it among the server variables, or give the server's whole URL"
             )
         members = rule.get("enum")
         if isinstance(members, list) and members and chosen not in members:
@@ -109,7 +109,7 @@ def _checked(url: str) -> str:
     if parts.username or parts.password:
         raise UsageError(
             f"the server {parts.hostname} is given with user and password in its URL; "
-            "pass them by auth=..., so that they are not kept"
+            "give them as credentials, so that they are not kept"
         )
     if parts.query or parts.fragment:
         raise UsageError(f"the server {url!r:.200} has a query or a fragment; give the base URL")
@@ -119,5 +119,5 @@ def _checked(url: str) -> str:
 def _no_url(url: str, error: ValueError | None = None) -> UsageError:
     told = "" if error is None else f" ({error})"
     return UsageError(
-        f"the server {url!r:.200} is no http or https URL{told}; pass server='https://...'"
+        f"the server {url!r:.200} is no http or https URL{told}; give one such as https://api.example.com"
     )

@@ -1,0 +1,125 @@
+"""Composites for ``agentkit check``: their pins, and their worked calls over the code given."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from agentkit.cli.stores import author, commit, new_proposal_id, opened_to_read
+from agentkit.errors import CompositeError
+from agentkit.evolution.insertion.agreement import agree
+from agentkit.evolution.insertion.budget import BudgetSpent
+from agentkit.evolution.insertion.dry_run import DryRun, Failed
+from agentkit.evolution.insertion.policy import InsertPolicy
+from agentkit.evolution.insertion.trial import call_text
+from agentkit.library import Library, LibraryChange
+from agentkit.library.graph import in_order
+from agentkit.library.pins import repinned, with_current_pins
+from agentkit.library.soundness import LibraryFault, library_faults
+from agentkit.tools.composite.limits import CompositeLimits
+from agentkit.tools.definition import Example
+from agentkit.tools.tool import Tool
+
+_REPINNED = {"changed_child", "unpinned_call", "uncalled_pin", "effects"}
+"""Faults that moving pins and joining effects anew fixes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TriedCalls:
+    """What trying the worked calls of composites came to.
+
+    Attributes:
+        held: How many gave the result that they state.
+        untried: How many need the answer of a tool that has no code here.
+        faults: Those that gave something else.
+    """
+
+    held: int = 0
+    untried: int = 0
+    faults: tuple[LibraryFault, ...] = ()
+
+
+def repin(store_url: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Commit composites pinned to what the library has now, and say which they were."""
+    moved: tuple[str, ...] = ()
+    proposal_id = new_proposal_id("repin")
+
+    def build(library: Library) -> LibraryChange | None:
+        nonlocal moved
+        faults = library_faults(library, names or None)
+        stale = {fault.tool for fault in faults if fault.code in _REPINNED}
+        order = in_order(sorted(stale), library.dag.children)
+        fresh = [with_current_pins(library, library[name].definition) for name in order]
+        upserts = [one for one in repinned(library, fresh) if one != library[one.name].definition]
+        moved = tuple(definition.name for definition in upserts)
+        if not upserts:
+            return None
+        reason = f"pin {', '.join(moved)} to the tools as they are"
+        return LibraryChange(
+            proposal_id=proposal_id, upserts=tuple(upserts), author=author(), reason=reason
+        )
+
+    with opened_to_read(store_url) as store:
+        commit(store, build, operation="repin")
+    return moved
+
+
+def try_worked_calls(
+    library: Library, names: Sequence[str], code: Iterable[Tool], policy: InsertPolicy
+) -> TriedCalls:
+    """Run the worked calls of composites over the code given."""
+    known = [
+        tool.with_definition(library[tool.name].definition) for tool in code if tool.name in library
+    ]
+    bound = library.with_tools(known)
+    held, untried = 0, 0
+    faults: list[LibraryFault] = []
+    for name in names or library.tools:
+        tool = bound[name]
+        if not tool.definition.is_composite:
+            continue
+        found = asyncio.run(_try_one(bound, tool, policy))
+        held += found.count("")
+        untried += found.count(None)
+        faults += [
+            LibraryFault(tool=name, code="example", message=told, advice=_MEND)
+            for told in found
+            if told
+        ]
+    return TriedCalls(held=held, untried=untried, faults=tuple(faults))
+
+
+_MEND = (
+    "correct the program or the worked call, then 'agentkit tools add --composite FILE --revise'"
+)
+
+
+async def _try_one(library: Library, tool: Tool, policy: InsertPolicy) -> list[str | None]:
+    """For each worked call: empty when it holds, else what is wrong; None when it was not tried.
+
+    One that needs an answer from a tool without code, or from one that touches the world, was not
+    tried; nor one of a composite whose children are not in order, which is told already.
+    """
+    untried: list[str | None] = [None] * len(tool.definition.worked_calls)
+    if tool.name not in library.dag.depths:
+        return untried
+    trial = DryRun(library.tools, policy=policy, limits=CompositeLimits())
+    try:
+        prepared = trial.safe(tool.name)
+    except CompositeError:
+        return untried
+    return [await _outcome(prepared, one, trial, policy) for one in tool.definition.worked_calls]
+
+
+async def _outcome(tool: Tool, example: Example, trial: DryRun, policy: InsertPolicy) -> str | None:
+    call = call_text(tool.name, example.arguments)
+    try:
+        ran = await trial.run(tool, example.arguments)
+    except BudgetSpent as spent:
+        return f"{call}: {spent}"
+    if isinstance(ran, Failed):
+        return None if ran.cause == "no_stub" else f"{call}: {ran.message}"
+    if agree(example.result, ran.value, tolerance=policy.tolerance):
+        return ""
+    return f"{call} gave {ran.value!r}, not {example.result!r}"

@@ -1,0 +1,82 @@
+"""``agentkit bench language``: how the words of tools changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from agentkit.cli.options import json_option, store_option
+from agentkit.cli.output import print_json, say
+from agentkit.cli.stores import opened_to_read
+from agentkit.evolution.language.histories import histories_of
+from agentkit.evolution.language.measures import Measures
+from agentkit.evolution.language.records import LanguageReport
+from agentkit.evolution.language.report import language_report
+from agentkit_bench.language.markdown import language_markdown
+from agentkit_bench.language.page import language_html
+from agentkit_bench.language.view import print_language
+
+_PAGES: Mapping[str, Callable[[LanguageReport], str]] = {
+    ".html": language_html,
+    ".md": language_markdown,
+}
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  agentkit bench language
+  agentkit bench language --tool loan_terms
+  agentkit bench language --report words.html --report words.md
+  agentkit bench language --json > words.json""",
+)
+@store_option
+@click.option(
+    "--tool",
+    "tools",
+    metavar="NAME",
+    multiple=True,
+    help="Only this tool, also one that was removed, with what changed word by word. May be given "
+    "several times.",
+)
+@click.option(
+    "--report",
+    "files",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
+    help="Also write the report here, as .html or .md. May be given several times.",
+)
+@json_option
+def language(
+    store_url: str, tools: tuple[str, ...], files: tuple[Path, ...], *, as_json: bool
+) -> None:
+    """See how the words of tools changed over their revisions.
+
+    How large each edit was, whether edits get smaller, whether the meaning stayed, and what became
+    of vocabulary, depth of sentences and cost in tokens. No model is asked. With the extra
+    'vectors' meaning is compared by word vectors, without it by shared terms.
+    """
+    _check(files)
+    with opened_to_read(store_url) as store:
+        histories = histories_of(store, tools)
+    found = language_report(histories, Measures.installed())
+    if as_json:
+        print_json(found.to_json())
+    else:
+        print_language(found, in_words=bool(tools))
+    for path in files:
+        text = _PAGES[path.suffix.lower()](found)
+        path.expanduser().write_text(text, encoding="utf-8")
+        say(f"written: {path}")
+
+
+def _check(files: Sequence[Path]) -> None:
+    """Make sure that reports can be written before there is anything to write."""
+    for path in files:
+        if path.suffix.lower() not in _PAGES:
+            raise click.UsageError(f"--report writes .html and .md files, and {path} is neither")
+        if not path.expanduser().parent.is_dir():
+            raise click.UsageError(f"--report {path}: there is no folder {path.parent}; make it")

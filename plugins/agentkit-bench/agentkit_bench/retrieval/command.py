@@ -1,0 +1,234 @@
+"""``agentkit bench retrieval``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO, get_args
+
+import click
+
+from agentkit.cli.output import Column, plural, print_json_line, print_table, say, stdout
+from agentkit.cli.progress import LineProgress
+from agentkit.errors import UsageError
+from agentkit.metrics.intervals import Interval
+from agentkit_bench.retrieval.apart import CorpusFiles, measure_apart
+from agentkit_bench.retrieval.comparing import compare
+from agentkit_bench.retrieval.corpus import Identity, Split
+from agentkit_bench.retrieval.equipment import Equipment
+from agentkit_bench.retrieval.methods import HINTS, METHODS, find_method
+from agentkit_bench.retrieval.report import Comparison, MethodReport
+
+_QUALITY = ("R@1", "R@5", "R@10", "R@32", "full@10")
+_COST = ("tokens", "p50 ms", "p99 ms", "MB")
+_WIDTH = 78
+"""Columns that both together take up, with the longest name of a method."""
+
+_file = click.Path(exists=True, dir_okay=False)
+
+
+@click.command(
+    short_help="Compare ways to find tools on questions of yours.",
+    epilog="""\b
+Examples:
+  agentkit bench retrieval --catalogue tools.jsonl --queries queries.jsonl
+  agentkit bench retrieval --catalogue tools.jsonl.gz --queries queries.jsonl.gz --by name --json
+  agentkit bench retrieval --catalogue t.jsonl --queries q.jsonl --methods lexical --split test
+  agentkit bench retrieval --catalogue t.jsonl --queries q.jsonl --methods default,my_module:careful
+
+\b
+Methods:
+"""
+    + "\n".join(f"  {method.name:<15} {method.summary}" for method in METHODS.values()),
+)
+@click.option(
+    "--catalogue",
+    "tools",
+    multiple=True,
+    required=True,
+    type=_file,
+    help="JSON lines, plain or .gz: name, description, parameters; optional id, returns or "
+    "output, examples. Given several times, the files are one catalogue.",
+)
+@click.option(
+    "--queries",
+    multiple=True,
+    required=True,
+    type=_file,
+    help="JSON lines, plain or .gz: query, and gold or gold_tools (ids or names); optional id, "
+    "category. May be given several times.",
+)
+@click.option(
+    "--methods",
+    default="",
+    metavar="NAME,...",
+    help="What to compare, see below; by default every method whose needs are met. Also "
+    "module:attribute of a retriever of yours, or of a function (shortlist, offer, token_budget) "
+    "that makes one.",
+)
+@click.option(
+    "--by",
+    type=click.Choice(get_args(Identity)),
+    default="id",
+    show_default=True,
+    help="Whether tools of one name count as one tool.",
+)
+@click.option(
+    "--split",
+    type=click.Choice(get_args(Split)),
+    default="all",
+    show_default=True,
+    help="Which questions: those to tune on, those to report, or both. A category that begins "
+    "with dev or test decides; else the SHA-256 of the id does, three tenths are dev.",
+)
+@click.option(
+    "--max-queries",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Ask an even sample of this many questions.",
+)
+@click.option(
+    "--embedder",
+    metavar="NAME",
+    help="An embedding model: module:function (texts to rows of numbers), or the name or folder "
+    "of a sentence-transformers model.",
+)
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="A language model that plans and judges, such as openai:NAME or local:NAME.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.File("w", encoding="utf-8", lazy=False),  # a bad path is told before the work
+    metavar="FILE",
+    help="Also write the JSON lines here, each when its method is done.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a method.")
+def retrieval(
+    *,
+    tools: tuple[str, ...],
+    queries: tuple[str, ...],
+    methods: str,
+    by: Identity,
+    split: Split,
+    max_queries: int | None,
+    embedder: str | None,
+    model: str | None,
+    output: TextIO | None,
+    as_json: bool,
+) -> None:
+    """Compare ways to find tools on a catalogue and questions of yours.
+
+    Each method runs in a process of its own with one thread. R@k is the share of the right tools
+    among the first k, full@k the share of questions with all right tools among them. Tokens, an
+    estimate of four bytes each, are those of what a model would be shown: cards and schemas. CPU
+    is that of one query, memory what the method added to a process that held the catalogue.
+    """
+    files = CorpusFiles(tools=tools, queries=queries, by=by, split=split, max_queries=max_queries)
+    equipment = Equipment(embedder_name=embedder, model_name=model)
+    names = _chosen(methods, equipment)
+    done: list[MethodReport] = []
+    for name in names:
+        told = LineProgress(f"Measuring {name}")
+        done.append(measure_apart(name, files, equipment, progress=told))
+        record = _record(done[-1], _versus(done), files)
+        if as_json:
+            print_json_line(record)
+        if output is not None:
+            output.write(json.dumps(record, ensure_ascii=False) + "\n")
+            output.flush()
+    if not as_json:
+        _print(done, files)
+
+
+def _chosen(methods: str, equipment: Equipment) -> list[str]:
+    """The methods that were asked for; else all whose needs are met, and a word on the others."""
+    names = list(dict.fromkeys(filter(None, (name.strip() for name in methods.split(",")))))
+    ready = []
+    left_out: dict[str, list[str]] = {}
+    for method in map(find_method, names or METHODS):
+        missing = "; ".join(HINTS[need] for need in sorted(method.missing(equipment)))
+        if missing and names:
+            raise UsageError(f"the method {method.name!r} needs {missing}")
+        if missing:
+            left_out.setdefault(missing, []).append(method.name)
+        else:
+            ready.append(method.name)
+    for hint, without in left_out.items():
+        say(f"Leaving out {', '.join(without)}; needed is {hint}")
+    return ready
+
+
+def _versus(done: Sequence[MethodReport]) -> Comparison | None:
+    return compare(done[-1], done[0]) if len(done) > 1 else None
+
+
+def _record(report: MethodReport, versus: Comparison | None, files: CorpusFiles) -> dict[str, Any]:
+    record = report.to_json() | {"by": files.by, "split": files.split}
+    if versus is not None:
+        record["versus"] = {"method": versus.against} | {
+            f"recall@{depth}": {
+                "difference": round(interval.value, 4),
+                "low": round(interval.low, 4),
+                "high": round(interval.high, 4),
+            }
+            for depth, interval in versus.difference.items()
+        }
+    return record
+
+
+def _print(done: Sequence[MethodReport], files: CorpusFiles) -> None:
+    rows = [_row(report) for report in done]
+    if stdout().width >= _WIDTH:
+        _print_rows(_QUALITY + _COST, rows)
+    else:  # one table below the other
+        _print_rows(_QUALITY, [row[: len(_QUALITY) + 1] for row in rows])
+        click.echo()
+        _print_rows(_COST, [(row[0], *row[len(_QUALITY) + 1 :]) for row in rows])
+    say(
+        f"\n{plural(done[0].tools, 'tool')}, {plural(done[0].questions, 'question')} "
+        f"({files.split}), tools told apart by {files.by}; R@k and full@k in percent."
+    )
+    if done[0].unknown_gold:
+        say(
+            f"Not found by any method: {plural(done[0].unknown_gold, 'gold tool')} that "
+            "--catalogue does not hold. Gold is an id where tools have one, or a name."
+        )
+    if len(done) > 1:
+        say("Points of recall more or less, with the 95% interval of the paired difference:")
+        for report in done[1:]:
+            say(f"  {report.method}: " + ", ".join(_differences(compare(report, done[0]))))
+    for report in done:
+        for note, times in report.notes.items():
+            say(f"{report.method}, {plural(times, 'question')}: {note}")
+
+
+def _print_rows(titles: Sequence[str], rows: Sequence[tuple[object, ...]]) -> None:
+    columns = [Column(title="method", fit="fold")]
+    columns += [Column(title=title, align="right") for title in titles]
+    print_table(columns, rows)
+
+
+def _row(report: MethodReport) -> tuple[object, ...]:
+    quality, cost = report.quality, report.cost
+    shares = (*quality.recall.values(), quality.full[10])
+    return (
+        report.method,
+        *(f"{share * 100:.1f}" for share in shares),
+        f"{cost.tokens:,.0f}",
+        f"{cost.cpu_p50_ms:.2f}",
+        f"{cost.cpu_p99_ms:.2f}",
+        f"{cost.memory_mb:.0f}",
+    )
+
+
+def _differences(comparison: Comparison) -> Iterator[str]:
+    for depth, interval in comparison.difference.items():
+        yield f"@{depth} {_points(interval)}"
+
+
+def _points(interval: Interval) -> str:
+    mean, low, high = (100 * end for end in (interval.value, interval.low, interval.high))
+    return f"{mean:+.1f} [{low:+.1f}, {high:+.1f}]"

@@ -1,0 +1,213 @@
+"""A corpus: a catalogue of tools, and questions with the tools that answer them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from agentkit.errors import DatasetError, DefinitionError
+from agentkit.library import Library
+from agentkit.messages import JsonObject
+from agentkit.tools.definition import Example, ToolDefinition
+from agentkit.tools.sources.json_schema import definition_from_json
+from agentkit_bench.retrieval.lines import Line, read_lines
+
+Identity = Literal["id", "name"]
+"""What makes two tools of a corpus the same: their ids, or their names alone."""
+
+Split = Literal["dev", "test", "all"]
+
+_DEV_TENTHS = 3
+_MARKS = str.maketrans("01", "~^")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetrievalQuery:
+    """A request and the tools that answer it.
+
+    Attributes:
+        query_id: Unique within its file.
+        text: What the user says.
+        gold: Keys of the right tools (see ``RetrievalCorpus.keys``); empty when none is known.
+        category: Where the question comes from, if the file says so.
+        unknown_gold: How many gold tools it names that are no tool of the files; it is judged by
+            the others, and can only fail where there are none.
+    """
+
+    query_id: str
+    text: str
+    gold: frozenset[str]
+    category: str = ""
+    unknown_gold: int = 0
+
+    @property
+    def split(self) -> Literal["dev", "test"]:
+        """Whether the question is for tuning or for the final figures.
+
+        A category that begins with ``dev`` or ``test`` says so itself. Of the others, three
+        tenths are dev: those whose id has a SHA-256 with a last decimal digit below 3.
+        """
+        if self.category.startswith(("dev", "test")):
+            return "dev" if self.category.startswith("dev") else "test"
+        number = int(hashlib.sha256(self.query_id.encode("utf-8", "surrogatepass")).hexdigest(), 16)
+        return "dev" if number % 10 < _DEV_TENTHS else "test"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetrievalCorpus:
+    """A library and the questions asked of it.
+
+    Attributes:
+        library: All tools. A library holds a name once, so further tools of a name carry marks
+            behind it (``~``, ``^``) that no ranker takes for a word.
+        names: The name that each tool of the library has in the file.
+        keys: What each tool of the library counts as: its id, or its name in the file. Tools of
+            one key are one tool, whichever of them is found.
+        queries: The questions.
+    """
+
+    library: Library
+    names: Mapping[str, str]
+    keys: Mapping[str, str]
+    queries: tuple[RetrievalQuery, ...]
+
+    @property
+    def unknown_gold(self) -> int:
+        """How many gold tools of the questions are no tool of the files."""
+        return sum(query.unknown_gold for query in self.queries)
+
+    def with_queries(self, queries: Iterable[RetrievalQuery]) -> RetrievalCorpus:
+        """The same catalogue with other questions."""
+        return replace(self, queries=tuple(queries))
+
+    def of_split(self, split: Split) -> RetrievalCorpus:
+        """Only the questions of a split; ``all`` keeps every one."""
+        if split == "all":
+            return self
+        return self.with_queries(query for query in self.queries if query.split == split)
+
+    def sample(self, count: int) -> RetrievalCorpus:
+        """At most ``count`` questions, taken evenly over the file; the same ones each time."""
+        total = len(self.queries)
+        if count >= total:
+            return self
+        return self.with_queries(self.queries[at * total // count] for at in range(count))
+
+
+def load_corpus(
+    tools: Sequence[Path], queries: Sequence[Path], *, by: Identity = "id"
+) -> RetrievalCorpus:
+    """Read a corpus from JSON lines, plain or compressed (``.gz``).
+
+    Args:
+        tools: Files with one tool a line: ``name``, ``description``, ``parameters``; optional are
+            ``id`` (else the name), ``returns`` or ``output`` (schema of the result), ``examples``,
+            and all that ``definition_from_json`` reads. Several files are one catalogue.
+        queries: Files with one question a line: ``query`` and ``gold`` or ``gold_tools`` (ids, or
+            names); optional are ``id`` and ``category``. Questions without any gold are left out,
+            as nothing can be found for them.
+        by: Whether tools of the same name count as one.
+
+    Raises:
+        DatasetError: A file is missing, holds something else, or two tools share an id.
+    """
+    records = [line for path in tools for line in read_lines(path)]
+    names, definitions = _catalogue(records)
+    library = Library(definitions)
+    ids = _ids(records, [definition.name for definition in definitions])
+    keys = names if by == "name" else {name: key for key, name in ids.items()}
+    known = {name: keys[library_name] for library_name, name in reversed(names.items())}
+    known |= {key: keys[name] for key, name in ids.items()}
+    found = [_query(line, known) for path in queries for line in read_lines(path)]
+    asked = tuple(query for query in found if query is not None)
+    if not definitions or not asked:
+        raise DatasetError(
+            f"there are {len(definitions)} tools in {_listed(tools)} and {len(asked)} questions "
+            f"with gold tools in {_listed(queries)}; both are needed"
+        )
+    return RetrievalCorpus(library=library, names=names, keys=keys, queries=asked)
+
+
+def _catalogue(lines: Sequence[Line]) -> tuple[dict[str, str], list[ToolDefinition]]:
+    """Names in the files by names in the library, and the definitions."""
+    seen: dict[str, int] = {}
+    names: dict[str, str] = {}
+    definitions = []
+    for line in lines:
+        definition = _definition(line)
+        number = seen[definition.name] = seen.get(definition.name, -1) + 1
+        unique = definition.name + (f"{number:b}".translate(_MARKS) if number else "")
+        names[unique] = definition.name
+        definitions.append(replace(definition, name=unique) if number else definition)
+    return names, definitions
+
+
+def _definition(line: Line) -> ToolDefinition:
+    record = dict(line.record)
+    if "output" in record:
+        record.setdefault("returns", record.pop("output"))
+    try:
+        definition = definition_from_json(record)
+    except DefinitionError as error:
+        raise line.wrong(str(error)) from error
+    examples = record.get("examples")
+    if definition.examples or not isinstance(examples, list):
+        return definition
+    return replace(definition, examples=tuple(map(_example, _objects(examples))))
+
+
+def _example(record: JsonObject) -> Example:
+    """A worked call; an object without ``arguments`` is the arguments themselves."""
+    arguments = record.get("arguments")
+    if not isinstance(arguments, Mapping):
+        return Example(arguments=record)
+    query = record.get("query")
+    text = query if isinstance(query, str) else ""
+    return Example(arguments=arguments, result=record.get("result"), query=text)
+
+
+def _objects(entries: Iterable[object]) -> Iterable[JsonObject]:
+    return (entry for entry in entries if isinstance(entry, Mapping))
+
+
+def _ids(lines: Sequence[Line], library_names: Sequence[str]) -> dict[str, str]:
+    """Names in the library by id; a tool without an id goes by its name in the library."""
+    ids: dict[str, str] = {}
+    for line, name in zip(lines, library_names, strict=True):
+        key = str(line.record.get("id") or name)
+        if key in ids:
+            raise line.wrong(f"two tools have the id {key!r}; give each an id of its own")
+        ids[key] = name
+    return ids
+
+
+def _query(line: Line, known: Mapping[str, str]) -> RetrievalQuery | None:
+    """The question; None when it names no gold."""
+    record = line.record
+    text = record.get("query")
+    if not isinstance(text, str):
+        raise line.wrong('a question needs "query" (text) and "gold" or "gold_tools" (a list)')
+    gold = record.get("gold_tools") if record.get("gold") is None else record.get("gold")
+    gold = [gold] if isinstance(gold, str) else gold
+    if not isinstance(gold, list) or not all(isinstance(entry, str) for entry in gold):
+        raise line.wrong(
+            '"gold" or "gold_tools" is a list of the ids or names of the right tools, '
+            f"got {str(gold)[:80]}"
+        )
+    if not gold:
+        return None
+    found = [known[entry] for entry in gold if entry in known]
+    return RetrievalQuery(
+        query_id=str(record.get("id") or text),
+        text=text,
+        gold=frozenset(found),
+        category=str(record.get("category") or record.get("cat") or ""),
+        unknown_gold=len(gold) - len(found),
+    )
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    return ", ".join(map(str, paths)) or "no files"

@@ -1,0 +1,216 @@
+"""The methods that are compared: each a name and how its retriever is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from inspect import signature
+from typing import Literal
+
+from agentkit.errors import UsageError
+from agentkit.library import Library
+from agentkit.models.base import ChatModel
+from agentkit.retrieval.cascade import CascadeRetriever, default_stages
+from agentkit.retrieval.embedders import Embedder
+from agentkit.retrieval.retriever import Retrieval, Retriever
+from agentkit.retrieval.stages.lexical import Lexical
+from agentkit.retrieval.survivors import Stage
+from agentkit.retrieval.variants.flat_library import FlatLibrary
+from agentkit.retrieval.variants.registry import variant
+from agentkit.retrieval.word_vectors import packaged_folder
+from agentkit_bench.retrieval.equipment import Equipment, load_attribute
+
+Need = Literal["embedder", "model", "vectors"]
+
+HINTS: Mapping[Need, str] = {
+    "embedder": "an embedding model: --embedder NAME",
+    "model": "a language model: --model NAME",
+    "vectors": 'word vectors: pip install "agentkit-evolve[vectors]"',
+}
+"""How to give a method what it needs."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """How many tools a retriever names and gives in full, and for how many tokens."""
+
+    shortlist: int = 32
+    offer: int = 5
+    token_budget: int = 1600
+
+
+DEEP = Limits(shortlist=100, offer=1, token_budget=10**9)
+"""Limits that show the ranking itself, deeper than 32: tools of one name collapse into one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Method:
+    """One way to find tools.
+
+    Attributes:
+        name: What tables call it.
+        summary: What it does, in a line.
+        build: Makes the retriever within limits.
+        needs: What has to be in the equipment.
+    """
+
+    name: str
+    summary: str
+    build: Callable[[Limits, Equipment], Retriever]
+    needs: frozenset[Need] = frozenset()
+
+    def missing(self, equipment: Equipment) -> frozenset[Need]:
+        """What the method needs and the equipment lacks."""
+        given = {
+            "embedder": equipment.embedder_name,
+            "model": equipment.model_name,
+            "vectors": packaged_folder() or equipment.embedder_name,
+        }
+        return frozenset(need for need in self.needs if given[need] is None)
+
+
+class SameForAll:
+    """A retriever whose answer does not depend on the query: it is asked once a library."""
+
+    def __init__(self, retriever: Retriever) -> None:
+        self._retriever = retriever
+        self._answer: tuple[Library, Retrieval] | None = None
+
+    async def retrieve(self, query: str, library: Library) -> Retrieval:
+        """The answer to the first query."""
+        if self._answer is None or self._answer[0] is not library:
+            self._answer = library, await self._retriever.retrieve(query, library)
+        return self._answer[1]
+
+
+def _cascade(limits: Limits, stages: Sequence[Stage]) -> Retriever:
+    return CascadeRetriever(
+        stages=stages,
+        shortlist=limits.shortlist,
+        offer=limits.offer,
+        token_budget=limits.token_budget,
+    )
+
+
+def _described_by(limits: Limits, embedder: Embedder | None) -> Retriever:
+    """The default with another embedder."""
+    return _cascade(limits, default_stages(limits.shortlist, embedder=embedder))
+
+
+def _variant(
+    name: str, limits: Limits, *, embedder: Embedder | None = None, model: ChatModel | None = None
+) -> Retriever:
+    return variant(
+        name,
+        model=model,
+        embedder=embedder,
+        shortlist=limits.shortlist,
+        offer=limits.offer,
+        token_budget=limits.token_budget,
+    )
+
+
+METHODS: Mapping[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            name="default",
+            summary="what an agent uses",
+            build=lambda limits, _: _variant("default", limits),
+        ),
+        Method(
+            name="no_vectors",
+            summary="the default without word vectors",
+            build=lambda limits, _: _described_by(limits, None),
+        ),
+        Method(
+            name="embedding",
+            summary="the default with the embedding model beside the word vectors",
+            build=lambda limits, given: _described_by(limits, given.embedder),
+            needs=frozenset({"embedder"}),
+        ),
+        Method(
+            name="lexical",
+            summary="shared words alone",
+            build=lambda limits, _: _cascade(limits, [Lexical(keep=limits.shortlist)]),
+        ),
+        Method(
+            name="vectors",
+            summary="static word vectors alone",
+            build=lambda limits, _: _variant("flat_dense", limits),
+            needs=frozenset({"vectors"}),
+        ),
+        Method(
+            name="dense",
+            summary="vectors of the embedding model alone",
+            build=lambda limits, given: _variant("flat_dense", limits, embedder=given.embedder),
+            needs=frozenset({"embedder"}),
+        ),
+        Method(
+            name="text_hierarchy",
+            summary="a tree of summaries, descended by vectors of the embedding model or static",
+            build=lambda limits, given: _variant(
+                "text_hierarchy", limits, embedder=given.embedder_or_none
+            ),
+            needs=frozenset({"vectors"}),
+        ),
+        Method(
+            name="flat_library",
+            summary="no retrieval: every tool in full, whatever it costs",
+            build=lambda *_: SameForAll(FlatLibrary(token_budget=None)),
+        ),
+        Method(
+            name="planned",
+            summary="the default for each step that the language model plans",
+            build=lambda limits, given: _variant("default", limits, model=given.model),
+            needs=frozenset({"model"}),
+        ),
+        Method(
+            name="paper",
+            summary="CoCoDA's Algorithm 2, the language model plans and judges",
+            build=lambda limits, given: _variant("paper", limits, model=given.model),
+            needs=frozenset({"model"}),
+        ),
+    )
+}
+
+
+def find_method(name: str) -> Method:
+    """The method of that name.
+
+    Args:
+        name: One of ``METHODS``, or ``module:attribute`` of a retriever of your own, or of a
+            function that makes one when called with the fields of ``Limits`` as keywords.
+
+    Raises:
+        UsageError: There is no such method.
+    """
+    if ":" in name:
+        return Method(
+            name=name, summary="a retriever of yours", build=lambda limits, _: _yours(name, limits)
+        )
+    if name not in METHODS:
+        raise UsageError(
+            f"there is no method {name!r}; there are: {', '.join(METHODS)}, or module:attribute "
+            "of a retriever of yours"
+        )
+    return METHODS[name]
+
+
+def _yours(name: str, limits: Limits) -> Retriever:
+    place, _, attribute = name.partition(":")
+    found = load_attribute(place, attribute)
+    if callable(found) and not isinstance(found, Retriever):
+        try:
+            bound = signature(found).bind(**asdict(limits))
+        except TypeError as error:
+            raise UsageError(
+                f"{name} makes a retriever only if it takes shortlist, offer and token_budget as "
+                f"keywords ({error})"
+            ) from error
+        found = found(*bound.args, **bound.kwargs)
+    if not isinstance(found, Retriever):
+        raise UsageError(
+            f"{name} is a {type(found).__name__} and no retriever: it has no method 'retrieve'"
+        )
+    return found

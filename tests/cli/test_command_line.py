@@ -1,0 +1,208 @@
+"""The command line as a whole: how large it is, and the manners that every command keeps."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+import click
+import pytest
+
+from agentkit.cli.main import COMMANDS, main
+
+MOST_WORDS = 20
+MOST_LEAVES = 32
+
+WITHOUT_JSON: Mapping[str, str] = {
+    "chat": "a conversation at a terminal; 'agentkit run --json' answers programs",
+    "serve": "speaks JSON over HTTP, and answers nothing itself",
+}
+
+ONE_MEANING: Mapping[str, str] = {
+    "--answers": "where answers of evaluations are kept",
+    "--concurrency": "how many tasks at the same time",
+    "--dry-run": "nothing is written; what would be is told",
+    "--exit-code": "exit status 1 where something is found",
+    "--expect": "what the hash must be that was printed earlier",
+    "--format": "the form of the file that is read or written",
+    "--json": "JSON instead of words",
+    "--judge": "the model that judges what has no exact answer",
+    "--key-file": "the key of signatures",
+    "--limit": "the most that are shown",
+    "--markdown": "Markdown instead of words",
+    "--max-steps": "model turns in answer to one request",
+    "--max-tokens": "the longest answer",
+    "--on-conflict": "what becomes of a name that is taken; import proposes where others replace",
+    "--output": "the file to write",
+    "-o": "the file to write",
+    "--overrule": "the person knows better than a check; import names tools, review names checks",
+    "--pin": "the library version that is held",
+    "--prefix": "what stands before the names of tools",
+    "--refine": "how the model looks over its calls",
+    "--run": "the name of an evaluation's run",
+    "--seed": "what draws the sample",
+    "--session": "the conversation",
+    "--shadow": "proposals are tried unseen",
+    "--store": "the store; demo has one of its own",
+    "--tool": "only this tool",
+    "--tool-choice": "whether the model may or must call",
+    "--tools": "Python code of tools",
+    "--yes": "nobody is asked",
+}
+"""Options whose help differs from command to command, and the one meaning that is behind it."""
+
+
+def leaves(command: click.Command = main, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, with its words."""
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        child = command.get_command(context, name)
+        assert child is not None
+        yield from leaves(child, f"{path} {name}".strip())
+
+
+CORE = dict(leaves())
+
+
+def options(command: click.Command) -> Iterator[click.Option]:
+    """The options that a command shows."""
+    return (one for one in command.params if isinstance(one, click.Option) and not one.hidden)
+
+
+def test_the_command_line_is_small():
+    """Few words at the top, and few commands in all, so that one can know them."""
+    assert len(COMMANDS) <= MOST_WORDS
+    assert len(CORE) <= MOST_LEAVES, sorted(CORE)
+
+
+@pytest.mark.parametrize("path", CORE)
+def test_every_command_shows_how_it_is_typed(path):
+    """The help of each command ends with an example of itself."""
+    assert f"agentkit {path}" in (CORE[path].epilog or "").partition("Example")[2]
+
+
+@pytest.mark.parametrize("path", CORE)
+def test_every_command_speaks_json(path):
+    """Programs can read each command; the exceptions say why not, and are none by mistake."""
+    speaks = any("--json" in option.opts for option in options(CORE[path]))
+    assert speaks != (path in WITHOUT_JSON)
+
+
+def test_an_option_has_one_meaning():
+    """An option of one name is told in the same words everywhere, or is listed with what it means.
+
+    It is a flag in all commands or in none, and takes one kind of value.
+    """
+    words: dict[str, set[str]] = defaultdict(set)
+    flags: dict[str, set[bool]] = defaultdict(set)
+    for command in CORE.values():
+        for option in options(command):
+            for name in option.opts:
+                words[name].add(" ".join((option.help or "").split()))
+                flags[name].add(bool(option.is_flag))
+    assert {name for name, texts in words.items() if len(texts) > 1} <= set(ONE_MEANING)
+    assert {name for name, kinds in flags.items() if len(kinds) > 1} == set()
+    assert set(ONE_MEANING) <= set(words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["serch", "x"], "No such command 'serch'. Did you mean 'search'?"),
+        (["tools", "improt", "x"], "Did you mean 'import'?"),
+        (["review", "aprove", "x"], "Did you mean 'approve'?"),
+        (["models", "lst"], "Did you mean 'list'?"),
+        (["tools", "list", "--mtach", "x"], "--match"),
+    ],
+)
+def test_an_unknown_word_is_answered_with_the_nearest(invoke, arguments, hint):
+    """A command or an option that was mistyped is named as it was meant."""
+    result = invoke(*arguments)
+    assert result.exit_code == 2
+    assert hint in result.stderr
+
+
+def test_a_word_like_no_other_has_no_hint(invoke):
+    """Where nothing is near, nothing is suggested."""
+    result = invoke("zzzzzz")
+    assert (result.exit_code, "Did you mean" in result.stderr) == (2, False)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["tools", "list", "--store", "sqlite:///absent.db"],
+        ["tools", "list", "--store", "nobody://host"],
+        ["tools", "show", "absent"],
+        ["tools", "list", "--at", "9"],
+        ["tools", "add", "absent.py"],
+        ["tools", "add", "--composite", "absent.py"],
+        ["tools", "import", "absent.json"],
+        ["tools", "doctor", "absent.json"],
+        ["tools", "graph", "absent"],
+        ["check", "absent"],
+        ["check", "--store", "sqlite:///absent.db"],
+        ["import", "absent.json"],
+        ["export", "absent"],
+        ["export", "--from", "absent.json"],
+        ["diff", "absent.json", "absent.db"],
+        ["store", "copy", "absent.db", "copy.db"],
+        ["episodes", "show", "absent"],
+        ["log", "--tool", "absent"],
+        ["log", "99"],
+        ["rollback", "absent"],
+        ["rollback", "here", "--to", "9"],
+        ["review", "show", "absent"],
+        ["models", "install", "absent"],
+        ["run", "Hi", "--model", "nobody:x"],
+        ["run", "Hi", "--library", "absent.json"],
+        ["eval", "absent.jsonl"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_not_there_is_misuse(invoke, arguments):
+    """A file, a store or a name that is missing ends with status 2 and says so in few lines."""
+    assert invoke("tools", "import", "-", typed='[{"name": "here"}]').exit_code == 0
+    result = invoke(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert "Error: " in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_the_rule_of_exit_statuses_stands_in_the_help(invoke):
+    """Who writes a script finds the statuses on the first page."""
+    page = " ".join(invoke("--help").stdout.split())
+    assert "0 done, 1 failed or something found, 2 misuse, such as a missing file" in page
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "Hi", "--model", "openai:gpt-x"],
+        ["run", "Hi", "--model", "anthropic:x"],
+        ["run", "Hi", "--openapi", "api.json"],
+        ["run", "Hi", "--openapi", "api.json", "--api-server", "ftp://x"],
+    ],
+    ids=" ".join,
+)
+def test_no_advice_in_the_shell_is_python(invoke, tmp_path, monkeypatch, arguments):
+    """A sentence about a missing key or server can be followed without writing code."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    operation = {"get": {"operationId": "it", "responses": {"200": {"description": "Fine."}}}}
+    api = {
+        "openapi": "3.1.0",
+        "info": {"title": "A", "version": "1"},
+        "servers": [{"url": "https://{place}.example.com", "variables": {"place": {}}}],
+        "paths": {"/": operation},
+    }
+    (tmp_path / "api.json").write_text(json.dumps(api))
+    result = invoke(*arguments)
+    assert result.exit_code in {1, 2}
+    assert "=..." not in result.stderr
+    assert "pass " not in result.stderr
