@@ -30,70 +30,46 @@ from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
 from agentkit.export import artifact_of
 from agentkit.interop import Toolset
 
-BANK = '''
-from agentkit import ModelRetry, tool
-
-@tool(effects=("reads",))
-def loan_rate(euro: int, periods: int) -> str:
-    """What a loan costs a month.
-
-    Args:
-        euro: The sum.
-        periods: Term in months.
-    """
-    if periods not in (36, 48, 60):
-        raise ModelRetry(f"periods must be one of 36, 48, 60, got {periods}")
-    return f"{round(euro / periods, 2)} a month over {periods}"
-'''
 CLERK = '''
+from difflib import get_close_matches
+
 from agentkit.messages import ToolCall
 from agentkit.testing import FunctionModel
 
 def answer(request):
-    """The term that the customer said, or the nearest one that the schema lists."""
+    """What the customer said of the ticket, or the word of the schema that is most like it."""
     last = request.messages[-1]
     if last.role == "tool":
-        return last.text if "a month" in last.text else "It was refused."
-    euro, months = (int(word) for word in last.text.split() if word.isdigit())
-    terms = request.tools[0].parameters_schema["properties"]["periods"].get("enum")
-    months = min(terms, key=lambda term: abs(term - months)) if terms else months
-    return [ToolCall(call_id="1", name="loan_rate", arguments={"euro": euro, "periods": months})]
+        return last.text if "is closed" in last.text else "It was refused."
+    words = last.text.rstrip(".").split()
+    said = words[-1]
+    allowed = request.tools[0].parameters_schema["properties"]["outcome"].get("enum")
+    outcome = get_close_matches(said, allowed, cutoff=0)[0] if allowed else f"it is {said}"
+    ticket = next(int(word.strip(",:")) for word in words if word.strip(",:").isdigit())
+    return [ToolCall(call_id="1", name="close_ticket", arguments=dict(ticket=ticket, outcome=outcome))]
 
 def open_clerk(name):
     return FunctionModel(answer, name="clerk")
 '''
 MAIN = "from agentkit.cli.main import main; main()"
-REQUEST = "A loan of 4800 euro over 50 months"
-OLD, NEW = "It was refused.", "100.0 a month over 48"
+REQUEST = "Close ticket 7001, it is solved."
+OLD, NEW = "It was refused.", "Ticket 7001 is closed: resolved."
+OUTCOMES = ["resolved", "duplicate", "cancelled"]
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A working folder with a tool, its tasks and the model double as a plugin."""
-    (tmp_path / "bank.py").write_text(BANK)
-    rows = []
-    for number in range(24):
-        months = 30 + 7 * number % 37
-        gold = min((36, 48, 60), key=lambda term: abs(term - months))
-        arguments = {"euro": 1000 + number, "periods": gold}
-        rows.append(
-            {
-                "id": f"task-{number}",
-                "request": f"A loan of {1000 + number} euro over {months} months",
-                "expects": {"calls": [{"name": "loan_rate", "arguments": arguments}]},
-            }
-        )
-    (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    """A new project, and the model double as a plugin."""
     info = tmp_path / "plugins" / "agentkit_clerk-1.0.dist-info"
     info.mkdir(parents=True)
     (info.parent / "agentkit_clerk.py").write_text(CLERK)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-clerk\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[agentkit.models]\nclerk = agentkit_clerk:open_clerk\n")
-    (tmp_path / "agentkit.toml").write_text(
-        'store = "library.db"\ntools = ["bank.py"]\ntasks = "tasks.jsonl"\nmodel = "clerk:a"\n'
-    )
     monkeypatch.syspath_prepend(str(info.parent))
     monkeypatch.chdir(tmp_path)
+    for name in ("AGENTKIT_STORE", "AGENTKIT_MODEL"):
+        monkeypatch.delenv(name, raising=False)
+    typed("init", "--model", "clerk:a")
     yield tmp_path
     sys.modules.pop("agentkit_clerk", None)
 
@@ -105,16 +81,21 @@ def environment(folder):
     return {**os.environ, "PYTHONPATH": os.pathsep.join(places), "PYTHONUNBUFFERED": "1"}
 
 
-def run(*words, typed=None):
-    """A command, as it is typed in the folder."""
-    done = CliRunner().invoke(main, list(words), input=typed, catch_exceptions=False)
+def typed(*words, lines=None):
+    """What a command prints, as it is typed in the folder."""
+    done = CliRunner().invoke(main, list(words), input=lines, catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    return done
+    return done.stdout
 
 
-def accuracy():
+async def run(*words, lines=None):
+    """The same beside the servers; commands have event loops of their own."""
+    return await asyncio.to_thread(typed, *words, lines=lines)
+
+
+async def accuracy():
     """How many tasks ``agentkit eval`` finds right."""
-    total = json.loads(run("eval", "--json").stdout)["total"]
+    total = json.loads(await run("eval", "--json"))["total"]
     return total["passed"], total["attempts"]
 
 
@@ -150,8 +131,8 @@ async def answer_of(client, version):
     return done.agentkit["library_version"], done.choices[0].message.content
 
 
-async def served_terms(folder, environment):
-    """The terms that ``agentkit serve --mcp stdio`` lists, to an official client."""
+async def served_outcomes(folder, environment):
+    """The outcomes that ``agentkit serve --mcp stdio`` lists, to an official client."""
     started = StdioServerParameters(
         command=sys.executable,
         args=["-c", MAIN, "serve", "--mcp", "stdio"],
@@ -160,80 +141,80 @@ async def served_terms(folder, environment):
     )
     async with Client(started) as client:
         [listed] = (await client.list_tools()).tools
-    return listed.input_schema["properties"]["periods"].get("enum")
+    return listed.input_schema["properties"]["outcome"].get("enum")
 
 
-async def toolset_terms():
-    """The terms that the loop of another framework is offered."""
-    [bank] = load_tools(["bank.py"])
-    with closing(open_store("library.db")) as store:
-        offered = await Toolset(store, tools=[bank]).start(REQUEST)
+async def toolset_outcomes():
+    """The outcomes that the loop of another framework is offered."""
+    tools = load_tools(["tools.py"])
+    with closing(open_store(".agentkit/library.db")) as store:
+        offered = await Toolset(store, tools=tools).start(REQUEST)
     [shown] = offered.offered
-    return shown.parameters_schema["properties"]["periods"].get("enum")
+    return shown.parameters_schema["properties"]["outcome"].get("enum")
 
 
 async def test_what_was_promoted_is_what_everybody_sees(folder, environment):
     """A failing eval, one round, and every way in shows the gain; a rollback, and the old again."""
-    before, of = accuracy()
+    before, of = await accuracy()
     assert before <= 2
-    assert run("run", REQUEST).stdout == f"{OLD}\n"
+    assert await run("run", REQUEST) == f"{OLD}\n"
     async with serving(folder, environment) as client:
         assert await answer_of(client, 1) == (1, OLD)
-        assert await served_terms(folder, environment) is None
+        assert await served_outcomes(folder, environment) is None
 
-        told = json.loads(run("evolve", "--json").stdout)
+        told = json.loads(await run("evolve", "--json"))
         [proposal] = told["proposals"]
         assert (proposal["state"], told["after"]) == ("active", 2)
-        assert accuracy() == (of, of)
-        assert run("run", REQUEST).stdout == f"{NEW}\n"
-        assert NEW in run("chat", typed=f"{REQUEST}\n").stdout
+        assert await accuracy() == (of, of)
+        assert await run("run", REQUEST) == f"{NEW}\n"
+        assert NEW in await run("chat", lines=f"{REQUEST}\n")
         assert await answer_of(client, 2) == (2, NEW)
-        assert await served_terms(folder, environment) == [36, 48, 60]
-        assert await toolset_terms() == [36, 48, 60]
-        exported = run("export", "--format", "openai").stdout
+        assert await served_outcomes(folder, environment) == OUTCOMES
+        assert await toolset_outcomes() == OUTCOMES
+        exported = await run("export", "--format", "openai")
         assert '"enum": [' in exported
 
-        run("rollback", "loan_rate", "--reason", "to see the old")
-        assert accuracy() == (before, of)
-        assert run("run", REQUEST).stdout == f"{OLD}\n"
-        assert OLD in run("chat", typed=f"{REQUEST}\n").stdout
+        await run("rollback", "close_ticket", "--reason", "to see the old")
+        assert await accuracy() == (before, of)
+        assert await run("run", REQUEST) == f"{OLD}\n"
+        assert OLD in await run("chat", lines=f"{REQUEST}\n")
         assert await answer_of(client, 3) == (3, OLD)
-        assert await served_terms(folder, environment) is None
-        assert await toolset_terms() is None
-        assert run("run", REQUEST, "--pin", "2").stdout == f"{NEW}\n"
+        assert await served_outcomes(folder, environment) is None
+        assert await toolset_outcomes() is None
+        assert await run("run", REQUEST, "--pin", "2") == f"{NEW}\n"
 
 
-@tool(effects=("reads",))
-def loan_rate(euro: int, periods: int) -> str:
-    """What a loan costs a month.
+@tool(effects=("writes",))
+def close_ticket(ticket: int, outcome: str) -> str:
+    """Close a ticket.
 
     Args:
-        euro: The sum.
-        periods: Term in months.
+        ticket: Number of the ticket.
+        outcome: How it ended.
     """
-    if periods not in {36, 48, 60}:
-        raise ModelRetry(f"periods must be one of 36, 48, 60, got {periods}")
-    return f"{round(euro / periods, 2)} a month over {periods}"
+    if outcome not in OUTCOMES:
+        raise ModelRetry(f"outcome must be one of {', '.join(OUTCOMES)}, got {outcome}")
+    return f"Ticket {ticket} is closed: {outcome}."
 
 
-async def test_the_same_story_in_python(folder, tmp_path):
+async def test_the_same_story_in_python(folder):
     """Evaluate, evolve, evaluate, run, export and roll back, with what agentkit exports."""
     clerk = import_module("agentkit_clerk").open_clerk("a")
-    tasks = load_tasks(folder / "tasks.jsonl", tools=[loan_rate])
+    tasks = load_tasks(folder / "tasks.jsonl", tools=[close_ticket])
     seen, unseen = tasks.tasks[::2], tasks.tasks[1::2]
     with closing(open_store("memory:")) as store, closing(open_store("memory:")) as answers:
 
         async def right(name):
-            library = Agent(clerk, tools=[loan_rate], store=store).library
+            library = Agent(clerk, tools=[close_ticket], store=store).library
             await evaluate(tasks, model=clerk, store=answers, run=name, library=library)
             return summarise(episodes_of_run(answers, name)).total.passed
 
-        agent = Agent(clerk, tools=[loan_rate], store=store)
-        assert agent.binding.registered == ("loan_rate",)
+        agent = Agent(clerk, tools=[close_ticket], store=store)
+        assert agent.binding.registered == ("close_ticket",)
         assert await right("before") <= 2
         lessons = replace(tasks, tasks=seen)
         await evaluate(lessons, model=clerk, store=answers, run="lessons", library=agent.library)
-        manager = ToolManager(store, tools=[loan_rate])
+        manager = ToolManager(store, tools=[close_ticket])
         held_out = HeldOut(
             benchmark=replace(tasks, tasks=unseen), model=clerk, store=answers, name="gate"
         )
@@ -247,11 +228,11 @@ async def test_the_same_story_in_python(folder, tmp_path):
         agent.refresh()
         assert (await agent.run(REQUEST)).output == NEW
         assert await right("after") == len(tasks.tasks)
-        exported = artifact_of(store).library["loan_rate"].definition
-        assert exported.parameters_schema["properties"]["periods"]["enum"] == [36, 48, 60]
-        manager.roll_back("loan_rate")
+        exported = artifact_of(store).library["close_ticket"].definition
+        assert exported.parameters_schema["properties"]["outcome"]["enum"] == OUTCOMES
+        manager.roll_back("close_ticket")
         agent.refresh()
         result = await agent.run(REQUEST)
         assert (result.output, result.episode.library_version) == (OLD, 3)
-        held = Agent(clerk, tools=[loan_rate], store=store, pin=2)
+        held = Agent(clerk, tools=[close_ticket], store=store, pin=2)
         assert (await held.run(REQUEST)).output == NEW

@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
+from agentkit import library as library_door
 from agentkit.errors import LibraryWarning, UsageError
 from agentkit.library.abilities import SelfRefreshing
-from agentkit.library.code_binding import CodeBinding, bind_code, pinned, with_code
+from agentkit.library.code_binding import CodeBinding, bound_as_held, pinned, with_code
 from agentkit.library.library import Library
 from agentkit.library.recent_versions import RecentVersions
 from agentkit.library.store import Store
@@ -70,7 +71,8 @@ class Snapshots:
             return with_code(own, self._tools), CodeBinding(library_version=own.version)
         if pin is not None:
             return pinned(self._store, pin, self._tools, frozen=frozen)
-        return bind_code(self._store, self._tools, frozen=frozen)
+        found = bound_as_held(self._store, self._tools)
+        return found or library_door.bind_code(self._store, self._tools, frozen=frozen)
 
     @property
     def current(self) -> Library:

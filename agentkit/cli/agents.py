@@ -31,6 +31,7 @@ from agentkit.cli.episode_view import call_line, result_line
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import binding_options, model_option, store_option, tools_option
 from agentkit.cli.output import plural, say
+from agentkit.cli.project import current_project
 from agentkit.cli.sources import read_source
 from agentkit.cli.tracers import TraceKind, trace_option, tracer_of
 from agentkit.episodes import RefineMode
@@ -150,6 +151,7 @@ def make_agent(
             frozen=options.frozen,
             unbound_tools="offer" if options.catalogue else "hide",
             instructions=options.instructions,
+            retriever=current_project().retriever or "auto",
             refine=options.refine,
             tool_choice=options.tool_choice,
             limits=Limits(max_steps=options.max_steps),

@@ -10,7 +10,7 @@ from typing import get_args
 import click
 
 from agentkit.cli.demo_report import print_report
-from agentkit.cli.options import data_directory, json_option, model_option
+from agentkit.cli.options import FOLDER, json_option, model_option
 from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.progress import Progress, progress
 from agentkit.cli.stores import opened
@@ -28,7 +28,7 @@ from agentkit.retrieval.cascade import default_retriever
 
 def demo_store_url() -> str:
     """A store of its own, so that thousands of benchmark tools stay out of the user's library."""
-    return f"sqlite:///{data_directory() / 'demo.db'}"
+    return f"sqlite:///{FOLDER}/demo.db"
 
 
 @click.command(
@@ -72,7 +72,7 @@ Examples:
     envvar="AGENTKIT_STORE",
     show_envvar=True,
     default=demo_store_url,
-    show_default="demo.db in your data folder",
+    show_default=True,
     help="Where the catalogue and the episodes are kept.",
 )
 @json_option

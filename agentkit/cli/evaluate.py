@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
+from click.core import ParameterSource
 
 from agentkit._waiting import wait_for
 from agentkit.cli.agents import tell_binding
@@ -57,7 +58,8 @@ from agentkit.evaluation.running.settings import (
 from agentkit.evaluation.sampling import stratified
 from agentkit.evaluation.task import Benchmark
 from agentkit.library import Library, Store
-from agentkit.library.code_binding import bind_code, pinned
+from agentkit.library.code_binding import pinned
+from agentkit.library.code_writing import bind_code
 from agentkit.library.opening import file_of
 from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
@@ -239,7 +241,8 @@ def evaluation(
     """
     check_report_files(reports)
     if compared:
-        if benchmark:
+        context = click.get_current_context()
+        if context.get_parameter_source("benchmark") is ParameterSource.COMMANDLINE:
             raise click.UsageError("give either a BENCHMARK or --compare, not both")
         _compare(compared, answers, reports, as_json=as_json)
         return
@@ -432,7 +435,7 @@ async def _run(
             judge=None if asked.judge is None else resolve_model(asked.judge),
             settings=asked.settings,
             concurrency=asked.concurrency or concurrency_of(model.name),
-            listen=_listener(begin("Asking the model")),
+            listen=listener(begin("Asking the model")),
         )
     report = summarise(
         episodes_of_run(store, run),
@@ -461,7 +464,9 @@ def _name(model: ChatModel | RecordedAnswers, asked: Evaluation) -> str:
     return "-".join(word.rpartition("/")[2] for word in words)
 
 
-def _listener(told: Progress) -> Listener:
+def listener(told: Progress) -> Listener:
+    """What tells a person how far an evaluation is."""
+
     def listen(news: EvaluationProgress) -> None:
         told(news.done, news.total, _progress_note(news))
 
@@ -509,9 +514,10 @@ def _finished(store: Store, run: str, store_url: str) -> EvaluationReport:
 def _tell_next(report: EvaluationReport, answers: str) -> None:
     run, store = shlex.quote(report.run), f"--store {shlex.quote(answers)}"
     failed = "" if report.total.passed == report.total.attempts else "--verdict failed "
+    learn = "" if not failed else "\n  agentkit evolve"
     lines = [
         "",
-        "Where to look next:",
+        f"Where to look next:{learn}",
         f"  agentkit episodes list {failed}--label run={run} {store}",
         f"  agentkit eval --compare {run} OTHER --answers {shlex.quote(answers)}",
     ]

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,18 +17,19 @@ from agentkit import evolution
 from agentkit._waiting import wait_for
 from agentkit.cli.agents import tell_binding
 from agentkit.cli.boundary import Failure
-from agentkit.cli.evaluate import concurrency_of, is_local
+from agentkit.cli.evaluate import concurrency_of, is_local, listener
 from agentkit.cli.evolve_report import log_lines, print_round
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
     answers_option,
-    evaluation_store_url,
     json_option,
     model_option,
     store_option,
     tools_option,
 )
 from agentkit.cli.output import print_json, say
+from agentkit.cli.progress import progress
+from agentkit.cli.project import current_project
 from agentkit.cli.stores import event_signer, opened, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import read_episodes
@@ -52,7 +53,7 @@ from agentkit.evolution.round import Compare, evolve
 from agentkit.evolution.round_report import Round
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.library import Author, EpisodeFilter, Library, LibraryChange, Store
-from agentkit.library.code_binding import bind_code
+from agentkit.library.code_writing import bind_code
 from agentkit.library.opening import file_of, open_store
 from agentkit.models.base import ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
@@ -72,6 +73,7 @@ class HeldOutOptions:
         model: Answers.
         tool_choice: Whether it may or must call a tool.
         max_tokens: Longest answer.
+        max_steps: Model turns for each task; None for as many as ``EvaluationSettings`` says.
         concurrency: Attempts at the same time; None for one with a model in this process, else 8.
         answers: URL of the store that keeps the answers.
     """
@@ -82,6 +84,7 @@ class HeldOutOptions:
     model: str
     tool_choice: ToolChoice
     max_tokens: int | None
+    max_steps: int | None
     concurrency: int | None
     answers: str
 
@@ -153,6 +156,12 @@ Examples:
     type=click.IntRange(min=1),
     metavar="N",
     help="Longest answer in held-out tasks. [default: the model's own]",
+)
+@click.option(
+    "--max-steps",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Model turns for each held-out task. [default: 1; 21 where tools are run]",
 )
 @click.option(
     "--concurrency",
@@ -250,7 +259,7 @@ class RoundOptions:
         absent = [name for name in self.tools if name not in manager.library]
         if absent:
             raise UsageError(f"the library has no tool {', '.join(map(repr, absent))}")
-        episodes = _episodes(self.source, store_url, self.run)
+        episodes = _episodes(self.places(store_url), self.run)
         with self._compared(episodes, manager.library) as (compare, lessons):
             return wait_for(
                 evolve(
@@ -258,11 +267,18 @@ class RoundOptions:
                     self._proposers(),
                     episodes=lessons,
                     compare=compare,
+                    rules=current_project().rules,
                     tools=self.tools,
                     mining=MiningRules() if "mine" in self.steps else None,
                     learning=LearningRules() if "learn" in self.steps else None,
                 )
             )
+
+    def places(self, store_url: str) -> tuple[str, ...]:
+        """Where episodes are; runs of ``agentkit eval`` have a store of their own."""
+        if self.source is not None:
+            return (self.source,)
+        return tuple(dict.fromkeys((store_url, self.held_out.answers)))
 
     def _manager(self, store: Store) -> ToolManager:
         """The manager, which knows all tools whose code was given."""
@@ -274,7 +290,7 @@ class RoundOptions:
             author=Author(kind="program", name="agentkit"),
             lifecycle=self.policy,
             change_judge=ModelSemanticJudge(resolve_model(self.judge)) if self.judge else None,
-            gates=EpisodeGates(episodes=store),
+            gates=EpisodeGates(episodes=store, rules=current_project().rules),
             signer=event_signer(),
         )
 
@@ -311,7 +327,7 @@ class RoundOptions:
         deciding = deciding_tasks(benchmark.tasks, seen=_tasks_of(episodes))
         lessons = [one for one in episodes if one.metadata.get("task") not in deciding]
         model = resolve_model(asked.model)
-        with opened(asked.answers) as answers:
+        with opened(asked.answers) as answers, progress() as begin:
             compare = HeldOut(
                 benchmark=benchmark,
                 model=model,
@@ -319,9 +335,11 @@ class RoundOptions:
                 learned_from={one.task_id for one in benchmark.tasks} - deciding,
                 settings=EvaluationSettings(
                     tool_choice=asked.tool_choice,
+                    max_steps=asked.max_steps,
                     settings=ModelSettings(temperature=0.0, max_tokens=asked.max_tokens),
                 ),
                 concurrency=asked.concurrency or concurrency_of(model.name),
+                begin=lambda words: listener(begin(words)),
             )
             yield compare, lessons
 
@@ -332,7 +350,8 @@ def _asked(options: dict[str, Any]) -> RoundOptions:
     if not steps <= frozenset(STEPS):
         odd = ", ".join(sorted(map(repr, steps - frozenset(STEPS))))
         raise UsageError(f"--only has no step {odd}; there are {', '.join(STEPS)}")
-    policy = LifecyclePolicy(shadow=options.pop("shadow"), canary=options.pop("canary"))
+    stages = {name: options.pop(name) for name in ("shadow", "canary")}
+    policy = replace(current_project().policy, **stages)
     names = ("source", "run", "tools", "targets", "feedback_model", "judge")
     own = {name: options.pop(name) for name in names}
     return RoundOptions(**own, steps=steps, policy=policy, held_out=HeldOutOptions(**options))
@@ -344,7 +363,7 @@ def _watch(asked: RoundOptions, store_url: str, *, seconds: float, parent: int |
     last = None
     with evolving(store_url), opened(store_url) as store:
         while parent is None or os.getppid() == parent:
-            newest = _newest(asked.source, store_url, asked.run)
+            newest = _newest(asked.places(store_url), asked.run)
             if newest is not None and newest != last:
                 last = newest
                 _watched_round(asked, store, store_url)
@@ -362,11 +381,11 @@ def _watched_round(asked: RoundOptions, store: Store, store_url: str) -> None:
         say(line)
 
 
-def _newest(source: str | None, store_url: str, run: str | None) -> tuple[str, ...] | None:
+def _newest(places: Sequence[str], run: str | None) -> tuple[str, ...] | None:
     """The ids of the newest records of the places that rounds read; None when there are none."""
     labels = {} if run is None else {"run": run}
     found = []
-    for place in _places(source, store_url):
+    for place in places:
         file = file_of(place)
         if file is None or file.exists():
             with opened(place) as store:
@@ -382,16 +401,8 @@ def _tasks_of(episodes: Iterable[Episode]) -> frozenset[str]:
     return frozenset(one.task for one in labels if one is not None and one.task)
 
 
-def _places(source: str | None, store_url: str) -> tuple[str, ...]:
-    """Where episodes are; runs of ``agentkit eval`` have a store of their own."""
-    if source is not None:
-        return (source,)
-    return tuple(dict.fromkeys((store_url, evaluation_store_url())))
-
-
-def _episodes(source: str | None, store_url: str, run: str | None) -> list[Episode]:
+def _episodes(places: Sequence[str], run: str | None) -> list[Episode]:
     """What is to be learned from: never the answers to held-out tasks."""
-    places = _places(source, store_url)
     labels = {} if run is None else {"run": run}
     found = [one for place in places for one in _matching(place, labels)]
     lessons = [one for one in found if not is_held_out_answer(one)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
+from importlib import import_module
 
 import click
 
@@ -11,7 +12,8 @@ from agentkit._version import __version__
 from agentkit.cli.boundary import EXIT_RULE, LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "demo": ("agentkit.cli.demo:demo", "Run the main job: real questions, tools and model."),
+    "init": ("agentkit.cli.init:init", "Begin a project in a folder, with a sample that runs."),
+    "demo": ("agentkit.cli.demo:demo", "See a tool fail, be repaired, and serve; four minutes."),
     "run": ("agentkit.cli.run:run", "Ask an agent a question and print its answer."),
     "chat": ("agentkit.cli.chat:chat", "Talk with an agent, turn by turn."),
     "serve": ("agentkit.cli.serve:serve", "Serve an agent over HTTP, or a library over MCP."),
@@ -54,9 +56,13 @@ The words stand here so that ``agentkit --help`` imports no command.
     help="Print the versions of agentkit and Python.",
 )
 @click.option("--debug", is_flag=True, help="Show the Python trace of an error.")
-def main(debug: bool) -> None:
+@click.pass_context
+def main(context: click.Context, debug: bool) -> None:  # noqa: ARG001 - LazyGroup reads it
     """Agents whose tool definitions are living, versioned data.
 
-    Start with 'agentkit demo': it runs a small local model on public questions and shows what
-    happened. 'agentkit COMMAND --help' explains each command with examples.
+    Start with 'agentkit demo', which shows the loop with a small local model and no key, or with
+    'agentkit init', which begins a project of your own. Where a folder, or one above it, has an
+    agentkit.toml, options have their defaults there.
     """
+    if context.invoked_subcommand is not None:
+        import_module("agentkit.cli.project").give_defaults(context, COMMANDS)

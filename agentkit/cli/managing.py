@@ -9,6 +9,7 @@ import click
 
 from agentkit import evolution
 from agentkit.cli.loading import load_tools
+from agentkit.cli.project import current_project
 from agentkit.cli.stores import event_signer, opened_to_read
 from agentkit.evolution.insertion.policy import InsertPolicy
 from agentkit.evolution.lifecycle.assessing import EpisodeGates
@@ -32,7 +33,7 @@ def managed(
     store_url: str,
     targets: Sequence[str] = (),
     *,
-    lifecycle: LifecyclePolicy = LifecyclePolicy(),  # noqa: B008 - frozen
+    lifecycle: LifecyclePolicy | None = None,
     trying: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
     judge: str = "",
 ) -> Iterator[ToolManager]:
@@ -41,7 +42,7 @@ def managed(
     Args:
         store_url: Where the library is.
         targets: Python code of tools; see ``load_tools``.
-        lifecycle: What proposals have to go through.
+        lifecycle: What proposals have to go through; None for what the project says.
         trying: Which tools may run when composites are tried.
         judge: A model that reads changes that need a judge; empty for none.
 
@@ -57,7 +58,7 @@ def manager_of(
     store: Store,
     targets: Sequence[str] = (),
     *,
-    lifecycle: LifecyclePolicy = LifecyclePolicy(),  # noqa: B008 - frozen
+    lifecycle: LifecyclePolicy | None = None,
     trying: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
     judge: str = "",
 ) -> ToolManager:
@@ -68,8 +69,8 @@ def manager_of(
         tools=load_tools(targets),
         policy=trying,
         author=Author(kind="program", name="agentkit"),
-        lifecycle=lifecycle,
+        lifecycle=lifecycle or current_project().policy,
         change_judge=asked,
-        gates=EpisodeGates(episodes=store),
+        gates=EpisodeGates(episodes=store, rules=current_project().rules),
         signer=event_signer(),
     )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
@@ -16,26 +14,14 @@ from agentkit.errors import UsageError
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 DEFAULT_MODEL = "local:smollm2-135m"
+MODEL_HELP = "The model: local:NAME, local:/path/to/file.gguf, openai:NAME, litellm:NAME, ..."
 
 
-def default_store_url() -> str:
-    """The user's own library: ``$XDG_DATA_HOME/agentkit/library.db``, else under ~/.local/share.
+FOLDER = ".agentkit"
+"""Where commands keep what they write, in the project's folder or else in the working folder."""
 
-    It lies in the user's data folder rather than in the working directory, so that every command
-    finds the same library wherever it is started.
-    """
-    return f"sqlite:///{data_directory() / 'library.db'}"
-
-
-def data_directory() -> Path:
-    """Where agentkit keeps the user's data."""
-    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(base).expanduser() / "agentkit"
-
-
-def evaluation_store_url() -> str:
-    """A store of its own, so that answers to benchmarks stay out of the user's library."""
-    return f"sqlite:///{data_directory() / 'evaluations.db'}"
+LIBRARY, EVALUATIONS = "library.db", "evaluations.db"
+"""Answers to benchmarks have a store of their own, so that they stay out of the library's."""
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
@@ -46,8 +32,8 @@ store_option = click.option(
     metavar="URL",
     envvar="AGENTKIT_STORE",
     show_envvar=True,
-    default=default_store_url,
-    show_default="library.db in your data folder",
+    default=f"sqlite:///{FOLDER}/{LIBRARY}",
+    show_default=True,
     help="Where definitions and episodes are kept, such as sqlite:///library.db.",
 )
 
@@ -70,8 +56,8 @@ library_option = click.option(
 answers_option = click.option(
     "--answers",
     metavar="URL",
-    default=evaluation_store_url,
-    show_default="evaluations.db in your data folder",
+    default=f"sqlite:///{FOLDER}/{EVALUATIONS}",
+    show_default=True,
     help="Where the answers of evaluations are kept; known ones are not asked again.",
 )
 
@@ -100,7 +86,7 @@ _model_name = click.option(
     show_envvar=True,
     default=DEFAULT_MODEL,
     show_default=True,
-    help="The model: local:NAME, local:/path/to/file.gguf, openai:NAME, litellm:NAME, ...",
+    help=MODEL_HELP,
 )
 _adapter = click.option(
     "--adapter",

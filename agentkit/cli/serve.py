@@ -24,6 +24,7 @@ from agentkit.cli.stores import followed, gathered, opened
 from agentkit.errors import UsageError
 from agentkit.evolution.serving import CanaryJudge, CanaryRouter, LedgerWatch, ShadowRunner
 from agentkit.library.keeping import with_episodes
+from agentkit.library.store import Store
 from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
 from agentkit.server.keys import Keys
@@ -226,8 +227,7 @@ def serve(  # noqa: PLR0917 - click passes every option
     _check_fitting(context, mcp, definitions=definitions)
     keys = None if keys_from is None else _keys(keys_from)
     if mcp is not None:
-        # Its packages are another extra's, so it loads when it is asked for.
-        import_module("agentkit.cli.serve_mcp").serve_mcp(
+        import_module("agentkit.cli.serve_mcp").serve_mcp(  # stands on packages of another extra
             store=store_url,
             tools=tuple(options["targets"]),
             transport=mcp,
@@ -264,17 +264,7 @@ def serve(  # noqa: PLR0917 - click passes every option
         evolved(chosen, store_url, evolve),
     ):
         kept = source if spill is None else with_episodes(source, episodes=episodes)
-        watch = LedgerWatch(kept, refresh_seconds=min(refresh, _LEDGER_SECONDS))
-        judge = CanaryJudge(kept)
-        is_held = chosen.pin is not None or chosen.library_place is not None
-        agent = make_agent(
-            chosen,
-            kept,
-            router=None if is_held else CanaryRouter(watch),
-            observers=[judge, ShadowRunner(kept, watch=watch)] if shadow else [judge],
-            approve=_approved if chosen.yes else None,
-            name=name,
-        )
+        agent, judge = _routed(chosen, kept, refresh=refresh, shadow=shadow, name=name)
         app = create_app(
             agent,
             keys=keys,
@@ -293,8 +283,30 @@ def serve(  # noqa: PLR0917 - click passes every option
             on_start=lambda url: _greet(agent, keys, url),
             on_stop=lambda: _part(len(app.state.runs), drain),
         )
-        judge.drain_sync()
+        _finish(judge)
+
+
+def _finish(judge: CanaryJudge) -> None:
+    judge.drain_sync()
     say("Stopped; every run that began is kept as an episode.")
+
+
+def _routed(
+    chosen: AgentOptions, store: Store, *, refresh: float, shadow: bool, name: str
+) -> tuple[Agent, CanaryJudge]:
+    """The agent, some of whose sessions are answered with canaries, and what judges these."""
+    watch = LedgerWatch(store, refresh_seconds=min(refresh, _LEDGER_SECONDS))
+    judge = CanaryJudge(store)
+    is_held = chosen.pin is not None or chosen.library_place is not None
+    agent = make_agent(
+        chosen,
+        store,
+        router=None if is_held else CanaryRouter(watch),
+        observers=[judge, ShadowRunner(store, watch=watch)] if shadow else [judge],
+        approve=_approved if chosen.yes else None,
+        name=name,
+    )
+    return agent, judge
 
 
 def _check_fitting(context: click.Context, mcp: str | None, *, definitions: bool) -> None:

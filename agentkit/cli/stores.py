@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from agentkit import evolution
-from agentkit.cli.options import data_directory
+from agentkit.cli.options import FOLDER
 from agentkit.errors import StoreLookupError
 from agentkit.library import Author, EpisodeStore, Library, LibraryChange, Replica, Store
 from agentkit.library.chain import Signer
@@ -26,10 +26,11 @@ MOST_IN_MEMORY = 100
 
 @contextmanager
 def opened(url: str) -> Iterator[Store]:
-    """The store at ``url``, closed afterwards. agentkit's own folder is made when absent."""
+    """The store at ``url``, closed afterwards. The folder ``.agentkit`` is made when absent."""
     path = file_of(url)
-    if path is not None and path.parent == data_directory():
-        data_directory().mkdir(parents=True, exist_ok=True)
+    if path is not None and path.parent.name == FOLDER and not path.parent.exists():
+        path.parent.mkdir()
+        (path.parent / ".gitignore").write_text("*\n")
     store = open_store(url)
     try:
         yield store

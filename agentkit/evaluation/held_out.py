@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from agentkit.episodes import Episode
@@ -10,7 +10,7 @@ from agentkit.evaluation.results.records import TaskResult
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.running import evaluate
 from agentkit.evaluation.running.resuming import episodes_of_run
-from agentkit.evaluation.running.settings import EvaluationSettings, settings_text
+from agentkit.evaluation.running.settings import EvaluationSettings, Listener, ignore, settings_text
 from agentkit.evaluation.task import Benchmark, Task
 from agentkit.evolution.gates.decision import PairedScore
 from agentkit.library.library import Library
@@ -74,6 +74,7 @@ class HeldOut:
         judge: Judges by rubrics, where tasks have them.
         concurrency: Attempts under way at the same time.
         name: Begins the names of the runs.
+        begin: Is told in words what is asked next, and gives what is told of its progress.
     """
 
     benchmark: Benchmark
@@ -84,6 +85,7 @@ class HeldOut:
     judge: ChatModel | None = None
     concurrency: int = 4
     name: str = NAME
+    begin: Callable[[str], Listener] = field(default=lambda _: ignore)
 
     async def __call__(
         self, tool_name: str, control: Library, candidate: Library
@@ -97,8 +99,9 @@ class HeldOut:
         tasks = self.tasks_for(tool_name)
         if not tasks:
             return ()
-        before = await self._scores(tool_name, tasks, control)
-        after = await self._scores(tool_name, tasks, candidate)
+        asked = f"Held-out tasks of {tool_name}"
+        before = await self._scores(tool_name, tasks, control, self.begin(f"{asked}, as it is"))
+        after = await self._scores(tool_name, tasks, candidate, self.begin(f"{asked}, changed"))
         return [
             PairedScore(task=task, control=before[task].score, candidate=after[task].score)
             for task in before
@@ -116,7 +119,7 @@ class HeldOut:
         )
 
     async def _scores(
-        self, tool_name: str, tasks: tuple[Task, ...], library: Library
+        self, tool_name: str, tasks: tuple[Task, ...], library: Library, listen: Listener
     ) -> dict[str, TaskResult]:
         run = self._run_name(tool_name, library)
         await evaluate(
@@ -128,6 +131,7 @@ class HeldOut:
             judge=self.judge,
             settings=self.settings,
             concurrency=self.concurrency,
+            listen=listen,
         )
         asked = {task.task_id for task in tasks}  # an earlier round may have held out others
         report = summarise(episodes_of_run(self.store, run))

@@ -21,6 +21,7 @@ from agentkit.library.store import (
 )
 
 if TYPE_CHECKING:
+    from agentkit.library.code_writing import bind_code
     from agentkit.library.events import Author, LibraryEvent
     from agentkit.library.opening import open_store
     from agentkit.library.replicas import Replica
@@ -37,6 +38,7 @@ __all__ = [
     "Store",
     "ToolRevision",
     "ToolStore",
+    "bind_code",
     "nearest_names",
     "open_store",
 ]
@@ -47,6 +49,7 @@ __getattr__ = lazy_door(
         "Author": "agentkit.library.events",
         "LibraryEvent": "agentkit.library.events",
         "Replica": "agentkit.library.replicas",
+        "bind_code": "agentkit.library.code_writing",
         "open_store": "agentkit.library.opening",
     },
 )

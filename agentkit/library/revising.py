@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
+from agentkit.library.code_binding import contract_of
 from agentkit.library.library import Library
 from agentkit.library.rebase import rebase
-from agentkit.tools.definition import Effects, Signature, ToolDefinition
+from agentkit.tools.definition import Signature, ToolDefinition
 from agentkit.tools.fit import fits
 from agentkit.tools.rules.places import places
 from agentkit.tools.rules.problems import rule_problems
@@ -36,25 +37,6 @@ class Revision:
     def name(self) -> str:
         """The tool's name in the library."""
         return self.definition.name
-
-
-def contract_of(code: Signature, held: Signature) -> Signature:
-    """The contract that holds: that of the code, and the library's where code declares nothing.
-
-    A result or an effect that somebody added to the library's definition stays, such as the
-    ``destructive`` of a reviewer.
-    """
-    declared = {
-        one.name: mine if (mine := getattr(code.effects, one.name)) is not None else theirs
-        for one in fields(Effects)
-        for theirs in (getattr(held.effects, one.name),)
-    }
-    return replace(
-        code,
-        result=held.result if code.result is None else code.result,
-        effects=Effects(**declared),
-        children=held.children,
-    )
 
 
 def carry_over(

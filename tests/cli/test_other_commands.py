@@ -1,12 +1,9 @@
-"""``--version``, and where things lie by default."""
+"""``--version`` and ``--help``."""
 
 import platform
 
-from click.testing import CliRunner
-
 import agentkit
-from agentkit.cli.main import COMMANDS, main
-from agentkit.cli.options import default_store_url
+from agentkit.cli.main import COMMANDS
 
 
 def test_the_version_is_that_of_the_package(invoke):
@@ -21,15 +18,3 @@ def test_every_command_is_on_the_help_page(invoke):
     for name, (_, words) in COMMANDS.items():
         assert words in page
         assert invoke(name, "--help").exit_code == 0
-
-
-def test_the_default_store_lies_in_the_users_data_folder(tmp_path, monkeypatch):
-    """Without --store a library is made in the data folder, wherever the command is started."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.delenv("AGENTKIT_STORE", raising=False)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "t.json").write_text('[{"name": "a"}]')
-    result = CliRunner().invoke(main, ["tools", "import", "t.json"])
-    assert result.exit_code == 0, result.stderr
-    assert default_store_url() == f"sqlite:///{tmp_path}/data/agentkit/library.db"
-    assert (tmp_path / "data" / "agentkit" / "library.db").exists()

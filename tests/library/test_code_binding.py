@@ -15,7 +15,8 @@ from agentkit.evolution.proposals.proposal import Proposal
 from agentkit.library import Author, LibraryChange
 from agentkit.library.chain_faults import verify_chain
 from agentkit.library.chain_library import verify_library
-from agentkit.library.code_binding import bind_code, pinned, with_code
+from agentkit.library.code_binding import pinned, with_code
+from agentkit.library.code_writing import bind_code
 from agentkit.testing import ScriptedModel
 from agentkit.tools.definition import Effects, Example
 from agentkit.tools.rules import Between, OneOf

@@ -98,7 +98,7 @@ async def evaluate(
         settings,
         benchmark=benchmark.name,
         model=model.name,
-        library="" if library is None else f"{library.version}:{library.digest[:16]}",
+        library="" if library is None else library.digest[:16],
     )
     earlier = await asyncio.to_thread(earlier_start, store, run)
     check_settings(run, earlier, text)

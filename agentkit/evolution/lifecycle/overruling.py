@@ -54,9 +54,10 @@ async def overruling_step(
     if not reason.strip():
         raise UsageError("say why the checks are wrong: a reason is kept with every overruling")
     if on.ledger.is_quarantined(record.proposer):
+        release = command("review", "approve", "--proposer", record.proposer)
         raise UsageError(
             f"nothing is taken from {record.proposer!r}, which is in quarantine; look at what else "
-            f"it suggested, then '{command('release', record.proposer)}'"
+            f"it suggested, then '{release}'"
         )
     if record.candidate is None:
         raise AssertionError("what can not be read is rejected with codes that stand")

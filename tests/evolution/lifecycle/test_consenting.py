@@ -178,7 +178,7 @@ def test_what_is_decided_can_not_be_decided_again(manager, propose, ada):
 
 def test_a_proposal_that_is_not_there(manager, ada):
     """An unknown id raises, and says where the ids are."""
-    with pytest.raises(UsageError, match="proposals list"):
+    with pytest.raises(UsageError, match="review list --all"):
         manager.approve("nobody", person=ada)
 
 

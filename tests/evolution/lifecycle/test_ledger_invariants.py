@@ -278,7 +278,7 @@ def test_a_kind_of_a_newer_agentkit():
 def test_a_chain_with_a_gap():
     """Events that do not follow each other are refused."""
     first = event("pinned", facts={"version": 1})
-    with pytest.raises(StoreFormatError, match="audit verify"):
+    with pytest.raises(StoreFormatError, match="log --verify"):
         Ledger().after([first, first])
 
 

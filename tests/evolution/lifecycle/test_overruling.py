@@ -157,7 +157,7 @@ def test_a_rejection_that_was_overruled_is_not_held_against_the_proposer(
     for word in ("harmless", "risk-free"):
         record = manager.submit(propose(manager, summary=f"Add two numbers, {word}."))
     assert manager.ledger.is_quarantined("feedback:proposer")
-    with pytest.raises(UsageError, match="agentkit proposals release feedback:proposer"):
+    with pytest.raises(UsageError, match="agentkit review approve --proposer feedback:proposer"):
         manager.overrule(record.proposal_id, codes=["false_claim"], person=ada, reason="it is")
 
 

@@ -44,7 +44,7 @@ def test_the_last_one_of_a_tool(manager, store, promote):
     assert manager.roll_back("add") == (first,)
     assert summary_of(store) == original
     assert states(manager) == ["rolled_back", "rolled_back"]
-    with pytest.raises(UsageError, match="tools rollback add"):
+    with pytest.raises(UsageError, match="agentkit rollback add --to VERSION"):
         manager.roll_back("add")
 
 
