@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
@@ -18,6 +19,9 @@ WITHOUT_JSON: Mapping[str, str] = {
     "chat": "a conversation at a terminal; 'agentkit run --json' answers programs",
     "serve": "speaks JSON over HTTP, and answers nothing itself",
 }
+
+PLUGIN_WORDS = {"bench"}
+"""Commands that plugins of ours bring."""
 
 ONE_MEANING: Mapping[str, str] = {
     "--answers": "where answers of evaluations are kept",
@@ -206,3 +210,35 @@ def test_no_advice_in_the_shell_is_python(invoke, tmp_path, monkeypatch, argumen
     assert result.exit_code in {1, 2}
     assert "=..." not in result.stderr
     assert "pass " not in result.stderr
+
+
+def named_commands(text: str) -> Iterator[tuple[str, ...]]:
+    """The words after ``agentkit`` wherever a message, a page or an example names a command."""
+    joined = re.sub(r'"\s*\n\s*f?"', "", text)  # a string that goes on in the next line
+    for found in re.finditer(r"(?:['`]|\$ )agentkit\s([a-z]+)(?:\s([a-z]+)(?=[\s'`]))?", joined):
+        yield tuple(filter(None, found.groups()))
+
+
+def exists(words: tuple[str, ...]) -> bool:
+    """Whether words lead to a command; what follows one that is no group is an argument."""
+    command: click.Command | None = main
+    for word in words:
+        if not isinstance(command, click.Group):
+            return True
+        command = command.get_command(click.Context(command), word)
+    return command is not None or words[0] in PLUGIN_WORDS
+
+
+def test_every_command_that_is_named_exists(project_root):
+    """No message and no page sends anybody to a command that is gone."""
+    files = [*project_root.glob("agentkit/**/*.py"), *project_root.glob("docs/*.md")]
+    files += [project_root / "README.md", *project_root.glob("plugins/*/README.md")]
+    gone = {
+        (path.relative_to(project_root).as_posix(), " ".join(words))
+        for path in files
+        for words in named_commands(path.read_text(encoding="utf-8"))
+        if not exists(words)
+    }
+    assert gone == set()
+    assert not exists(("tools", "compose"))  # the check can fail
+    assert list(named_commands("'agentkit tools compose' makes one")) == [("tools", "compose")]
