@@ -76,7 +76,7 @@ def evolve(invoke):
 
     def run(*arguments):
         return invoke(
-            *("evolve", "--run", "customers", "--tasks", "every.jsonl", "--answers", "memory:"),
+            *("evolve", "--run", "customers", "--tasks", "every.jsonl"),
             *("--environment", "bank.py", "--model", "script:a", "--concurrency", "1"),
             *arguments,
         )
@@ -213,7 +213,7 @@ def test_half_of_the_tasks_decides_where_all_were_asked(invoke, script, as_json)
     script(*(line for term in (50, 48) for _ in range(deciding) for line in calling(1, term)))
     found = as_json(
         *("evolve", "--run", "all", "--tasks", "every.jsonl", "--environment", "bank.py"),
-        *("--model", "script:a", "--concurrency", "1", "--answers", "memory:"),
+        *("--model", "script:a", "--concurrency", "1"),
     )
     assert found["looked_at"]["episodes"] == 3 + HELD_OUT - deciding
     assert found["proposals"][0]["held_out"]["statistics"]["tasks"] == deciding

@@ -36,7 +36,7 @@ FENCE = re.compile(
 )
 KNOWN_FLAGS = {"weights", "no-run"}
 OURS = ("agentkit ", "agentkit-train ")
-SHOWN_ONLY = ("pip install ", "make ", "python ", "torchrun ")
+SHOWN_ONLY = ("pip install ", "make ", "python ", "torchrun ", "uvx ")
 
 
 @dataclass(frozen=True, kw_only=True)

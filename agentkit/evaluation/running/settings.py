@@ -149,7 +149,8 @@ def settings_text(settings: EvaluationSettings, *, benchmark: str, model: str, l
         settings: How the questions are asked.
         benchmark: Name and release.
         model: The model's name.
-        library: Digest of the library, as equal texts are equal runs; empty for the benchmark's own catalogue.
+        library: Digest of the library, since equal definitions make equal runs; empty for the
+            benchmark's own catalogue.
     """
     record = {"benchmark": benchmark, "model": model, "library": library, **settings.to_json()}
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
