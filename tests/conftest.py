@@ -78,6 +78,8 @@ def parse_package() -> Callable[[Path, str], Mapping[str, ast.Module]]:
     def parse(folder: Path, package: str) -> Mapping[str, ast.Module]:
         modules: dict[str, ast.Module] = {}
         for path in sorted(folder.rglob("*.py")):
+            if path.parent.name == "sample":  # files of a project, for 'agentkit init' to copy
+                continue
             parts = [package, *path.relative_to(folder).with_suffix("").parts]
             name = ".".join(parts).removesuffix(".__init__")
             modules[name] = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))

@@ -25,7 +25,7 @@ from agentkit.evolution.lifecycle.cycle import Advance, Lifecycle
 from agentkit.evolution.lifecycle.editing import edit_step, restoring_step
 from agentkit.evolution.lifecycle.journal import Journal, LibraryStore
 from agentkit.evolution.lifecycle.judging import ChangeJudge, Judgement
-from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY, Ledger
+from agentkit.evolution.lifecycle.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledger
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.record import ProposalRecord, ProposerRecord
 from agentkit.evolution.lifecycle.revalidating import Revalidation
@@ -243,7 +243,9 @@ class ToolManager:
 
         Retrieval reads their queries, so that tools are found by what they were asked for. All
         tools change in one commit, with the composites above pinned anew. The same episodes teach
-        once: what a tool has learned stays, and what was rolled back is not learned again.
+        once: what a tool has learned stays, and what was rolled back is not learned again. A tool
+        whose change is tried in shadow or canary learns when that is over, so that both arms of the
+        experiment keep their texts.
 
         Args:
             episodes: What happened, in any order.
@@ -304,7 +306,7 @@ class ToolManager:
         dry_run: bool = False,
     ) -> LearnReport:
         """As ``learn``, where an event loop runs."""
-        uses = uses_of(episodes, passed=passed)
+        every_use = uses_of(episodes, passed=passed)
         teaching = Teaching(
             rules=rules,
             policy=self._procedure.policy,
@@ -315,6 +317,10 @@ class ToolManager:
         while True:
             on = self._journal.position
             library = on.library
+            tried = {
+                one.tool_name for one in on.ledger.proposals.values() if one.state in EXPERIMENTS
+            }
+            uses = tuple(one for one in every_use if one.tool not in tried)
             lessons = await lessons_of(uses, library, teaching)
             changed = repinned(library, lessons.definitions) if lessons.definitions else ()
             report = lessons.report(changed, uses=len(uses), version=library.version)

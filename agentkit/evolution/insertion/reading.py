@@ -99,5 +99,5 @@ def _check_grounded(definition: ToolDefinition, library: Library) -> None:
     for child in definition.signature.children:
         if child.name not in library.dag.depths:
             explanation = library.dag.why_unknown(child.name)
-            advice = "repair the library first; agentkit tools check lists what is wrong"
+            advice = "repair the library first; agentkit check lists what is wrong"
             raise refuse("broken_child", definition.name, explanation, advice)

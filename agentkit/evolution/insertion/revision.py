@@ -28,7 +28,7 @@ def pinned_above(
     try:
         moved = repinned(library, [changed])
     except LibraryError as error:
-        advice = "repair the library first; agentkit tools check lists what is wrong"
+        advice = "repair the library first; agentkit check lists what is wrong"
         raise refuse("breaks_parent", candidate, str(error), advice) from error
     return tuple(found for found in moved if found.name != changed.name)
 

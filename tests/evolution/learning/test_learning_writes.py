@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from agentkit.errors import StaleVersionError, UsageError
 from agentkit.evolution import LearningRules, ToolManager
+from agentkit.evolution.lifecycle.policy import LifecyclePolicy
+from agentkit.evolution.proposals.proposal import Proposal
+from agentkit.library import Author
 from agentkit.library.pins import pin_faults
 from agentkit.library.rollback import rollback_change
 from agentkit.retrieval import CascadeRetriever
@@ -155,3 +159,19 @@ async def test_it_can_be_awaited(learner, lived):
     with pytest.raises(UsageError, match="learn_async"):
         learner.learn(lived)
     assert (await learner.learn_async(lived)).is_written
+
+
+def test_a_tool_on_trial_learns_when_the_trial_is_over(learner, store, lived):
+    """While a canary serves, its tool keeps its texts in both arms; others learn meanwhile."""
+    manager = ToolManager(store, lifecycle=LifecyclePolicy(canary=True, evidence="none"))
+    held = manager.library["weather"].definition
+    clearer = replace(held, description=replace(held.description, summary="Weather of a city."))
+    ada = Author(kind="person", name="ada")
+    proposal = Proposal.of(held, clearer, stream="feedback", author=ada, reason="shorter")
+    record = manager.submit(proposal)
+    manager.advance()
+    assert manager.ledger.proposals[record.proposal_id].state == "canary"
+    assert set(manager.learn(lived).added) == {"send_mail"}
+    assert manager.library["weather"].definition == held
+    manager.roll_back(record.proposal_id)
+    assert set(manager.learn(lived).added) == {"weather"}
