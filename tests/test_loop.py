@@ -166,6 +166,9 @@ async def test_what_was_promoted_is_what_everybody_sees(folder, environment):
         [proposal] = told["proposals"]
         assert (proposal["state"], told["after"]) == ("active", 2)
         assert await accuracy() == (of, of)
+        shown = await run("review", "show", "last")
+        assert '+ enum: ["resolved", "duplicate", "cancelled"]' in shown
+        assert "Conversations that failed (3 of" in shown
         assert await run("run", REQUEST) == f"{NEW}\n"
         assert NEW in await run("chat", lines=f"{REQUEST}\n")
         assert await answer_of(client, 2) == (2, NEW)

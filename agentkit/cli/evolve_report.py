@@ -11,6 +11,7 @@ import click
 from agentkit.cli.output import one_line, plural, say
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.results.wording import label_name
+from agentkit.evolution.review_words import STATE_WORDS, brief_words
 from agentkit.evolution.round_report import Considered, Round
 
 _LONGEST = 300
@@ -50,10 +51,9 @@ def decisions(outcome: Round) -> Iterator[str]:
     """A line for each proposal, for what was learned, and for each proposer that was silent."""
     for one in outcome.considered:
         record = one.record
-        moved = record.state if one.before == record.state else f"{one.before} -> {record.state}"
-        why = one_line(shown(one.why, _LONGEST))
-        name = f"{shown(record.tool_name)}: {shown(record.proposal_id)}"
-        yield f"{name}: {label_name(moved)}{_gain(one)}: {why}"
+        why = one_line(shown(_found(one), _LONGEST))
+        state = STATE_WORDS[record.state]
+        yield f"{shown(record.tool_name)}: {state}; {why} ({shown(record.proposal_id)})"
     learned = outcome.learned
     if learned is not None and learned.added:
         yield str(learned)
@@ -108,9 +108,10 @@ def _why_nothing(outcome: Round) -> str:
     return "what went wrong says nothing about a tool: no refusal and no evidence names one"
 
 
-def _gain(one: Considered) -> str:
-    if one.report is None or not one.report.statistics.get("tasks"):
-        return ""
-    numbers = one.report.statistics
-    low, high = (100 * numbers[name] for name in ("gain_low", "gain_high"))
-    return f", held-out {100 * numbers['gain']:+.1f} points ({low:+.1f} to {high:+.1f})"
+def _found(one: Considered) -> str:
+    """Why a proposal stands where it does, the comparison in words first."""
+    if one.report is None:
+        return one.why
+    told = brief_words(one.report)
+    is_all = one.report.decision == "pass" and one.report.reason in one.why
+    return one.why.replace(one.report.reason, told) if is_all else f"{told}; {one.why}"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.managing import managed, manager_of, targets_option
-from agentkit.cli.options import json_option, store_option
+from agentkit.cli.options import answers_option, json_option, store_option
 from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
 from agentkit.cli.review_view import as_markdown, print_diff, print_review
 from agentkit.cli.stores import opened_to_read, person
+from agentkit.episodes import Episode
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.lifecycle.ledger import Ledger
@@ -21,7 +23,9 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.model_view import library_changes
 from agentkit.evolution.review import Review, find_proposal, review_of
 from agentkit.evolution.review_words import pin_words
+from agentkit.library import Store
 from agentkit.library.library import Library
+from agentkit.library.opening import file_of
 
 which_argument = click.argument("which", metavar="ID|TOOL|last")
 reason_option = click.option("--reason", default="", help="Why, for the log.")
@@ -84,21 +88,38 @@ Examples:
 )
 @which_argument
 @click.option("--markdown", "as_md", is_flag=True, help="Print Markdown.")
+@answers_option
 @store_option
 @json_option
-def show(which: str, *, as_md: bool, store_url: str, as_json: bool) -> None:
+def show(which: str, *, as_md: bool, answers: str, store_url: str, as_json: bool) -> None:
     """Show what models would see, why it was suggested, how it did, and what to type next.
 
     Conversations are shown without personal data of known formats.
     """
-    with opened_to_read(store_url) as store:
-        found = review_of(manager_of(store), which, store=store)
+    with opened_to_read(store_url) as store, _asked_in(answers) as evaluations:
+
+        def find(episode_id: str) -> Episode | None:
+            found = store.get(episode_id)
+            return found if evaluations is None or found else evaluations.get(episode_id)
+
+        found = review_of(manager_of(store), which, find=find)
     if as_json:
         print_json(found.to_json())
     elif as_md:
         click.echo(as_markdown(found))
     else:
         print_review(found)
+
+
+@contextmanager
+def _asked_in(answers: str) -> Iterator[Store | None]:
+    """The store of 'agentkit eval', whose answers teach as traffic does; None where it has none."""
+    file = file_of(answers)
+    if file is not None and not file.exists():
+        yield None
+        return
+    with opened_to_read(answers) as store:
+        yield store
 
 
 @review.command(

@@ -19,7 +19,7 @@ from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.model_view import ModelView, ViewChange, view_changes
 from agentkit.evolution.proposals.composites.prompt import source_of
-from agentkit.evolution.review_conversations import Conversation, failing_conversations
+from agentkit.evolution.review_conversations import Conversation, FindEpisode, failing_conversations
 from agentkit.evolution.review_words import (
     STATE_WORDS,
     brief_words,
@@ -187,13 +187,13 @@ def find_proposal(ledger: Ledger, which: str) -> ProposalRecord:
     )
 
 
-def review_of(manager: ToolManager, which: str, *, store: object = None) -> Review:
+def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = None) -> Review:
     """All that a person needs to decide about a proposal.
 
     Args:
         manager: Of the library.
         which: See ``find_proposal``.
-        store: Where the conversations are kept; without one none is shown.
+        find: Finds the conversations that it was made from; without it none is shown.
 
     Raises:
         UsageError: There is no such proposal.
@@ -223,7 +223,9 @@ def review_of(manager: ToolManager, which: str, *, store: object = None) -> Revi
         program_before=_program(base),
         program_after=_program(candidate),
         evidence=len(evidence),
-        conversations=tuple(failing_conversations(store, evidence, record.tool_name, views[1])),
+        conversations=tuple(
+            failing_conversations(find, evidence, record.tool_name, views[1]) if find else ()
+        ),
         comparisons=_comparisons(record),
         failed_checks=record.failed,
         overrulable=record.overrulable,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.episodes.redaction import Redaction
 from agentkit.evolution.model_view import ModelView
-from agentkit.library.store import EpisodeStore
 from agentkit.messages import ToolCall, ToolResult
 from agentkit.tools.fit import fits
+
+FindEpisode: TypeAlias = Callable[[str], Episode | None]
+"""Gives the episode of an id, None where it is not kept; ``EpisodeStore.get`` is one."""
 
 MOST_CONVERSATIONS = 3
 _MOST_READ = 64  # episodes of one proposal in which failing calls are looked for
@@ -41,14 +44,12 @@ class Conversation:
 
 
 def failing_conversations(
-    store: object, evidence: Iterable[str], tool: str, after: ModelView | None
+    find: FindEpisode, evidence: Iterable[str], tool: str, after: ModelView | None
 ) -> Iterator[Conversation]:
     """Conversations in which the tool failed, or, where none did, what there is."""
-    if not isinstance(store, EpisodeStore):
-        return
     redact, others, found = Redaction(), list[Conversation](), 0
     for episode_id in list(dict.fromkeys(evidence))[:_MOST_READ]:
-        episode = store.get(episode_id)
+        episode = find(episode_id)
         if episode is None:
             continue
         told, is_failing = _conversation(redact(episode), tool, after)

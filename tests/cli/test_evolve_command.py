@@ -95,7 +95,7 @@ def test_a_gain_is_promoted(evolve, script, as_json):
     script(*answers(50, 48))
     result = evolve()
     assert result.exit_code == 0, result.stderr
-    assert "active" in result.stdout
+    assert "in use" in result.stdout
     assert "+100.0" in result.stdout
     assert "1 proposal, 1 promoted, library version 2" in result.stderr
     shown = as_json("tools", "show", "loan_rate")
@@ -123,7 +123,7 @@ def test_no_gain_changes_nothing(evolve, script, as_json):
 def test_without_tasks_a_person_decides(invoke):
     """Where nothing can be compared, the proposal waits for an approval."""
     result = invoke("evolve", "--run", "customers")
-    assert "validated" in result.stdout
+    assert "passed the checks" in result.stdout
     [waits] = ledger().proposals.values()
     assert waits.state == "validated"
     assert f"next: agentkit review show {waits.proposal_id}" in result.stderr
@@ -132,7 +132,7 @@ def test_without_tasks_a_person_decides(invoke):
 def test_a_dry_run_writes_nothing(invoke):
     """What would come of it is shown, and the library holds neither event nor proposal."""
     result = invoke("evolve", "--run", "customers", "--dry-run")
-    assert "validated" in result.stdout
+    assert "passed the checks" in result.stdout
     assert "nothing was written" in result.stderr
     assert not ledger().proposals
 
@@ -196,7 +196,7 @@ def test_tools_that_the_library_does_not_know(invoke, tmp_path):
     taught = invoke("evolve", "--store", fresh, "--tools", "bank.py")
     assert taught.exit_code == 0, taught.stderr
     assert "registered 1 tool" in taught.stderr
-    assert "proposed -> validated" in taught.stdout
+    assert "passed the checks, waiting" in taught.stdout
 
 
 def test_half_of_the_tasks_decides_where_all_were_asked(invoke, script, as_json):
