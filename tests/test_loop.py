@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import sys
 from contextlib import asynccontextmanager, closing
 from dataclasses import replace
@@ -103,15 +102,14 @@ async def accuracy():
 async def serving(folder, environment):
     """``agentkit serve`` in a process of its own; gives an official client of it."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", MAIN, "serve", "--port", "0", "--refresh", "0.1"),
+        *(sys.executable, "-c", MAIN, "serve", "--port", "0", "--refresh", "0.1", "--json"),
         cwd=folder,
         env=environment,
-        stderr=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
     )
     try:
-        greeting = (await process.stderr.readuntil(b"Ctrl-C")).decode()
-        url = re.search(r"at (http://\S+)/v1", greeting)[1]
-        async with AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
+        started = json.loads(await process.stdout.readline())
+        async with AsyncOpenAI(base_url=started["url"], api_key="none", max_retries=0) as client:
             yield client
     finally:
         if process.returncode is None:

@@ -273,5 +273,18 @@ def outline(result: RunResult) -> str:
     )
 
 
+def result_json(result: RunResult) -> dict[str, Any]:
+    """A run as ``--json`` prints it."""
+    return {
+        "output": result.episode.output,
+        "stop_reason": result.stop_reason,
+        "calls": [call.to_json() for call in result.calls],
+        "deferred": [call.to_json() for call in result.deferred],
+        "usage": result.usage.to_json(),
+        "library_version": result.episode.library_version,
+        "episode_id": result.episode.episode_id,
+    }
+
+
 def _is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,10 +20,11 @@ from agentkit.cli.agents import (
     agent_options,
     make_agent,
     outline,
+    result_json,
     show,
 )
 from agentkit.cli.episode_view import call_line
-from agentkit.cli.options import library_option
+from agentkit.cli.options import json_option, library_option
 from agentkit.cli.output import plural, say
 from agentkit.cli.stores import opened
 from agentkit.errors import RunError
@@ -40,16 +42,17 @@ Examples:
 @click.option("--session", metavar="ID", help="Continue this conversation; see episodes list.")
 @library_option
 @agent_options
-def chat(session: str | None, store_url: str, **options: Any) -> None:
+@json_option
+def chat(session: str | None, store_url: str, *, as_json: bool, **options: Any) -> None:
     """Talk with an agent, turn by turn; it remembers the conversation.
 
     On a terminal you are asked before a destructive tool runs. Piped in, each line is one
-    message. /help lists what else you can type.
+    message. /help lists what else you can type. With --json each answer is one line of JSON.
     """
     with opened(store_url) as store, asyncio.Runner() as runner:
         chosen = AgentOptions(**options)
         agent = make_agent(chosen, store, approve=AskAtTerminal(yes=chosen.yes))
-        talk = _Conversation(runner, agent, session or new_episode_id())
+        talk = _Conversation(runner, agent, session or new_episode_id(), as_json=as_json)
         try:
             talk.hold()
         finally:
@@ -65,7 +68,10 @@ class _Conversation:
     Lines are read outside the event loop, where Ctrl-C ends them at once.
     """
 
-    def __init__(self, runner: asyncio.Runner, agent: Agent, session_id: str) -> None:
+    def __init__(
+        self, runner: asyncio.Runner, agent: Agent, session_id: str, *, as_json: bool
+    ) -> None:
+        self._as_json = as_json
         self.session_id = session_id
         self.failure: RunError | None = None
         self._runner = runner
@@ -84,7 +90,7 @@ class _Conversation:
             if text.startswith("/"):
                 self._obey(text)
             elif text:
-                answer = _say_to(self._agent, text, self.session_id)
+                answer = _say_to(self._agent, text, self.session_id, as_json=self._as_json)
                 self.failure = self._runner.run(answer)
 
     def _obey(self, command: str) -> None:
@@ -95,9 +101,13 @@ class _Conversation:
             say("\n".join(self._agent.library.tools) if command == "/tools" else _HELP)
 
 
-async def _say_to(agent: Agent, text: str, session_id: str) -> RunError | None:
+async def _say_to(agent: Agent, text: str, session_id: str, *, as_json: bool) -> RunError | None:
     """One message; a failure is told and the conversation can go on."""
     try:
+        if as_json:
+            result = await agent.run(text, session_id=session_id)
+            click.echo(json.dumps(result_json(result), ensure_ascii=False))
+            return None
         result = await show(agent, text, session_id=session_id)
     except RunError as error:
         say(f"Error: {error}")

@@ -16,6 +16,7 @@ from agentkit.cli.agents import (
     agent_options,
     make_agent,
     outline,
+    result_json,
     show,
 )
 from agentkit.cli.episode_view import call_line
@@ -54,7 +55,7 @@ def run(question: str, session: str | None, store_url: str, as_json: bool, **opt
         agent = make_agent(chosen, store, approve=AskAtTerminal(yes=chosen.yes))
         result = wait_for(_ask(agent, text.strip(), session, as_json=as_json))
     if as_json:
-        print_json(_as_json(result))
+        print_json(result_json(result))
         return
     for call in result.deferred:
         click.echo(call_line(call))
@@ -72,15 +73,3 @@ async def _ask(agent: Agent, text: str, session: str | None, *, as_json: bool) -
         raise
     finally:
         await agent.close()
-
-
-def _as_json(result: RunResult) -> dict[str, Any]:
-    return {
-        "output": result.episode.output,
-        "stop_reason": result.stop_reason,
-        "calls": [call.to_json() for call in result.calls],
-        "deferred": [call.to_json() for call in result.deferred],
-        "usage": result.usage.to_json(),
-        "library_version": result.episode.library_version,
-        "episode_id": result.episode.episode_id,
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -18,6 +19,7 @@ from click.core import ParameterSource
 
 from agentkit.agent.agent import Agent
 from agentkit.cli.agents import AgentOptions, agent_options, make_agent
+from agentkit.cli.options import json_option
 from agentkit.cli.output import plural, say
 from agentkit.cli.serve_library import Place, serve_library
 from agentkit.cli.stores import followed, gathered, opened
@@ -184,6 +186,7 @@ Examples:
 @click.option("--search", is_flag=True, help="With --mcp: offer search_tools in place of all.")
 @click.option("--prefix", default="", metavar="TEXT", help="With --mcp: stands before each name.")
 @agent_options
+@json_option
 @click.pass_context
 def serve(  # noqa: PLR0917 - click passes every option
     context: click.Context,
@@ -214,6 +217,7 @@ def serve(  # noqa: PLR0917 - click passes every option
     search: bool,
     prefix: str,
     store_url: str,
+    as_json: bool,
     **options: Any,
 ) -> None:
     """Serve an agent over HTTP, behind the API that OpenAI's clients speak.
@@ -280,7 +284,7 @@ def serve(  # noqa: PLR0917 - click passes every option
             host=host,
             port=port,
             insecure=insecure,
-            on_start=lambda url: _greet(agent, keys, url),
+            on_start=lambda url: _greet(agent, keys, url, as_json=as_json),
             on_stop=lambda: _part(len(app.state.runs), drain),
         )
         _finish(judge)
@@ -386,8 +390,11 @@ def _write_log(*, each_request: bool) -> None:
     of_protocol.setLevel(logging.WARNING)
 
 
-def _greet(agent: Agent, keys: Keys | None, url: str) -> None:
-    """Say where the server listens, and how to try it."""
+def _greet(agent: Agent, keys: Keys | None, url: str, *, as_json: bool) -> None:
+    """Say where the server listens, and how to try it; for programs in one line of JSON."""
+    if as_json:
+        at = {"url": f"{url}/v1", "model": agent.name, "process": os.getpid()}
+        click.echo(json.dumps(at | {"library_version": agent.library.version}))
     key = "" if keys is None else ' -H "Authorization: Bearer $KEY"'
     body = f'{{"model": "{agent.name}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
     library = agent.library

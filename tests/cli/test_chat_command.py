@@ -1,5 +1,7 @@
 """``agentkit chat``, fed through a pipe."""
 
+import json
+
 
 def test_each_line_is_a_turn_of_one_conversation(invoke, as_json, script):
     """Answers go to stdout, and the second turn knows the first."""
@@ -49,3 +51,15 @@ def test_destructive_tools_are_denied_in_a_pipe(invoke, tools_file, script):
     result = invoke("chat", "--tools", "desk.py", "--model", "script:a", typed="Delete x\n")
     assert "denied" in result.stderr
     assert result.stdout == "I may not.\n"
+
+
+def test_answers_as_lines_of_json(invoke, tools_file, script):
+    """With --json each answer is a line with its calls and the library version it used."""
+    script(["add", {"a": 1, "b": 2}], "3", "Bye.")
+    result = invoke(
+        "chat", "--json", "--tools", "desk.py", "--model", "script:a", typed="1+2\nBye\n"
+    )
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert (first["output"], second["output"]) == ("3", "Bye.")
+    assert first["calls"][0]["name"] == "add"
+    assert first["library_version"] == 1
