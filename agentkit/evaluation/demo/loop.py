@@ -95,11 +95,12 @@ class Demo:
         questions: The three parts.
 
     Attributes:
+        store: Where that is.
         manager: Decides about what was learned.
     """
 
     def __init__(self, store: Store, model: ChatModel, questions: Questions) -> None:
-        self._store = store
+        self.store = store
         self._model = model
         self._questions = questions
         bind_code(store, TOOLS)
@@ -109,9 +110,8 @@ class Demo:
 
     @property
     def library(self) -> Library:
-        """The newest definitions of the demo's tools."""
-        library = self._store.load()
-        return library.at_version(library.version)
+        """The newest definitions."""
+        return self.store.load()
 
     async def score(self, run: str, *, listen: Listener = ignore) -> Measured:
         """Ask the questions that are reported, with the newest definitions.
@@ -141,11 +141,11 @@ class Demo:
         return await evolve(
             self.manager,
             [EvidenceProposer()],
-            episodes=episodes_of_run(self._store, "learn"),
+            episodes=episodes_of_run(self.store, "learn"),
             compare=HeldOut(
                 benchmark=self._questions.gate,
                 model=self._model,
-                store=self._store,
+                store=self.store,
                 settings=SETTINGS,
                 concurrency=1,
             ),
@@ -166,7 +166,7 @@ class Demo:
 
     def difference(self, before: Measured, after: Measured) -> Interval:
         """How much larger the second share is, with a paired 95 % interval."""
-        reports = (summarise(episodes_of_run(self._store, one.run)) for one in (before, after))
+        reports = (summarise(episodes_of_run(self.store, one.run)) for one in (before, after))
         return compare(*reports).total.difference
 
     async def _ask(self, benchmark: Benchmark, run: str, listen: Listener) -> Measured:
@@ -175,7 +175,7 @@ class Demo:
         await evaluate(
             benchmark,
             model=self._model,
-            store=self._store,
+            store=self.store,
             run=run,
             library=library,
             settings=SETTINGS,
@@ -183,7 +183,7 @@ class Demo:
             listen=listen,
         )
         seconds = time.perf_counter() - began
-        episodes = {one.metadata["task"]: one for one in episodes_of_run(self._store, run)}
+        episodes = {one.metadata["task"]: one for one in episodes_of_run(self.store, run)}
         return Measured(
             run=run,
             library_version=library.version,

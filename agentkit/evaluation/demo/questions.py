@@ -119,10 +119,10 @@ _TOPICS = (
     ),
 )
 
-LEARN = 4
+LEARN = 3
 """Questions about each tool that lessons come from."""
 
-GATE = 12
+GATE = 10
 """Questions about each tool that decide what is promoted."""
 
 

@@ -1,0 +1,231 @@
+"""What ``agentkit demo`` prints: seven short steps, then a table, a chart and what to type next."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import click
+from rich.text import Text
+
+from agentkit.cli.output import Column, plural, print_table, stdout
+from agentkit.cli.review_view import print_diff
+from agentkit.evaluation.demo.loop import Answer, Measured
+from agentkit.evaluation.results.texts import shown
+from agentkit.evolution.model_view import library_changes
+from agentkit.evolution.round_report import Round
+from agentkit.library import Library
+from agentkit.metrics.intervals import Interval
+from agentkit.retrieval.retriever import Retrieval
+
+_HITS = 3
+_BAR = 40
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DemoReport:
+    """What the demo measured.
+
+    Attributes:
+        model: Name of the model.
+        seed: What the questions were drawn with.
+        before: The score questions under the original definitions.
+        after: The same under the promoted ones.
+        difference: How much larger the share of right answers is, paired, with a 95 % interval.
+        promoted: Tools whose lesson was promoted.
+        library_version: The version that ``after`` was asked with.
+        rolled_back: Questions asked once more after a rollback; None when nothing was promoted.
+        seconds: How long all of it took.
+        store: URL of the store that keeps it.
+    """
+
+    model: str
+    seed: int
+    before: Measured
+    after: Measured
+    difference: Interval
+    promoted: tuple[str, ...]
+    library_version: int
+    rolled_back: Measured | None = None
+    seconds: float = 0.0
+    store: str = ""
+
+    @property
+    def shown_tool(self) -> str:
+        """The promoted tool that gained most; it is the one that is shown."""
+        return max(self.promoted, key=self._gained)
+
+    def ended(self, *, seconds: float, store: str) -> DemoReport:
+        """The report with what is known at the end."""
+        return replace(self, seconds=seconds, store=store)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as a JSON object."""
+        back = self.rolled_back
+        return {
+            "before": _measured(self.before),
+            "after": _measured(self.after),
+            "difference": _interval(self.difference),
+            "promoted": list(self.promoted),
+            "library_version": self.library_version,
+            "rolled_back": None if back is None else _measured(back),
+            "seconds": round(self.seconds, 1),
+            "seed": self.seed,
+            "model": self.model,
+            "store": self.store,
+        }
+
+    def _gained(self, tool: str) -> int:
+        pairs = zip(self.before.answers, self.after.answers, strict=True)
+        return sum(new.is_right - old.is_right for old, new in pairs if new.tool == tool)
+
+
+class DemoView:
+    """Prints each step when it is done.
+
+    Args:
+        quiet: Print nothing, since the report is wanted as JSON.
+    """
+
+    QUERY = "What does a loan of 4800 over four years cost a month?"
+    """What one tool among thousands is found with."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._number = 0
+
+    def catalogue(self, benchmark: str, found: Retrieval, tools: int, seconds: float) -> None:
+        """How many tools there are, and which are found."""
+        self._step(f"{tools:,} tools in one library ({benchmark} and five of our own)")
+        self._line(f'"{self.QUERY}"')
+        for rank, hit in enumerate(found.hits[:_HITS], start=1):
+            summary = shown(hit.definition.description.summary, 60)
+            self._line(f"  {rank}. {hit.definition.name}  ", (summary, "dim"))
+        self._line((f"found in {1000 * seconds:.1f} ms", "dim"))
+
+    def before(self, before: Measured, model: str) -> None:
+        """How an untrained model does, and what it is told."""
+        self._step(f"{model} answers {plural(before.of, 'question')}; definitions hide the rules")
+        wrong = [one for one in before.answers if one.refusal]
+        for one in list({one.tool: one for one in wrong}.values())[:_HITS]:
+            self._answer(one)
+        self._line((f"{before.right} of {before.of} right", "bold"))
+
+    def evolved(self, outcome: Round) -> None:
+        """What the refusals of other questions taught, and what held-out ones said to it."""
+        seen = outcome.looked_at
+        self._step(f"evolve: {plural(seen.episodes, 'other question')} teach, held-out ones decide")
+        for one in outcome.considered:
+            numbers = {} if one.report is None else one.report.statistics
+            is_active = one.record.state == "active"
+            self._line(
+                ("promoted" if is_active else "waits   ", "green" if is_active else "yellow"),
+                f"  {one.record.tool_name:<14}",
+                f"{numbers.get('wins', 0):.0f} gained, {numbers.get('losses', 0):.0f} lost "
+                f"of {numbers.get('tasks', 0):.0f} held-out questions",
+            )
+        for passed in outcome.passed_over:
+            self._line(("nothing ", "dim"), f"  {passed.tool:<14}", (shown(passed.why, 80), "dim"))
+
+    def diff(self, tool: str, original: Library, learned: Library) -> None:
+        """One learned definition, as the change of what the model sees."""
+        self._step(f"what the model sees of {tool} now")
+        if not self._quiet:
+            print_diff(library_changes(original, learned)[tool], title=f"   {tool}")
+
+    def after(self, report: DemoReport, *, tool: str) -> None:
+        """The same questions under the promoted definitions."""
+        self._step(f"the same {plural(report.after.of, 'question')}, asked again")
+        for one in [one for one in report.after.answers if one.tool == tool][:1]:
+            self._answer(one)
+        self._line((f"{report.after.right} of {report.after.of} right", "bold"))
+
+    def exported(self, tools: Any) -> None:
+        """The learned definition in one provider's format."""
+        self._step("agentkit export --format openai")
+        schema = tools[0].get("function", tools[0])["parameters"]["properties"]
+        for name, one in schema.items():
+            self._line(f"{json.dumps(name)}: {json.dumps(one, ensure_ascii=False)}")
+
+    def rolled_back(self, tool: str, before: Measured, again: Measured) -> None:
+        """The old answers, which come back."""
+        self._step(f"agentkit rollback {tool}")
+        for one in again.answers[:1]:
+            self._answer(one)
+        old = {one.task: one.arguments for one in before.answers}
+        same = sum(old[one.task] == one.arguments for one in again.answers)
+        self._line((f"{same} of {again.of} answers are the old ones again", "bold"))
+
+    def summary(self, report: DemoReport) -> None:
+        """The table, the chart, and what to type next."""
+        click.echo()
+        rows = [("before", report.before), ("after", report.after)]
+        columns = [Column(title=""), *(Column(title=one, align="right") for one in _COLUMNS)]
+        print_table(columns, [(name, *_row(measured)) for name, measured in rows])
+        click.echo()
+        for name, measured in rows:
+            filled = round(_BAR * measured.share.value)
+            bar = Text(f"{name:<7}")
+            bar.append("█" * filled, style="red" if name == "before" else "green")
+            bar.append("░" * (_BAR - filled), style="dim")
+            bar.append(f" {measured.share.value:.0%}")
+            stdout().print(bar, soft_wrap=True)
+        low, value, high = (100 * getattr(report.difference, one) for one in _ENDS)
+        click.echo(
+            f"\n{value:+.0f} points ({low:+.0f} to {high:+.0f}), no weight changed; "
+            f"{report.model}, seed {report.seed}, {report.seconds:.0f} s in all\n"
+            f"Everything is kept: agentkit log --store {shlex.quote(report.store)}\n"
+            "\nWith your own tools:\n"
+            "  agentkit init      a project with a tool, tasks and a model\n"
+            "  agentkit eval      how good it is now\n"
+            "  agentkit evolve    learn from what went wrong, promote what gains"
+        )
+
+    def _answer(self, one: Answer) -> None:
+        arguments = ", ".join(f"{name}={value!r}" for name, value in one.arguments.items())
+        sign = ("✓ ", "green") if one.is_right else ("✗ ", "red")
+        self._line(f'"{one.request}"')
+        self._line("  ", sign, shown(f"{one.tool}({arguments})", 100))
+        if one.refusal:
+            self._line("    ", (shown(one.refusal, 100), "red"))
+
+    def _step(self, title: str) -> None:
+        self._number += 1
+        if not self._quiet:
+            click.echo()
+            heading = Text(f"{self._number}  ", style="bold cyan").append(shown(title))
+            stdout().print(heading, soft_wrap=True)
+
+    def _line(self, *parts: str | tuple[str, str]) -> None:
+        if not self._quiet:
+            stdout().print(Text.assemble("   ", *parts), soft_wrap=True)
+
+
+_COLUMNS = ("right", "of", "share", "95 % interval", "seconds")
+_ENDS = ("low", "value", "high")
+
+
+def _row(measured: Measured) -> Iterable[str]:
+    share = measured.share
+    yield str(measured.right)
+    yield str(measured.of)
+    yield f"{share.value:.1%}"
+    yield f"{share.low:.1%} to {share.high:.1%}"
+    yield f"{measured.seconds:.0f}"
+
+
+def _measured(measured: Measured) -> dict[str, Any]:
+    return {
+        "right": measured.right,
+        "of": measured.of,
+        "interval": _interval(measured.share),
+        "seconds": round(measured.seconds, 1),
+        "library_version": measured.library_version,
+    }
+
+
+def _interval(interval: Interval) -> dict[str, float]:
+    return {name: round(getattr(interval, name), 4) for name in ("value", "low", "high")}
