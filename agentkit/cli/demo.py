@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
 import click
 
-from agentkit import export as exporting
 from agentkit._waiting import wait_for
-from agentkit.cli.demo_view import DemoReport, DemoView
+from agentkit.cli.demo_view import QUERY, DemoReport, DemoView
 from agentkit.cli.options import json_option, model_option
 from agentkit.cli.output import print_json
 from agentkit.cli.progress import Progress, progress
@@ -23,13 +23,15 @@ from agentkit.evaluation.demo.loop import Demo
 from agentkit.evaluation.demo.questions import draw_questions
 from agentkit.evaluation.demo.tools import TOOLS
 from agentkit.evaluation.running.settings import EvaluationProgress, Listener
+from agentkit.evaluation.task import Benchmark
+from agentkit.export import artifact_of
 from agentkit.export.renderers import formats
 from agentkit.fetch import cache_directory
-from agentkit.library import EpisodeFilter, Store
+from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.opening import file_of, open_store
-from agentkit.models.base import ChatModel
 from agentkit.models.resolve import resolve_model
 from agentkit.retrieval.cascade import default_retriever
+from agentkit.retrieval.retriever import Retrieval
 
 QUESTIONS = 30
 _ASKED_AGAIN = 3
@@ -80,29 +82,30 @@ def demo(*, questions: int, seed: int, model: str, store_url: str | None, as_jso
     view = DemoView(quiet=as_json)
     with closing(open_store(url)) as store, progress() as begin:
         _check_empty(store, url)
+        benchmark = _catalogue(begin)
         began = time.perf_counter()
-        _show_catalogue(store, view, begin)
-        report = _loop(Demo(store, chosen, drawn), view, begin, model=chosen, seed=seed)
-        report = report.ended(seconds=time.perf_counter() - began, store=url)
+        import_catalogue(store, benchmark)
+        loop = Demo(store, chosen, drawn)
+        view.catalogue(benchmark.name, *_found(loop.library))
+        report = _loop(loop, view, begin, model=chosen.name, seed=seed)
+        report = replace(report, seconds=time.perf_counter() - began, store=url)
     if as_json:
         print_json(report.to_json())
     else:
         view.summary(report)
 
 
-def _loop(
-    loop: Demo, view: DemoView, begin: _Begin, *, model: ChatModel, seed: int
-) -> DemoReport:
-    """Everything after the catalogue, each step shown as soon as it is done."""
+def _loop(loop: Demo, view: DemoView, begin: _Begin, *, model: str, seed: int) -> DemoReport:
+    """Everything after the catalogue; each step is shown as soon as it is done."""
     original = loop.library
     before = wait_for(loop.score("before", listen=_listener(begin("Asking"))))
-    view.before(before, model.name)
+    view.before(before, model)
     outcome = wait_for(loop.evolve(listen=_listener(begin("Learning"))))
     view.evolved(outcome)
     learned = loop.library
     after = wait_for(loop.score("after", listen=_listener(begin("Asking again"))))
     report = DemoReport(
-        model=model.name,
+        model=model,
         seed=seed,
         before=before,
         after=after,
@@ -111,29 +114,33 @@ def _loop(
         library_version=learned.version,
     )
     if not report.promoted:
-        view.after(report, tool="")
+        view.after(after)
         return report
     tool = report.shown_tool
     view.diff(tool, original, learned)
-    view.after(report, tool=tool)
-    exported = exporting.artifact_of(loop.store, history=False, only=(tool,))
+    view.after(after, tool=tool)
+    exported = artifact_of(loop.store, history=False, only=(tool,))
     view.exported(formats.render(exported.library, "openai").value)
     again = wait_for(loop.roll_back(tool, ask=_ASKED_AGAIN))
     view.rolled_back(tool, before, again)
-    return report.rolled(again)
+    return replace(report, rolled_back=again)
 
 
-def _show_catalogue(store: Store, view: DemoView, begin: _Begin) -> None:
-    """Import the public catalogue, and find a tool among thousands."""
+def _catalogue(begin: _Begin) -> Benchmark:
+    """The public catalogue, fetched once."""
     fetched = begin("Fetching the public catalogue")
     benchmark = load_bfcl(fetch_bfcl(progress=fetched))
     fetched(1, 1)
-    library = import_catalogue(store, benchmark)
+    return benchmark
+
+
+def _found(library: Library) -> tuple[Retrieval, int, float]:
+    """The tools that retrieval finds, in how many, and in how many seconds."""
     retriever = default_retriever()
-    wait_for(retriever.retrieve("warm up", library))  # the index is made once
+    wait_for(retriever.retrieve(QUERY, library))  # the index is made once
     began = time.perf_counter()
-    found = wait_for(retriever.retrieve(view.QUERY, library))
-    view.catalogue(benchmark.name, found, len(library), time.perf_counter() - began)
+    found = wait_for(retriever.retrieve(QUERY, library))
+    return found, len(library), time.perf_counter() - began
 
 
 def _fresh(store_url: str | None) -> str:

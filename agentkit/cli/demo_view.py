@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -16,12 +16,15 @@ from agentkit.cli.review_view import print_diff
 from agentkit.evaluation.demo.loop import Answer, Measured
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.model_view import library_changes
-from agentkit.evolution.round_report import Round
+from agentkit.evolution.round_report import Considered, Round
 from agentkit.library import Library
 from agentkit.metrics.intervals import Interval
 from agentkit.retrieval.retriever import Retrieval
 
-_HITS = 3
+QUERY = "What does a loan of 4800 over four years cost a month?"
+"""What one tool among thousands is found with."""
+
+_SHOWN = 3
 _BAR = 40
 
 
@@ -58,10 +61,6 @@ class DemoReport:
         """The promoted tool that gained most; it is the one that is shown."""
         return max(self.promoted, key=self._gained)
 
-    def ended(self, *, seconds: float, store: str) -> DemoReport:
-        """The report with what is known at the end."""
-        return replace(self, seconds=seconds, store=store)
-
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON object."""
         back = self.rolled_back
@@ -90,9 +89,6 @@ class DemoView:
         quiet: Print nothing, since the report is wanted as JSON.
     """
 
-    QUERY = "What does a loan of 4800 over four years cost a month?"
-    """What one tool among thousands is found with."""
-
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._number = 0
@@ -100,8 +96,8 @@ class DemoView:
     def catalogue(self, benchmark: str, found: Retrieval, tools: int, seconds: float) -> None:
         """How many tools there are, and which are found."""
         self._step(f"{tools:,} tools in one library ({benchmark} and five of our own)")
-        self._line(f'"{self.QUERY}"')
-        for rank, hit in enumerate(found.hits[:_HITS], start=1):
+        self._line(f'"{QUERY}"')
+        for rank, hit in enumerate(found.hits[:_SHOWN], start=1):
             summary = shown(hit.definition.description.summary, 60)
             self._line(f"  {rank}. {hit.definition.name}  ", (summary, "dim"))
         self._line((f"found in {1000 * seconds:.1f} ms", "dim"))
@@ -110,7 +106,7 @@ class DemoView:
         """How an untrained model does, and what it is told."""
         self._step(f"{model} answers {plural(before.of, 'question')}; definitions hide the rules")
         wrong = [one for one in before.answers if one.refusal]
-        for one in list({one.tool: one for one in wrong}.values())[:_HITS]:
+        for one in list({one.tool: one for one in wrong}.values())[:_SHOWN]:
             self._answer(one)
         self._line((f"{before.right} of {before.of} right", "bold"))
 
@@ -119,16 +115,10 @@ class DemoView:
         seen = outcome.looked_at
         self._step(f"evolve: {plural(seen.episodes, 'other question')} teach, held-out ones decide")
         for one in outcome.considered:
-            numbers = {} if one.report is None else one.report.statistics
-            is_active = one.record.state == "active"
-            self._line(
-                ("promoted" if is_active else "waits   ", "green" if is_active else "yellow"),
-                f"  {one.record.tool_name:<14}",
-                f"{numbers.get('wins', 0):.0f} gained, {numbers.get('losses', 0):.0f} lost "
-                f"of {numbers.get('tasks', 0):.0f} held-out questions",
-            )
+            word, style = _DECISIONS.get(one.record.state, ("waits", "yellow"))
+            self._line((f"{word:<10}", style), f"{one.record.tool_name:<15}", _held_out(one))
         for passed in outcome.passed_over:
-            self._line(("nothing ", "dim"), f"  {passed.tool:<14}", (shown(passed.why, 80), "dim"))
+            self._line(("nothing   ", "dim"), f"{passed.tool:<15}", (shown(passed.why, 60), "dim"))
 
     def diff(self, tool: str, original: Library, learned: Library) -> None:
         """One learned definition, as the change of what the model sees."""
@@ -136,12 +126,12 @@ class DemoView:
         if not self._quiet:
             print_diff(library_changes(original, learned)[tool], title=f"   {tool}")
 
-    def after(self, report: DemoReport, *, tool: str) -> None:
-        """The same questions under the promoted definitions."""
-        self._step(f"the same {plural(report.after.of, 'question')}, asked again")
-        for one in [one for one in report.after.answers if one.tool == tool][:1]:
+    def after(self, after: Measured, *, tool: str = "") -> None:
+        """The same questions under the promoted definitions, with an answer of the shown tool."""
+        self._step(f"the same {plural(after.of, 'question')}, asked again")
+        for one in [one for one in after.answers if one.tool == tool][:1]:
             self._answer(one)
-        self._line((f"{report.after.right} of {report.after.of} right", "bold"))
+        self._line((f"{after.right} of {after.of} right", "bold"))
 
     def exported(self, tools: Any) -> None:
         """The learned definition in one provider's format."""
@@ -204,8 +194,19 @@ class DemoView:
             stdout().print(Text.assemble("   ", *parts), soft_wrap=True)
 
 
+_COUNTS = ("wins", "losses", "tasks")
 _COLUMNS = ("right", "of", "share", "95 % interval", "seconds")
 _ENDS = ("low", "value", "high")
+_DECISIONS = {"active": ("promoted", "green"), "rejected": ("rejected", "red")}
+
+
+def _held_out(one: Considered) -> str:
+    """How many held-out questions went better and worse, and why that decided nothing."""
+    if one.report is None:
+        return shown(one.why, 60)
+    wins, losses, tasks = (int(one.report.statistics[name]) for name in _COUNTS)
+    rest = ": too few to decide" if one.report.decision == "wait" else ""
+    return f"{wins} gained, {losses} lost of {tasks} held-out questions{rest}"
 
 
 def _row(measured: Measured) -> Iterable[str]:

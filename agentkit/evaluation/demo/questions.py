@@ -122,7 +122,7 @@ _TOPICS = (
 LEARN = 3
 """Questions about each tool that lessons come from."""
 
-GATE = 10
+GATE = 12
 """Questions about each tool that decide what is promoted."""
 
 
@@ -154,9 +154,8 @@ def draw_questions(seed: int, score: int) -> Questions:
     each = score // len(TOOLS)
     room = min(len(topic.numbers) for topic in _TOPICS) - LEARN - GATE
     if not 1 <= each <= room:
-        raise UsageError(
-            f"{score} questions are asked for; from {len(TOOLS)} to {room * len(TOOLS)} can be drawn"
-        )
+        most = room * len(TOOLS)
+        raise UsageError(f"{score} questions are too few or too many; {len(TOOLS)} to {most} can be")
     parts: dict[str, list[Task]] = {"learn": [], "gate": [], "score": []}
     for topic in _TOPICS:
         drawn = _tasks(topic, seed, LEARN + GATE + each)
