@@ -27,7 +27,7 @@ Examples:
 def bench() -> None:
     """Measure agentkit: how well it finds tools, and what the runtime costs.
 
-    How good an agent's answers are is measured by 'agentkit demo'.
+    How good an agent's answers are is measured by 'agentkit eval'.
     """
 
 

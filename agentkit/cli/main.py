@@ -9,7 +9,7 @@ import click
 from agentkit.cli.boundary import LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "demo": ("agentkit.cli.demo:demo", "Run the main job: real questions, tools and model."),
+    "demo": ("agentkit.cli.demo:demo", "See tools repair their own definitions."),
     "run": ("agentkit.cli.run:run", "Ask an agent a question and print its answer."),
     "chat": ("agentkit.cli.chat:chat", "Talk with an agent, turn by turn."),
     "serve": ("agentkit.cli.serve:serve", "Serve an agent over HTTP, or a library over MCP."),
@@ -52,6 +52,6 @@ The words stand here so that ``agentkit --help`` imports no command.
 def main(debug: bool) -> None:
     """Agents whose tool definitions are living, versioned data.
 
-    Start with 'agentkit demo': it runs a small local model on public questions and shows what
-    happened. 'agentkit COMMAND --help' explains each command with examples.
+    Start with 'agentkit demo': a small local model fails, its tools learn from that, and it is
+    right. 'agentkit COMMAND --help' explains each command with examples.
     """

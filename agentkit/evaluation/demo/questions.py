@@ -15,7 +15,7 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.benchmarks.environments import with_tools
 from agentkit.evaluation.demo.tools import (
     TOOLS,
-    close_ticket,
+    finish_ticket,
     give_discount,
     loan_rate,
     order_shirts,
@@ -90,7 +90,7 @@ _TOPICS = (
         ),
     ),
     _Topic(
-        tool=close_ticket,
+        tool=finish_ticket,
         number="ticket",
         numbers=range(7003, 7990, 17),
         hidden="outcome",
@@ -155,7 +155,9 @@ def draw_questions(seed: int, score: int) -> Questions:
     room = min(len(topic.numbers) for topic in _TOPICS) - LEARN - GATE
     if not 1 <= each <= room:
         most = room * len(TOOLS)
-        raise UsageError(f"{score} questions are too few or too many; {len(TOOLS)} to {most} can be")
+        raise UsageError(
+            f"{score} questions are too few or too many; {len(TOOLS)} to {most} can be"
+        )
     parts: dict[str, list[Task]] = {"learn": [], "gate": [], "score": []}
     for topic in _TOPICS:
         drawn = _tasks(topic, seed, LEARN + GATE + each)

@@ -66,7 +66,7 @@ def report_sales(year: int, quarter: str) -> str:
 
 
 @tool(effects=("writes",))
-def close_ticket(ticket: int, outcome: str) -> str:
+def finish_ticket(ticket: int, outcome: str) -> str:
     """Close a ticket.
 
     Args:
@@ -90,5 +90,5 @@ def give_discount(customer: int, share: float) -> str:
     return f"customer {customer} pays {1 - share:.0%} of the price"
 
 
-TOOLS: tuple[Tool, ...] = (loan_rate, order_shirts, report_sales, close_ticket, give_discount)
+TOOLS: tuple[Tool, ...] = (loan_rate, order_shirts, report_sales, finish_ticket, give_discount)
 """All of them."""
