@@ -24,6 +24,7 @@ from agentkit.evaluation.demo.questions import draw_questions
 from agentkit.evaluation.demo.tools import TOOLS
 from agentkit.evaluation.running.settings import EvaluationProgress, Listener
 from agentkit.evaluation.task import Benchmark
+from agentkit.evolution.model_view import library_changes
 from agentkit.export import artifact_of
 from agentkit.export.renderers import formats
 from agentkit.fetch import cache_directory
@@ -114,13 +115,14 @@ def _loop(loop: Demo, view: DemoView, begin: _Begin, *, model: str, seed: int) -
         library_version=learned.version,
     )
     if not report.promoted:
-        view.after(after)
+        view.after(after, like=before)
         return report
     tool = report.shown_tool
-    view.diff(tool, original, learned)
-    view.after(after, tool=tool)
+    changes = library_changes(original, learned)[tool]
+    view.learned(tool, changes, before, after)
     exported = artifact_of(loop.store, history=False, only=(tool,))
-    view.exported(formats.render(exported.library, "openai").value)
+    [provided] = formats.render(exported.library, "openai").value
+    view.exported(provided["function"]["parameters"]["properties"], changes)
     again = wait_for(loop.roll_back(tool, ask=_ASKED_AGAIN))
     view.rolled_back(tool, before, again)
     return replace(report, rolled_back=again)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,9 @@ from agentkit.cli.output import Column, plural, print_table, stdout
 from agentkit.cli.review_view import print_diff
 from agentkit.evaluation.demo.loop import Answer, Measured
 from agentkit.evaluation.results.texts import shown
-from agentkit.evolution.model_view import library_changes
+from agentkit.evolution.model_view import ViewChange
 from agentkit.evolution.round_report import Considered, Round
-from agentkit.library import Library
+from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval
 from agentkit.retrieval.retriever import Retrieval
 
@@ -25,6 +25,7 @@ QUERY = "What does a loan of 4800 over four years cost a month?"
 """What one tool among thousands is found with."""
 
 _SHOWN = 3
+_INDENT = "   "
 _BAR = 40
 
 
@@ -58,8 +59,9 @@ class DemoReport:
 
     @property
     def shown_tool(self) -> str:
-        """The promoted tool that gained most; it is the one that is shown."""
-        return max(self.promoted, key=self._gained)
+        """The promoted tool that gained most, which is the one to show."""
+        asked = dict.fromkeys(one.tool for one in self.after.answers)
+        return max((one for one in asked if one in self.promoted), key=self._gained)
 
     def to_json(self) -> dict[str, Any]:
         """The report as a JSON object."""
@@ -98,15 +100,14 @@ class DemoView:
         self._step(f"{tools:,} tools in one library ({benchmark} and five of our own)")
         self._line(f'"{QUERY}"')
         for rank, hit in enumerate(found.hits[:_SHOWN], start=1):
-            summary = shown(hit.definition.description.summary, 60)
+            summary = shown(hit.definition.description.summary, 45)
             self._line(f"  {rank}. {hit.definition.name}  ", (summary, "dim"))
         self._line((f"found in {1000 * seconds:.1f} ms", "dim"))
 
     def before(self, before: Measured, model: str) -> None:
         """How an untrained model does, and what it is told."""
-        self._step(f"{model} answers {plural(before.of, 'question')}; definitions hide the rules")
-        wrong = [one for one in before.answers if one.refusal]
-        for one in list({one.tool: one for one in wrong}.values())[:_SHOWN]:
+        self._step(f"{model} answers {plural(before.of, 'question')}; each tool hides a rule")
+        for one in _refused(before)[:_SHOWN]:
             self._answer(one)
         self._line((f"{before.right} of {before.of} right", "bold"))
 
@@ -120,31 +121,32 @@ class DemoView:
         for passed in outcome.passed_over:
             self._line(("nothing   ", "dim"), f"{passed.tool:<15}", (shown(passed.why, 60), "dim"))
 
-    def diff(self, tool: str, original: Library, learned: Library) -> None:
-        """One learned definition, as the change of what the model sees."""
-        self._step(f"what the model sees of {tool} now")
+    def learned(
+        self, tool: str, changes: Sequence[ViewChange], before: Measured, after: Measured
+    ) -> None:
+        """One learned definition as the change of what models see, and the questions again."""
+        self._number += 1
         if not self._quiet:
-            print_diff(library_changes(original, learned)[tool], title=f"   {tool}")
+            click.echo()
+            print_diff(changes, title=f"{self._number}  what models see of {tool} now")
+        self.after(after, like=before, tool=tool)
 
-    def after(self, after: Measured, *, tool: str = "") -> None:
-        """The same questions under the promoted definitions, with an answer of the shown tool."""
+    def after(self, after: Measured, *, like: Measured, tool: str = "") -> None:
+        """The same questions under the promoted definitions, one of them in full."""
         self._step(f"the same {plural(after.of, 'question')}, asked again")
-        for one in [one for one in after.answers if one.tool == tool][:1]:
-            self._answer(one)
+        self._example(after, like, tool)
         self._line((f"{after.right} of {after.of} right", "bold"))
 
-    def exported(self, tools: Any) -> None:
-        """The learned definition in one provider's format."""
+    def exported(self, parameters: JsonObject, changes: Sequence[ViewChange]) -> None:
+        """What was learned, in one provider's format."""
         self._step("agentkit export --format openai")
-        schema = tools[0].get("function", tools[0])["parameters"]["properties"]
-        for name, one in schema.items():
-            self._line(f"{json.dumps(name)}: {json.dumps(one, ensure_ascii=False)}")
+        for name in dict.fromkeys(one.place for one in changes if one.place in parameters):
+            self._line(f"{json.dumps(name)}: {json.dumps(parameters[name], ensure_ascii=False)}")
 
     def rolled_back(self, tool: str, before: Measured, again: Measured) -> None:
         """The old answers, which come back."""
         self._step(f"agentkit rollback {tool}")
-        for one in again.answers[:1]:
-            self._answer(one)
+        self._example(again, before, tool)
         old = {one.task: one.arguments for one in before.answers}
         same = sum(old[one.task] == one.arguments for one in again.answers)
         self._line((f"{same} of {again.of} answers are the old ones again", "bold"))
@@ -174,6 +176,13 @@ class DemoView:
             "  agentkit evolve    learn from what went wrong, promote what gains"
         )
 
+    def _example(self, answers: Measured, before: Measured, tool: str) -> None:
+        """The answer to the question that stood for a tool before, if it was asked."""
+        wanted = {one.task for one in _refused(before) if one.tool == tool}
+        for one in answers.answers:
+            if one.task in wanted:
+                self._answer(one)
+
     def _answer(self, one: Answer) -> None:
         arguments = ", ".join(f"{name}={value!r}" for name, value in one.arguments.items())
         sign = ("✓ ", "green") if one.is_right else ("✗ ", "red")
@@ -186,12 +195,25 @@ class DemoView:
         self._number += 1
         if not self._quiet:
             click.echo()
-            heading = Text(f"{self._number}  ", style="bold cyan").append(shown(title))
-            stdout().print(heading, soft_wrap=True)
+            stdout().print(f"{self._number}  {shown(title)}", style="bold cyan", soft_wrap=True)
 
     def _line(self, *parts: str | tuple[str, str]) -> None:
-        if not self._quiet:
-            stdout().print(Text.assemble("   ", *parts), soft_wrap=True)
+        """One line, folded on a terminal only."""
+        if self._quiet:
+            return
+        console, text = stdout(), Text.assemble(*parts)
+        width = max(console.width - len(_INDENT), 20)
+        for row in text.wrap(console, width) if console.is_terminal else [text]:
+            console.print(Text(_INDENT).append_text(row), soft_wrap=True)
+
+
+def _refused(measured: Measured) -> list[Answer]:
+    """The first refused answer of each tool, in the order of the questions."""
+    first: dict[str, Answer] = {}
+    for one in measured.answers:
+        if one.refusal:
+            first.setdefault(one.tool, one)
+    return list(first.values())
 
 
 _COUNTS = ("wins", "losses", "tasks")

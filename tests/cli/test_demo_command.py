@@ -75,7 +75,7 @@ def test_the_demo_shows_the_whole_loop(invoke):
         "periods must be one of 36, 48, 60, got",
         "0 of 30 right",
         "promoted  order_shirts",
-        '+ enum: ["',
+        "+ enum: [36, 48, 60]",
         "30 of 30 right",
         "agentkit export --format openai",
         "agentkit rollback",
