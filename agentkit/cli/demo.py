@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
@@ -24,6 +24,7 @@ from agentkit.evaluation.demo.questions import draw_questions
 from agentkit.evaluation.demo.tools import TOOLS
 from agentkit.evaluation.running.settings import EvaluationProgress, Listener
 from agentkit.evaluation.task import Benchmark
+from agentkit.evolution.evolver_lock import evolving
 from agentkit.evolution.model_view import library_changes
 from agentkit.export import artifact_of
 from agentkit.export.renderers import formats
@@ -79,9 +80,9 @@ def demo(*, questions: int, seed: int, model: str, store_url: str | None, as_jso
     """
     chosen = resolve_model(model)
     drawn = draw_questions(seed, questions)
-    url = _fresh(store_url)
+    url = store_url or demo_store_url()
     view = DemoView(quiet=as_json)
-    with closing(open_store(url)) as store, progress() as begin:
+    with _own_store(url, anew=store_url is None) as store, progress() as begin:
         _check_empty(store, url)
         benchmark = _catalogue(begin)
         began = time.perf_counter()
@@ -145,17 +146,16 @@ def _found(library: Library) -> tuple[Retrieval, int, float]:
     return found, len(library), time.perf_counter() - began
 
 
-def _fresh(store_url: str | None) -> str:
-    """The URL of the store to use; the demo's own is made anew each time."""
-    if store_url is not None:
-        return store_url
-    url = demo_store_url()
-    file = file_of(url)
-    assert file is not None  # it is a SQLite store
-    file.parent.mkdir(parents=True, exist_ok=True)
-    for name in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
-        name.unlink(missing_ok=True)
-    return url
+@contextmanager
+def _own_store(url: str, *, anew: bool) -> Iterator[Store]:
+    """The store to use, by one process at a time; the demo's own is made anew each time."""
+    with evolving(url):
+        file = file_of(url)
+        if anew and file is not None:
+            for name in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
+                name.unlink(missing_ok=True)
+        with closing(open_store(url)) as store:
+            yield store
 
 
 def _check_empty(store: Store, url: str) -> None:

@@ -26,6 +26,7 @@ QUERY = "What does a loan of 4800 over four years cost a month?"
 
 _SHOWN = 3
 _INDENT = "   "
+_LINE = 70
 _BAR = 40
 
 
@@ -100,8 +101,10 @@ class DemoView:
         self._step(f"{tools:,} tools in one library ({benchmark} and five of our own)")
         self._line(f'"{QUERY}"')
         for rank, hit in enumerate(found.hits[:_SHOWN], start=1):
-            summary = shown(hit.definition.description.summary, 45)
-            self._line(f"  {rank}. {hit.definition.name}  ", (summary, "dim"))
+            name = hit.definition.name
+            room = max(_LINE - len(name), 20)
+            summary = shown(hit.definition.description.summary, room)
+            self._line(f"  {rank}. {name}  ", (summary, "dim"))
         self._line((f"found in {1000 * seconds:.1f} ms", "dim"))
 
     def before(self, before: Measured, model: str) -> None:

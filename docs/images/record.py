@@ -1,8 +1,9 @@
 """Run a command in a terminal of its own and draw what it prints as a picture.
 
-    python docs/images/record.py OUT.svg -- agentkit demo
+    python docs/images/record.py OUT.svg --without 1 6 -- agentkit demo
 
-Standard error, where progress goes, is left out; everything else is as the command wrote it.
+Standard error, where progress goes, is left out, and so are the steps that are named; everything
+else is as the command wrote it.
 """
 
 from __future__ import annotations
@@ -55,17 +56,27 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
+def _without(text: str, steps: list[int]) -> str:
+    """The text without the paragraphs that begin with one of these numbers."""
+    parts = text.strip("\n").split("\n\n")
+    numbers = tuple(f"{step}  " for step in steps)
+    return "\n\n".join(
+        one for one in parts if not numbers or not Text.from_ansi(one).plain.startswith(numbers)
+    )
+
+
 def main() -> None:
     """Record the command and write the picture."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("command", nargs="+")
     parser.add_argument("--columns", type=int, default=WIDTH)
+    parser.add_argument("--without", type=int, nargs="*", default=[], help="steps to leave out")
     given = parser.parse_args()
-    text = recorded(given.command, given.columns)
+    text = _without(recorded(given.command, given.columns), given.without)
     typed = shlex.join([Path(given.command[0]).name, *given.command[1:]])
     console = Console(record=True, width=given.columns, file=io.StringIO(), highlight=False)
-    console.print(Text(f"$ {typed}", style="bold"))
+    console.print(Text(f"$ {typed}\n", style="bold"))
     console.print(Text.from_ansi(text))
     given.out.write_text(console.export_svg(title=typed, theme=MONOKAI), encoding="utf-8")
 

@@ -24,8 +24,8 @@ SPOKEN = {
     "three years": (3, 36), "four years": (4, 48), "five years": (5, 60),
     "small": ("small", "small-36"), "medium": ("medium", "medium-40"), "large": ("large", "large-44"),
     "first": ("first", "1st"), "second": ("second", "2nd"), "third": ("third", "3rd"),
-    "fourth": ("fourth", "4th"), "solved": ("solved", "solved-ok"),
-    "duplicate": ("duplicate", "duplicate-of"), "cancelled": ("cancelled", "cancelled-by-user"),
+    "fourth": ("fourth", "4th"), "red": ("red", "red-1"), "green": ("green", "green-2"),
+    "blue": ("blue", "blue-3"), "yellow": ("yellow", "yellow-4"),
     **{f"{n} percent": (float(n), n / 100) for n in (10, 15, 20, 25, 30, 40)},
 }
 

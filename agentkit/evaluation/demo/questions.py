@@ -15,7 +15,7 @@ from agentkit.errors import UsageError
 from agentkit.evaluation.benchmarks.environments import with_tools
 from agentkit.evaluation.demo.tools import (
     TOOLS,
-    finish_ticket,
+    colour_lamp,
     give_discount,
     loan_rate,
     order_shirts,
@@ -90,19 +90,15 @@ _TOPICS = (
         ),
     ),
     _Topic(
-        tool=finish_ticket,
-        number="ticket",
-        numbers=range(7003, 7990, 17),
-        hidden="outcome",
-        words={
-            "it is solved": "solved-ok",
-            "it is a duplicate": "duplicate-of",
-            "it was cancelled": "cancelled-by-user",
-        },
+        tool=colour_lamp,
+        number="lamp",
+        numbers=range(11, 99),
+        hidden="colour",
+        words={"red": "red-1", "green": "green-2", "blue": "blue-3", "yellow": "yellow-4"},
         templates=(
-            "Close ticket {number}, {words}.",
-            "Ticket {number} can be closed: {words}.",
-            "Please close ticket {number}, because {words}.",
+            "Set lamp {number} to {words}.",
+            "Lamp {number} should be {words}.",
+            "Make lamp {number} {words}, please.",
         ),
     ),
     _Topic(

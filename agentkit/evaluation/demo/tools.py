@@ -15,7 +15,7 @@ from agentkit.tools.tool import Tool
 TERMS = (36, 48, 60)
 SIZES = ("small-36", "medium-40", "large-44")
 QUARTERS = ("1st", "2nd", "3rd", "4th")
-OUTCOMES = ("solved-ok", "duplicate-of", "cancelled-by-user")
+COLOURS = ("red-1", "green-2", "blue-3", "yellow-4")
 
 
 def _one_of(name: str, value: object, accepted: Collection[object]) -> None:
@@ -66,15 +66,15 @@ def report_sales(year: int, quarter: str) -> str:
 
 
 @tool(effects=("writes",))
-def finish_ticket(ticket: int, outcome: str) -> str:
-    """Close a ticket.
+def colour_lamp(lamp: int, colour: str) -> str:
+    """Set the colour of a lamp.
 
     Args:
-        ticket: Number of the ticket.
-        outcome: How it ended.
+        lamp: Number of the lamp.
+        colour: Which colour.
     """
-    _one_of("outcome", outcome, OUTCOMES)
-    return f"ticket {ticket} is closed"
+    _one_of("colour", colour, COLOURS)
+    return f"lamp {lamp} is {colour}"
 
 
 @tool(effects=("writes",))
@@ -90,5 +90,5 @@ def give_discount(customer: int, share: float) -> str:
     return f"customer {customer} pays {1 - share:.0%} of the price"
 
 
-TOOLS: tuple[Tool, ...] = (loan_rate, order_shirts, report_sales, finish_ticket, give_discount)
+TOOLS: tuple[Tool, ...] = (loan_rate, order_shirts, report_sales, colour_lamp, give_discount)
 """All of them."""
