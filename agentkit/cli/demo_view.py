@@ -11,7 +11,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from agentkit.cli.output import Column, plural, print_table, stdout
+from agentkit.cli.output import Column, plural, print_table, say, stdout
 from agentkit.cli.review_view import print_diff
 from agentkit.evaluation.demo.loop import Answer, Measured
 from agentkit.evaluation.results.texts import shown
@@ -172,12 +172,12 @@ class DemoView:
         click.echo(
             f"\n{value:+.0f} points ({low:+.0f} to {high:+.0f}), no weight changed; "
             f"{report.model}, seed {report.seed}, {report.seconds:.0f} s in all\n"
-            f"Everything is kept: agentkit log --store {shlex.quote(report.store)}\n"
             "\nWith your own tools:\n"
             "  agentkit init      a project with a tool, tasks and a model\n"
             "  agentkit eval      how good it is now\n"
             "  agentkit evolve    learn from what went wrong, promote what gains"
         )
+        say(f"\nEverything is kept: agentkit log --store {shlex.quote(report.store)}")
 
     def _example(self, answers: Measured, before: Measured, tool: str) -> None:
         """The answer to the question that stood for a tool before, if it was asked."""
