@@ -102,7 +102,7 @@ def _loop(loop: Demo, view: DemoView, begin: _Begin, *, model: str, seed: int) -
     original = loop.library
     before = wait_for(loop.score("before", listen=_listener(begin("Asking"))))
     view.before(before, model)
-    outcome = wait_for(loop.evolve(listen=_listener(begin("Learning"))))
+    outcome = wait_for(loop.evolve(listen=begin("Learning")))
     view.evolved(outcome)
     learned = loop.library
     after = wait_for(loop.score("after", listen=_listener(begin("Asking again"))))

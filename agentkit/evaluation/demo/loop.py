@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.evaluation.demo.questions import Questions
@@ -23,7 +25,7 @@ from agentkit.library import Author, Library, Store
 from agentkit.library.code_binding import bind_code
 from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval, wilson_interval
-from agentkit.models.base import ChatModel, ModelSettings
+from agentkit.models.base import ChatModel, ModelRequest, ModelResponse, ModelSettings
 
 SETTINGS = EvaluationSettings(
     max_steps=1,  # a refused call is a wrong answer: nobody tries again
@@ -86,6 +88,35 @@ class Measured:
         return wilson_interval(self.right, self.of)
 
 
+Count: TypeAlias = Callable[[int, int], None]
+"""Told how many of how many are done."""
+
+
+def _uncounted(done: int, total: int) -> None:
+    """Where the count goes when nobody looks."""
+
+
+class _CountedModel:
+    """A model that says how often it was asked, since a comparison reports no progress."""
+
+    def __init__(self, model: ChatModel, listen: Callable[[int], None]) -> None:
+        self._model = model
+        self._listen = listen
+        self._asked = 0
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._model.name
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """The model's answer."""
+        answer = await self._model.complete(request)
+        self._asked += 1
+        self._listen(self._asked)
+        return answer
+
+
 class Demo:
     """The steps of the demo, one method each, in the order in which they are to be called.
 
@@ -123,58 +154,69 @@ class Demo:
         Raises:
             RunError: The model failed for good.
         """
-        return await self._ask(self._questions.score, run, listen)
+        return await self._ask(self._questions.score, run, listen=listen)
 
-    async def evolve(self, *, listen: Listener = ignore) -> Round:
+    async def evolve(self, *, listen: Count = _uncounted) -> Round:
         """Let the tools refuse other questions, learn from that, and promote what gains.
 
         What the tools said is all that lessons come from. Each lesson is compared on the held-out
         questions of its tool; only a gain is promoted.
 
         Args:
-            listen: Told of progress with the questions that teach.
+            listen: Told how many questions were asked, and how many there are at most.
 
         Raises:
             RunError: The model failed for good.
         """
-        await self._ask(self._questions.learn, "learn", listen)
-        return await evolve(
+        learn, gate = self._questions.learn, self._questions.gate
+        most = len(learn.tasks) + 2 * len(gate.tasks)
+        model = _CountedModel(self._model, lambda asked: listen(asked, most))
+        await self._ask(learn, "learn", model=model)
+        outcome = await evolve(
             self.manager,
             [EvidenceProposer()],
             episodes=episodes_of_run(self.store, "learn"),
             compare=HeldOut(
-                benchmark=self._questions.gate,
-                model=self._model,
+                benchmark=gate,
+                model=model,
                 store=self.store,
                 settings=SETTINGS,
                 concurrency=1,
             ),
         )
+        listen(most, most)  # a tool without a lesson has nothing to compare
+        return outcome
 
-    async def roll_back(self, tool: str, *, ask: int, listen: Listener = ignore) -> Measured:
+    async def roll_back(self, tool: str, *, ask: int) -> Measured:
         """Take a promotion back, and ask some of the questions about its tool again.
 
         Args:
             tool: The tool.
             ask: How many questions.
-            listen: Told of progress.
         """
         self.manager.roll_back(tool, reason="the demo shows the old answers")
         score = self._questions.score
         about = [task for task in score.tasks if task.category == tool][:ask]
-        return await self._ask(replace(score, tasks=tuple(about)), "rolled back", listen)
+        return await self._ask(replace(score, tasks=tuple(about)), "rolled back")
 
     def difference(self, before: Measured, after: Measured) -> Interval:
         """How much larger the second share is, with a paired 95 % interval."""
         reports = (summarise(episodes_of_run(self.store, one.run)) for one in (before, after))
         return compare(*reports).total.difference
 
-    async def _ask(self, benchmark: Benchmark, run: str, listen: Listener) -> Measured:
+    async def _ask(
+        self,
+        benchmark: Benchmark,
+        run: str,
+        *,
+        model: ChatModel | None = None,
+        listen: Listener = ignore,
+    ) -> Measured:
         began = time.perf_counter()
         library = self.library
         await evaluate(
             benchmark,
-            model=self._model,
+            model=model or self._model,
             store=self.store,
             run=run,
             library=library,
