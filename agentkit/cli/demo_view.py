@@ -117,7 +117,7 @@ class DemoView:
     def evolved(self, outcome: Round) -> None:
         """What the refusals of other questions taught, and what held-out ones said to it."""
         seen = outcome.looked_at
-        self._step(f"evolve: {plural(seen.episodes, 'other question')} teach, held-out ones decide")
+        self._step(f"evolve: {plural(seen.episodes, 'other question')} teach, held-out questions decide")
         for one in outcome.considered:
             word, style = _DECISIONS.get(one.record.state, ("waits", "yellow"))
             self._line((f"{word:<10}", style), f"{one.record.tool_name:<15}", _held_out(one))
@@ -231,7 +231,7 @@ def _held_out(one: Considered) -> str:
         return shown(one.why, 60)
     wins, losses, tasks = (int(one.report.statistics[name]) for name in _COUNTS)
     rest = ": too few to decide" if one.report.decision == "wait" else ""
-    return f"{wins} gained, {losses} lost of {tasks} held-out questions{rest}"
+    return f"{wins} gained, {losses} lost of {tasks} held out{rest}"
 
 
 def _row(measured: Measured) -> Iterable[str]:

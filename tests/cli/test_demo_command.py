@@ -3,15 +3,18 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
 import pytest
 
-from agentkit import open_store
+from agentkit import open_store, resolve_model
+from agentkit._waiting import wait_for
 from agentkit.errors import UsageError
 from agentkit.evaluation.bfcl import RELEASE, bfcl_files
-from agentkit.evaluation.demo.questions import draw_questions
+from agentkit.evaluation.demo.loop import Demo
+from agentkit.evaluation.demo.questions import Questions, draw_questions
 from agentkit.evaluation.demo.tools import TOOLS
 
 SAMPLE = Path(__file__).parents[1] / "evaluation" / "sample_bfcl"
@@ -177,13 +180,6 @@ def test_gold_calls_are_taken_and_their_words_are_not():
 @pytest.mark.weights
 def test_the_real_model_is_refused_and_learns(tmp_path):
     """SmolLM2 breaks a hidden rule, and the learned definition makes it right on other questions."""
-    from dataclasses import replace
-
-    from agentkit import resolve_model
-    from agentkit._waiting import wait_for
-    from agentkit.evaluation.demo.loop import Demo
-    from agentkit.evaluation.demo.questions import Questions
-
     drawn = draw_questions(20, 10)
 
     def about(benchmark):
