@@ -117,7 +117,9 @@ class DemoView:
     def evolved(self, outcome: Round) -> None:
         """What the refusals of other questions taught, and what held-out ones said to it."""
         seen = outcome.looked_at
-        self._step(f"evolve: {plural(seen.episodes, 'other question')} teach, held-out questions decide")
+        self._step(
+            f"evolve: {plural(seen.episodes, 'other question')} teach, held-out questions decide"
+        )
         for one in outcome.considered:
             word, style = _DECISIONS.get(one.record.state, ("waits", "yellow"))
             self._line((f"{word:<10}", style), f"{one.record.tool_name:<15}", _held_out(one))

@@ -151,9 +151,7 @@ def draw_questions(seed: int, score: int) -> Questions:
     room = min(len(topic.numbers) for topic in _TOPICS) - LEARN - GATE
     if not 1 <= each <= room:
         most = room * len(TOOLS)
-        raise UsageError(
-            f"{score} questions are too few or too many; {len(TOOLS)} to {most} can be"
-        )
+        raise UsageError(f"{score} questions can not be drawn; ask for {len(TOOLS)} to {most}")
     parts: dict[str, list[Task]] = {"learn": [], "gate": [], "score": []}
     for topic in _TOPICS:
         drawn = _tasks(topic, seed, LEARN + GATE + each)
