@@ -21,7 +21,7 @@ PLUGIN_FILES := $(PLUGINS:%=plugins/agentkit-%/pyproject.toml)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint format types unit meaning coverage bench docs install openmp weights clean \
+.PHONY: help demo demo-picture test lint format types unit meaning coverage bench docs install openmp weights clean \
 	test-extras test-faults test-interop test-training test-trl test-deepspeed test-verl train-demo bench-training training \
 	bench-interop servers
 
@@ -29,11 +29,15 @@ help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' \
 		| while IFS="$$(printf '\t')" read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
 
-demo: $(VENV)/.runtime openmp  ## run the main job: real questions, a small local model, no key
+demo: $(VENV)/.runtime openmp  ## see tools repair their definitions: a small local model, no key
 	$(SAY) "Fetching the local model $(MODEL) (about 100 MB, once)"
 	$(BIN)/agentkit models install $(MODEL)
-	$(SAY) "Running the main job"
+	$(SAY) "Running the demo"
 	$(BIN)/agentkit demo $(ARGS)
+
+demo-picture: $(VENV)/.dev openmp  ## run the demo and record it into docs/images/demo.svg
+	$(BIN)/agentkit models install $(MODEL)
+	$(BIN)/python docs/images/record.py docs/images/demo.svg --without 1 6 7 -- $(BIN)/agentkit demo $(ARGS)
 
 test: lint weights types unit meaning test-training  ## lint, check types, run every test
 

@@ -1,7 +1,7 @@
-"""Stage 8, evaluation: the main job of ``agentkit demo``, on two questions of our own.
+"""Stage 8, evaluation: what ``agentkit eval`` does, on two questions of our own.
 
-Retrieves tools for each question, lets a model propose calls, compares them with the gold calls,
-keeps the episodes and counts. A function stands in for the model; pass another name to
+Asks with the tools that each question names and with retrieved ones, compares the calls with the
+gold calls, keeps the episodes and counts. A function stands in for the model; pass another name to
 ``resolve_model`` for a real one. Run it: python examples/06_evaluate.py
 """
 
@@ -14,15 +14,16 @@ from agentkit import ToolDefinition, open_store
 from agentkit.evaluation import (
     AllowedCalls,
     Benchmark,
-    MainJob,
+    EvaluationSettings,
     Task,
+    episodes_of_run,
+    evaluate,
     import_catalogue,
-    run_main_job,
+    summarise,
 )
 from agentkit.messages import ToolCall
 from agentkit.metrics import AllowedCall
 from agentkit.models.base import ModelRequest
-from agentkit.retrieval import default_retriever
 from agentkit.testing import FunctionModel
 
 STRING = {"type": "string"}
@@ -64,22 +65,21 @@ def answer(request: ModelRequest) -> Sequence[ToolCall]:
 
 
 async def main() -> None:
-    """Import the catalogue, run the job, print what happened."""
+    """Import the catalogue, ask in both ways, print what happened."""
     store = open_store("memory:")
     benchmark = Benchmark(name="two questions", tasks=TASKS, definitions=(LAMP, TIDE))
-    report = await run_main_job(
-        benchmark,
-        import_catalogue(store, benchmark),
-        model=FunctionModel(answer),
-        store=store,
-        retriever=default_retriever(),
-        job=MainJob(questions=2),
-    )
-    for count in report.conditions:
-        print(f"{count.condition}: {count.right_tools} right tools, {count.exact} exact")
-    for episode in store.select():
-        for found in episode.verdict.evidence if episode.verdict else ():
-            print(f"{episode.metadata['task']}, {episode.metadata['condition']}: {found}")
+    library = import_catalogue(store, benchmark)
+    model = FunctionModel(answer)
+    for settings in (EvaluationSettings(), EvaluationSettings(tools="retrieved")):
+        run = settings.tools
+        await evaluate(
+            benchmark, model=model, store=store, run=run, library=library, settings=settings
+        )
+        total = summarise(episodes_of_run(store, run)).total
+        print(f"{run}: {total.passed} of {total.attempts} right")
+        for episode in episodes_of_run(store, run):
+            for found in episode.verdict.evidence if episode.verdict else ():
+                print(f"{run}, {episode.metadata['task']}: {found}")
 
 
 if __name__ == "__main__":

@@ -1,171 +1,176 @@
-"""``agentkit demo``: the main job."""
+"""``agentkit demo``: the loop, seen from the failing question to the rollback."""
 
 from __future__ import annotations
 
-import asyncio
-import shlex
-from collections.abc import Callable
-from typing import get_args
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
 
 import click
 
-from agentkit.cli.demo_report import print_report
-from agentkit.cli.options import FOLDER, json_option, model_option
-from agentkit.cli.output import plural, print_json, say
+from agentkit._waiting import wait_for
+from agentkit.cli.demo_view import QUERY, DemoReport, DemoView
+from agentkit.cli.options import json_option, model_option
+from agentkit.cli.output import print_json
 from agentkit.cli.progress import Progress, progress
-from agentkit.cli.stores import opened
-from agentkit.episodes import RefineMode
-from agentkit.evaluation.bfcl import RELEASE, fetch_bfcl, load_bfcl
+from agentkit.errors import UsageError
+from agentkit.evaluation.bfcl import fetch_bfcl, load_bfcl
 from agentkit.evaluation.catalogue import import_catalogue
-from agentkit.evaluation.job import JobProgress, Listener, MainJob
-from agentkit.evaluation.main_job import run_main_job
-from agentkit.evaluation.report import MainJobReport
-from agentkit.library import Store
-from agentkit.models.base import ChatModel
+from agentkit.evaluation.demo.loop import Demo
+from agentkit.evaluation.demo.questions import draw_questions
+from agentkit.evaluation.demo.tools import TOOLS
+from agentkit.evaluation.running.settings import EvaluationProgress, Listener
+from agentkit.evaluation.task import Benchmark
+from agentkit.evolution.evolver_lock import evolving
+from agentkit.evolution.model_view import library_changes
+from agentkit.export import artifact_of
+from agentkit.export.renderers import formats
+from agentkit.fetch import cache_directory
+from agentkit.library import EpisodeFilter, Library, Store
+from agentkit.library.opening import file_of, open_store
 from agentkit.models.resolve import resolve_model
 from agentkit.retrieval.cascade import default_retriever
+from agentkit.retrieval.retriever import Retrieval
+
+QUESTIONS = 30
+_ASKED_AGAIN = 3
+_Begin: TypeAlias = Callable[[str], Progress]
 
 
 def demo_store_url() -> str:
-    """A store of its own, so that thousands of benchmark tools stay out of the user's library."""
-    return f"sqlite:///{FOLDER}/demo.db"
+    """A store of the demo's own beside what was fetched, so that it never mixes with a library."""
+    return f"sqlite:///{cache_directory() / 'demo.db'}"
 
 
 @click.command(
     epilog="""\b
 Examples:
   agentkit demo
-  agentkit demo --questions 100 --time-budget 0 --json > report.json
+  agentkit demo --seed 7 --json
   agentkit demo --model openai:gpt-4o-mini --store sqlite:///demo.db"""
 )
 @click.option(
     "--questions",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=len(TOOLS)),
     metavar="N",
-    default=MainJob().questions,
+    default=QUESTIONS,
     show_default=True,
-    help="How many questions to ask, each with retrieved tools and with the benchmark's own.",
+    help="How many questions the table reports on.",
+)
+@click.option(
+    "--seed", type=int, metavar="N", default=0, show_default=True, help="Draws the questions."
 )
 @model_option
-@click.option(
-    "--refine",
-    type=click.Choice(get_args(RefineMode)),
-    default="adaptive",
-    show_default=True,
-    help="How the model looks over its calls.",
-)
-@click.option(
-    "--seed", type=int, metavar="N", default=0, show_default=True, help="Chooses the questions."
-)
-@click.option(
-    "--time-budget",
-    type=click.IntRange(min=0),
-    metavar="SECONDS",
-    default=300,
-    show_default=True,
-    help="Begin no further question after this long; 0 for no bound.",
-)
 @click.option(
     "--store",
     "store_url",
     metavar="URL",
-    envvar="AGENTKIT_STORE",
-    show_envvar=True,
-    default=demo_store_url,
-    show_default=True,
-    help="Where the catalogue and the episodes are kept.",
+    help="An empty store to keep everything in. [default: demo.db in your cache folder, made anew]",
 )
 @json_option
-def demo(
-    *,
-    questions: int,
-    model: str,
-    refine: RefineMode,
-    seed: int,
-    time_budget: int,
-    store_url: str,
-    as_json: bool,
-) -> None:
-    """Run the main job: real questions, thousands of real tools, a real model.
+def demo(*, questions: int, seed: int, model: str, store_url: str | None, as_json: bool) -> None:
+    """See tools repair their own definitions: fail, learn, promote, ask again, roll back.
 
-    Imports the tool catalogue of the Berkeley Function Calling Leaderboard into a library, lets
-    an agent answer a sample of its questions, compares the calls with the gold ones, keeps every
-    run as an episode, and prints what happened. Needs no key: the questions come from the package
-    index, and the default model runs in this process.
+    A small local model answers questions for tools that refuse what their definitions hide. The
+    refusals become lessons, held-out questions decide which are promoted, and other questions
+    show what was gained. Needs no key, and keeps everything in a store of its own.
     """
     chosen = resolve_model(model)
-    job = MainJob(questions=questions, refine=refine, seed=seed, budget_seconds=time_budget or None)
-    _tell_plan(job, chosen.name, store_url)
-    with opened(store_url) as store:
-        report = asyncio.run(_run(chosen, store, job))
+    drawn = draw_questions(seed, questions)
+    url = store_url or demo_store_url()
+    view = DemoView(quiet=as_json)
+    with _own_store(url, anew=store_url is None) as store, progress() as begin:
+        _check_empty(store, url)
+        benchmark = _catalogue(begin)
+        began = time.perf_counter()
+        import_catalogue(store, benchmark)
+        loop = Demo(store, chosen, drawn)
+        view.catalogue(benchmark.name, *_found(loop.library))
+        report = _loop(loop, view, begin, model=chosen.name, seed=seed)
+        report = replace(report, seconds=time.perf_counter() - began, store=url)
     if as_json:
         print_json(report.to_json())
-        return
-    print_report(report)
-    _tell_next(report, store_url)
+    else:
+        view.summary(report)
 
 
-async def _run(model: ChatModel, store: Store, job: MainJob) -> MainJobReport:
-    with progress() as begin:
-        fetched = begin("Fetching the questions")
-        folder = fetch_bfcl(progress=fetched)
-        fetched(1, 1)
-        benchmark = load_bfcl(folder)
-    library = import_catalogue(store, benchmark)
-    say(f"{plural(len(library), 'tool')} in library version {library.version}")
-    with progress() as begin:
-        return await run_main_job(
-            benchmark,
-            library,
-            model=model,
-            store=store,
-            retriever=default_retriever(),
-            job=job,
-            listen=_listener(begin),
-        )
+def _loop(loop: Demo, view: DemoView, begin: _Begin, *, model: str, seed: int) -> DemoReport:
+    """Everything after the catalogue; each step is shown as soon as it is done."""
+    original = loop.library
+    before = wait_for(loop.score("before", listen=_listener(begin("Asking"))))
+    view.before(before, model)
+    outcome = wait_for(loop.evolve(listen=begin("Learning")))
+    view.evolved(outcome)
+    learned = loop.library
+    after = wait_for(loop.score("after", listen=_listener(begin("Asking again"))))
+    report = DemoReport(
+        model=model,
+        seed=seed,
+        before=before,
+        after=after,
+        difference=loop.difference(before, after),
+        promoted=tuple(one.record.tool_name for one in outcome.promoted),
+        library_version=learned.version,
+    )
+    if not report.promoted:
+        view.after(after, like=before)
+        return report
+    tool = report.shown_tool
+    changes = library_changes(original, learned)[tool]
+    view.learned(tool, changes, before, after)
+    exported = artifact_of(loop.store, history=False, only=(tool,))
+    [provided] = formats.render(exported.library, "openai").value
+    view.exported(provided["function"]["parameters"]["properties"], changes)
+    again = wait_for(loop.roll_back(tool, ask=_ASKED_AGAIN))
+    view.rolled_back(tool, before, again)
+    return replace(report, rolled_back=again)
 
 
-def _listener(begin: Callable[[str], Progress]) -> Listener:
-    steps = {"retrieval": "Measuring retrieval", "questions": "Asking the model"}
-    begun: dict[str, Progress] = {}
-    right = asked = 0
+def _catalogue(begin: _Begin) -> Benchmark:
+    """The public catalogue, fetched once."""
+    fetched = begin("Fetching the public catalogue")
+    benchmark = load_bfcl(fetch_bfcl(progress=fetched))
+    fetched(1, 1)
+    return benchmark
 
-    def listen(news: JobProgress) -> None:
-        nonlocal right, asked
-        if news.stage not in begun:
-            begun[news.stage] = begin(steps[news.stage])
-        note = ""
-        if news.answer is not None:
-            asked += 1
-            right += news.answer.score.exact
-            note = f"{right} of {asked} exactly right"
-        begun[news.stage](news.done, news.total, note)
+
+def _found(library: Library) -> tuple[Retrieval, int, float]:
+    """The tools that retrieval finds, in how many, and in how many seconds."""
+    retriever = default_retriever()
+    wait_for(retriever.retrieve(QUERY, library))  # the index is made once
+    began = time.perf_counter()
+    found = wait_for(retriever.retrieve(QUERY, library))
+    return found, len(library), time.perf_counter() - began
+
+
+@contextmanager
+def _own_store(url: str, *, anew: bool) -> Iterator[Store]:
+    """The store to use, by one process at a time; the demo's own is made anew each time."""
+    with evolving(url):
+        file = file_of(url)
+        if anew and file is not None:
+            for name in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
+                name.unlink(missing_ok=True)
+        with closing(open_store(url)) as store:
+            yield store
+
+
+def _check_empty(store: Store, url: str) -> None:
+    """Refuse a store that is in use: what it learned before would count as gained.
+
+    Raises:
+        UsageError: It holds tools or episodes.
+    """
+    if len(store.load()) or next(iter(store.select(EpisodeFilter())), None) is not None:
+        raise UsageError(f"{url} is in use; the demo begins with an empty store, so name a new one")
+
+
+def _listener(told: Progress) -> Listener:
+    def listen(news: EvaluationProgress) -> None:
+        judged = news.passed + news.failed
+        told(news.done, news.total, f"{news.passed} of {judged} right" if judged else "")
 
     return listen
-
-
-def _tell_plan(job: MainJob, model: str, store_url: str) -> None:
-    bound = f", at most {job.budget_seconds:.0f} s" if job.budget_seconds else ""
-    say(
-        f"The main job, with {model}:\n"
-        f"  1. fetch the questions and tools of BFCL v4 (bfcl_eval {RELEASE}; once, 2 MB)\n"
-        f"  2. import the tools into {store_url}\n"
-        f"  3. measure retrieval on {job.retrieval_questions} questions\n"
-        f"  4. ask {job.questions} questions in {len(job.conditions)} ways each, "
-        f"refine={job.refine}{bound}\n"
-        "  5. compare with the gold calls, keep the episodes, print the numbers\n"
-    )
-
-
-def _tell_next(report: MainJobReport, store_url: str) -> None:
-    store = f"--store {shlex.quote(store_url)}"
-    run = f"--label run={report.run_id}"
-    wrong = [answer for answer in report.answers if not answer.score.exact]
-    lines = [
-        "Where to look next:",
-        f"  agentkit episodes list --verdict failed {run} {store}",
-        f"  agentkit episodes show {wrong[0].episode_id if wrong else 'last'} {store}",
-        f'  agentkit search "area of a triangle" {store}',
-        f"  agentkit tools list --match weather {store}",
-    ]
-    say("\n".join(lines))

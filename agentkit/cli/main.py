@@ -13,7 +13,7 @@ from agentkit.cli.boundary import EXIT_RULE, LazyGroup
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "init": ("agentkit.cli.init:init", "Begin a project in a folder, with a sample that runs."),
-    "demo": ("agentkit.cli.demo:demo", "See a tool fail, be repaired, and serve; four minutes."),
+    "demo": ("agentkit.cli.demo:demo", "See tools repair their own definitions."),
     "run": ("agentkit.cli.run:run", "Ask an agent a question and print its answer."),
     "chat": ("agentkit.cli.chat:chat", "Talk with an agent, turn by turn."),
     "serve": ("agentkit.cli.serve:serve", "Serve an agent over HTTP, or a library over MCP."),
@@ -60,9 +60,9 @@ The words stand here so that ``agentkit --help`` imports no command.
 def main(context: click.Context, debug: bool) -> None:  # noqa: ARG001 - LazyGroup reads it
     """Agents whose tool definitions are living, versioned data.
 
-    Start with 'agentkit demo', which shows the loop with a small local model and no key, or with
-    'agentkit init', which begins a project of your own. Where a folder, or one above it, has an
-    agentkit.toml, options have their defaults there.
+    Start with 'agentkit demo': a small local model fails, its tools learn from that, and it is
+    right. 'agentkit init' begins a project of your own, where options have their defaults in
+    agentkit.toml. 'agentkit COMMAND --help' explains each command with examples.
     """
     if context.invoked_subcommand is not None:
         import_module("agentkit.cli.project").give_defaults(context, COMMANDS)

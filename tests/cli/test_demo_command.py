@@ -1,86 +1,198 @@
-"""``agentkit demo`` on a small benchmark of our own, with a scripted model."""
+"""``agentkit demo``: the whole loop with a double that reads the schema, and with the real model."""
 
+import json
 import shutil
+import sys
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
+from agentkit import open_store, resolve_model
+from agentkit._waiting import wait_for
+from agentkit.errors import UsageError
 from agentkit.evaluation.bfcl import RELEASE, bfcl_files
+from agentkit.evaluation.demo.loop import Demo
+from agentkit.evaluation.demo.questions import Questions, draw_questions
+from agentkit.evaluation.demo.tools import TOOLS
 
 SAMPLE = Path(__file__).parents[1] / "evaluation" / "sample_bfcl"
-CALL = ["set_lamp", {"room": "kitchen", "state": "off"}]
+READER = '''
+import re
+from agentkit.messages import ToolCall
+from agentkit.testing import FunctionModel
+
+SPOKEN = {
+    "three years": (3, 36), "four years": (4, 48), "five years": (5, 60),
+    "small": ("small", "small-36"), "medium": ("medium", "medium-40"), "large": ("large", "large-44"),
+    "first": ("first", "1st"), "second": ("second", "2nd"), "third": ("third", "3rd"),
+    "fourth": ("fourth", "4th"), "red": ("red", "red-1"), "green": ("green", "green-2"),
+    "blue": ("blue", "blue-3"), "yellow": ("yellow", "yellow-4"),
+    **{f"{n} percent": (float(n), n / 100) for n in (10, 15, 20, 25, 30, 40)},
+}
+
+def answer(request):
+    """What the question says, in the words of the schema where that has any."""
+    text = request.messages[-1].text
+    properties = request.tools[0].parameters_schema["properties"]
+    plain, hidden = properties
+    number = re.search(r"\\d{2,}(?! percent)\\b", text)[0]
+    said, learned = next(both for words, both in SPOKEN.items() if words in text)
+    has_learned = {"enum", "maximum"} & properties[hidden].keys()
+    arguments = {plain: int(number), hidden: learned if has_learned else said}
+    return [ToolCall(call_id="1", name=request.tools[0].name, arguments=arguments)]
+
+def open_reader(name):
+    if name == "mute":
+        return FunctionModel(lambda request: "I do not know.", name="mute")
+    return FunctionModel(answer, name="reader")
+'''
 
 
 @pytest.fixture(autouse=True)
-def questions(invoke, tmp_path):
-    """The sample lies in the cache as if it had been fetched; files it lacks are empty."""
-    folder = shutil.copytree(SAMPLE, tmp_path / "cache" / f"bfcl-{RELEASE}")
+def reader(invoke, tmp_path, monkeypatch):
+    """The double as a plugin, and a small catalogue in the cache as if it had been fetched."""
+    catalogue = shutil.copytree(SAMPLE, tmp_path / "cache" / f"bfcl-{RELEASE}")
     for name in bfcl_files():
-        (folder / name).touch()
+        (catalogue / name).touch()
+    info = tmp_path / "plugins" / "agentkit_reader-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info.parent / "agentkit_reader.py").write_text(READER)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: agentkit-reader\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[agentkit.models]\nreader = agentkit_reader:open_reader\n"
+    )
+    monkeypatch.syspath_prepend(str(info.parent))
+    yield
+    sys.modules.pop("agentkit_reader", None)
 
 
-def test_the_report_is_on_stdout_and_the_plan_on_stderr(invoke, script):
-    """The tables are data; plan, progress and what to do next are messages."""
-    script(*[CALL] * 8)
-    result = invoke("demo", "--questions", "2", "--model", "script:a")
+def test_the_demo_shows_the_whole_loop(invoke):
+    """Refusals, promotions, a diff, the gain, the export, the rollback, a table and what is next."""
+    result = invoke("demo", "--model", "reader:a")
     assert result.exit_code == 0, result.stderr
-    for line in ("gold tools found", "exactly right calls", "By category", "Not asked: 1 question"):
-        assert line in result.stdout
-    assert "The main job, with script" in result.stderr
-    assert "8 tools in library version 1" in result.stderr
-    assert "Where to look next:" in result.stderr
+    steps = [
+        "13 tools in one library",
+        "1. loan_rate",
+        "periods must be one of 36, 48, 60, got",
+        "0 of 30 right",
+        "promoted  order_shirts",
+        "+ enum: [36, 48, 60]",
+        "30 of 30 right",
+        "agentkit export --format openai",
+        "agentkit rollback",
+        "3 of 3 answers are the old ones again",
+        "95 % interval",
+        "agentkit init",
+        "agentkit eval",
+        "agentkit evolve",
+    ]
+    places = [result.stdout.find(step) for step in steps]
+    assert -1 not in places, steps[places.index(-1)]
+    assert places == sorted(places)
 
 
-def test_json_is_the_whole_report(as_json, script):
-    """--json prints the report as one object."""
-    script(*[CALL] * 8)
-    report = as_json("demo", "--questions", "2", "--model", "script:a")
-    assert report["planned"] == 2
-    assert [c["condition"] for c in report["conditions"]] == ["retrieved", "given"]
-    assert report["retrieval"]["questions"] == 8
+def test_json_is_the_whole_report(as_json, tmp_path):
+    """--json prints what was measured and nothing else, and the store is where it says."""
+    report = as_json("demo", "--model", "reader:a", "--questions", "10", "--seed", "4")
+    assert (report["before"]["right"], report["before"]["of"]) == (0, 10)
+    assert (report["after"]["right"], report["after"]["of"]) == (10, 10)
+    assert report["before"]["interval"]["high"] < report["after"]["interval"]["low"]
+    assert report["difference"]["value"] == 1
+    assert sorted(report["promoted"]) == sorted(one.name for one in TOOLS)
+    assert report["after"]["library_version"] == report["library_version"]
+    assert report["rolled_back"]["right"] == 0
+    assert (report["seed"], report["model"]) == (4, "reader")
+    assert report["seconds"] > 0
+    assert report["store"] == f"sqlite:///{tmp_path / 'cache' / 'demo.db'}"
 
 
-def test_what_to_look_at_next_works(invoke, script):
-    """Each command that the demo suggests runs."""
-    script(*[CALL] * 8)
-    told = invoke("demo", "--questions", "2", "--model", "script:a").stderr
-    suggested = [line.strip() for line in told.splitlines() if line.startswith("  agentkit ")]
-    assert len(suggested) >= 3
-    for line in suggested:
-        words = line.replace('"', "").replace("area of a triangle", "triangle").split()
-        assert invoke(*words[1:]).exit_code == 0, line
-
-
-def test_a_second_demo_imports_nothing(invoke, as_json, script):
-    """The catalogue is there already, so the library keeps its version."""
+def test_a_second_demo_begins_anew(as_json):
+    """What the first one learned does not count for the second."""
     for _ in range(2):
-        script(*[CALL] * 8)
-        report = as_json("demo", "--questions", "1", "--model", "script:a")
-    assert report["library_version"] == 1
-    assert len(as_json("episodes", "list", "--limit", "0")) == 4
+        report = as_json("demo", "--model", "reader:a", "--questions", "5")
+        assert (report["before"]["right"], report["after"]["right"]) == (0, 5)
+
+
+def test_the_users_library_stays_as_it_is(invoke, as_json, store_url, tools_file):
+    """The demo keeps to its own store, whatever AGENTKIT_STORE says."""
+    assert invoke("tools", "add", str(tools_file)).exit_code == 0
+    before = as_json("tools", "list")
+    as_json("demo", "--model", "reader:a", "--questions", "5")
+    assert as_json("tools", "list") == before
+
+
+def test_a_store_in_use_is_refused(invoke, store_url, tools_file):
+    """A named store must be empty, or what it learned earlier would count as gained."""
+    assert invoke("tools", "add", str(tools_file)).exit_code == 0
+    result = invoke("demo", "--model", "reader:a", "--store", store_url)
+    assert result.exit_code == 2
+    assert "begins with an empty store" in result.stderr
+
+
+def test_a_model_that_calls_nothing_ends_in_a_table_too(invoke):
+    """With no refusal there is nothing to learn, and the demo says so in its numbers."""
+    result = invoke("demo", "--model", "reader:mute", "--questions", "5")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.count("0 of 5 right") == 2
+    assert "rollback" not in result.stdout
 
 
 def test_a_missing_model_is_told_before_anything_is_fetched(invoke, tmp_path):
     """The model is looked up first, so that nothing is done in vain."""
     shutil.rmtree(tmp_path / "cache")
-    result = invoke("demo", "--model", "nobody:x")
-    assert result.exit_code == 2
+    assert invoke("demo", "--model", "nobody:x").exit_code != 0
     assert not (tmp_path / "cache").exists()
 
 
-def test_no_time_budget_asks_every_question(as_json, script):
-    """With --time-budget 0 there is no bound."""
-    script(*[CALL] * 40)
-    report = as_json("demo", "--time-budget", "0", "--model", "script:a")
-    assert report["stopped"] == ""
-    assert len(report["answers"]) == 14
+@pytest.mark.parametrize("seed", range(5))
+def test_parts_share_no_question_and_no_number(seed):
+    """What is learned from and what decides is never what is reported."""
+    drawn = draw_questions(seed, 50)
+    parts = (drawn.learn, drawn.gate, drawn.score)
+    for one, other in combinations(parts, 2):
+        assert not {t.request for t in one.tasks} & {t.request for t in other.tasks}
+        assert not {t.task_id for t in one.tasks} & {t.task_id for t in other.tasks}
+    assert not any(task.expects for task in drawn.learn.tasks)
+    assert all(task.expects for part in parts[1:] for task in part.tasks)
 
 
-def test_a_fresh_home_is_enough(invoke, script, tmp_path, monkeypatch):
-    """Without any folder of ours the demo makes the one that its store lies in."""
-    monkeypatch.delenv("AGENTKIT_STORE")
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "no" / "data"))
-    script(*[CALL] * 4)
-    result = invoke("demo", "--questions", "1", "--model", "script:a")
-    assert result.exit_code == 0, result.stderr
-    assert (tmp_path / "no" / "data" / "agentkit" / "demo.db").exists()
+@pytest.mark.parametrize("score", [0, 4, 10_000])
+def test_too_few_or_too_many_questions_are_refused(score):
+    """Each tool needs a question, and there are only so many numbers."""
+    with pytest.raises(UsageError, match="can not be drawn"):
+        draw_questions(0, score)
+
+
+def test_gold_calls_are_taken_and_their_words_are_not():
+    """Each tool takes every gold call; its schema alone tells none of the hidden values."""
+    tools = {one.name: one for one in TOOLS}
+    drawn = draw_questions(1, 50)
+    for task in (*drawn.gate.tasks, *drawn.score.tasks):
+        [gold] = task.expects[0].calls
+        assert tools[gold.name].function(**gold.arguments)
+        schema = json.dumps(tools[gold.name].definition.signature.properties)
+        assert "enum" not in schema
+        assert "maximum" not in schema
+
+
+@pytest.mark.weights
+def test_the_real_model_is_refused_and_learns(tmp_path):
+    """SmolLM2 breaks a hidden rule, and the learned definition makes it right on other questions."""
+    drawn = draw_questions(20, 10)
+
+    def about(benchmark):
+        tasks = [task for task in benchmark.tasks if task.category == "order_shirts"]
+        return replace(benchmark, tasks=tuple(tasks))
+
+    questions = Questions(**{one: about(getattr(drawn, one)) for one in ("learn", "gate", "score")})
+    store = open_store("memory:")
+    model = resolve_model("local:smollm2-135m")
+    demo = Demo(store, model, questions)
+    before = wait_for(demo.score("before"))
+    outcome = wait_for(demo.evolve())
+    after = wait_for(demo.score("after"))
+    model.close()
+    assert [one.record.tool_name for one in outcome.promoted] == ["order_shirts"]
+    assert before.right < after.right

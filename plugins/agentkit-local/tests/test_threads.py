@@ -29,6 +29,18 @@ def test_the_default_is_within_the_cores_of_this_process(monkeypatch):
     assert 1 <= default_threads() <= available_cores()
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="affinity is a thing of Linux")
+def test_two_cores_get_one_thread(monkeypatch):
+    """Two threads that sleep while they wait for each other are slower than one."""
+    monkeypatch.delenv(VARIABLE, raising=False)
+    mine = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, sorted(mine)[:2])
+        assert default_threads() == 1
+    finally:
+        os.sched_setaffinity(0, mine)
+
+
 @pytest.mark.parametrize(
     ("text", "cores"),
     [("150000 100000\n", 1.5), ("max 100000\n", None), ("odd", None), ("1 0", None)],

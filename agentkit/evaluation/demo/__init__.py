@@ -1,0 +1,1 @@
+"""The loop on five small tools: what ``agentkit demo`` asks, learns and measures."""

@@ -1,0 +1,247 @@
+"""``Demo``: fail, learn, promote, ask again and roll back, with a real model and an own store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from agentkit.episodes import Episode
+from agentkit.evaluation.demo.questions import Questions
+from agentkit.evaluation.demo.tools import TOOLS
+from agentkit.evaluation.held_out import HeldOut
+from agentkit.evaluation.results.comparison import compare
+from agentkit.evaluation.results.summary import summarise
+from agentkit.evaluation.running.evaluation import evaluate
+from agentkit.evaluation.running.resuming import episodes_of_run
+from agentkit.evaluation.running.settings import EvaluationSettings, Listener, ignore
+from agentkit.evaluation.task import Benchmark
+from agentkit.evolution.manager import ToolManager
+from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
+from agentkit.evolution.round import evolve
+from agentkit.evolution.round_report import Round
+from agentkit.library import Author, Library, Store
+from agentkit.library.code_writing import bind_code
+from agentkit.messages import JsonObject
+from agentkit.metrics.intervals import Interval, wilson_interval
+from agentkit.models.base import ChatModel, ModelRequest, ModelResponse, ModelSettings
+
+SETTINGS = EvaluationSettings(
+    max_steps=1,  # a refused call is a wrong answer: nobody tries again
+    tool_choice="required",
+    settings=ModelSettings(temperature=0.0, max_tokens=64),
+)
+"""How every question is asked."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """What the model did with one question.
+
+    Attributes:
+        task: The question's id.
+        tool: The tool that it called; empty for none.
+        request: The question.
+        arguments: What it called the tool with.
+        refusal: What the tool said against it; empty where it took the call.
+        is_right: Whether the tool took exactly the gold arguments.
+    """
+
+    task: str
+    tool: str
+    request: str
+    arguments: JsonObject
+    refusal: str
+    is_right: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """A set of questions, asked once.
+
+    Attributes:
+        run: Name of the run that keeps the answers.
+        library_version: The library version whose definitions the model saw.
+        answers: The answers, in the order of the questions.
+        seconds: How long it took.
+    """
+
+    run: str
+    library_version: int
+    answers: tuple[Answer, ...]
+    seconds: float
+
+    @property
+    def right(self) -> int:
+        """How many answers are right."""
+        return sum(one.is_right for one in self.answers)
+
+    @property
+    def of(self) -> int:
+        """How many there are."""
+        return len(self.answers)
+
+    @property
+    def share(self) -> Interval:
+        """The share of right answers, with Wilson's 95 % interval."""
+        return wilson_interval(self.right, self.of)
+
+
+Count: TypeAlias = Callable[[int, int], None]
+"""Told how many of how many are done."""
+
+
+def _uncounted(done: int, total: int) -> None:
+    """Where the count goes when nobody looks."""
+
+
+class _CountedModel:
+    """A model that says how often it was asked, since a comparison reports no progress."""
+
+    def __init__(self, model: ChatModel, listen: Callable[[int], None]) -> None:
+        self._model = model
+        self._listen = listen
+        self._asked = 0
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._model.name
+
+    async def complete(self, request: ModelRequest) -> ModelResponse:
+        """The model's answer."""
+        answer = await self._model.complete(request)
+        self._asked += 1
+        self._listen(self._asked)
+        return answer
+
+
+class Demo:
+    """The steps of the demo, one method each, in the order in which they are to be called.
+
+    Args:
+        store: Keeps the library and every answer; without episodes of an earlier demo.
+        model: Answers.
+        questions: The three parts.
+
+    Attributes:
+        store: Where that is.
+        manager: Decides about what was learned.
+    """
+
+    def __init__(self, store: Store, model: ChatModel, questions: Questions) -> None:
+        self.store = store
+        self._model = model
+        self._questions = questions
+        bind_code(store, TOOLS)
+        self.manager = ToolManager(
+            store, tools=TOOLS, author=Author(kind="program", name="agentkit")
+        )
+
+    @property
+    def library(self) -> Library:
+        """The newest definitions."""
+        return self.store.load()
+
+    async def score(self, run: str, *, listen: Listener = ignore) -> Measured:
+        """Ask the questions that are reported, with the newest definitions.
+
+        Args:
+            run: Name for the answers.
+            listen: Told of progress.
+
+        Raises:
+            RunError: The model failed for good.
+        """
+        return await self._ask(self._questions.score, run, listen=listen)
+
+    async def evolve(self, *, listen: Count = _uncounted) -> Round:
+        """Let the tools refuse other questions, learn from that, and promote what gains.
+
+        What the tools said is all that lessons come from. Each lesson is compared on the held-out
+        questions of its tool; only a gain is promoted.
+
+        Args:
+            listen: Told how many questions were asked, and how many there are at most.
+
+        Raises:
+            RunError: The model failed for good.
+        """
+        learn, gate = self._questions.learn, self._questions.gate
+        most = len(learn.tasks) + 2 * len(gate.tasks)
+        model = _CountedModel(self._model, lambda asked: listen(asked, most))
+        await self._ask(learn, "learn", model=model)
+        outcome = await evolve(
+            self.manager,
+            [EvidenceProposer()],
+            episodes=episodes_of_run(self.store, "learn"),
+            compare=HeldOut(
+                benchmark=gate,
+                model=model,
+                store=self.store,
+                settings=SETTINGS,
+                concurrency=1,
+            ),
+        )
+        listen(most, most)  # a tool without a lesson has nothing to compare
+        return outcome
+
+    async def roll_back(self, tool: str, *, ask: int) -> Measured:
+        """Take a promotion back, and ask some of the questions about its tool again.
+
+        Args:
+            tool: The tool.
+            ask: How many questions.
+        """
+        self.manager.roll_back(tool, reason="the demo shows the old answers")
+        score = self._questions.score
+        about = [task for task in score.tasks if task.category == tool][:ask]
+        return await self._ask(replace(score, tasks=tuple(about)), "rolled back")
+
+    def difference(self, before: Measured, after: Measured) -> Interval:
+        """How much larger the second share is, with a paired 95 % interval."""
+        reports = (summarise(episodes_of_run(self.store, one.run)) for one in (before, after))
+        return compare(*reports).total.difference
+
+    async def _ask(
+        self,
+        benchmark: Benchmark,
+        run: str,
+        *,
+        model: ChatModel | None = None,
+        listen: Listener = ignore,
+    ) -> Measured:
+        began = time.perf_counter()
+        library = self.library
+        await evaluate(
+            benchmark,
+            model=model or self._model,
+            store=self.store,
+            run=run,
+            library=library,
+            settings=SETTINGS,
+            concurrency=1,
+            listen=listen,
+        )
+        seconds = time.perf_counter() - began
+        episodes = {one.metadata["task"]: one for one in episodes_of_run(self.store, run)}
+        return Measured(
+            run=run,
+            library_version=library.version,
+            answers=tuple(_answer(episodes[task.task_id]) for task in benchmark.tasks),
+            seconds=seconds,
+        )
+
+
+def _answer(episode: Episode) -> Answer:
+    call = next(iter(episode.calls), None)
+    failure = next((one.failure for one in episode.results if one.failure is not None), None)
+    return Answer(
+        task=episode.metadata["task"],
+        tool="" if call is None else call.name,
+        request=episode.request,
+        arguments={} if call is None else call.arguments,
+        refusal="" if failure is None else failure.rule,
+        is_right=episode.verdict is not None and episode.verdict.passed,
+    )
