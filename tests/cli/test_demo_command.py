@@ -1,20 +1,12 @@
-"""``agentkit demo``: the whole loop with a double that reads the schema, and with the real model."""
+"""``agentkit demo``: the whole loop with a double that reads the schema."""
 
-import json
 import shutil
 import sys
-from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 
 import pytest
 
-from agentkit import open_store, resolve_model
-from agentkit._waiting import wait_for
-from agentkit.errors import UsageError
 from agentkit.evaluation.bfcl import RELEASE, bfcl_files
-from agentkit.evaluation.demo.loop import Demo
-from agentkit.evaluation.demo.questions import Questions, draw_questions
 from agentkit.evaluation.demo.tools import TOOLS
 
 SAMPLE = Path(__file__).parents[1] / "evaluation" / "sample_bfcl"
@@ -144,55 +136,3 @@ def test_a_missing_model_is_told_before_anything_is_fetched(invoke, tmp_path):
     shutil.rmtree(tmp_path / "cache")
     assert invoke("demo", "--model", "nobody:x").exit_code != 0
     assert not (tmp_path / "cache").exists()
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_parts_share_no_question_and_no_number(seed):
-    """What is learned from and what decides is never what is reported."""
-    drawn = draw_questions(seed, 50)
-    parts = (drawn.learn, drawn.gate, drawn.score)
-    for one, other in combinations(parts, 2):
-        assert not {t.request for t in one.tasks} & {t.request for t in other.tasks}
-        assert not {t.task_id for t in one.tasks} & {t.task_id for t in other.tasks}
-    assert not any(task.expects for task in drawn.learn.tasks)
-    assert all(task.expects for part in parts[1:] for task in part.tasks)
-
-
-@pytest.mark.parametrize("score", [0, 4, 10_000])
-def test_too_few_or_too_many_questions_are_refused(score):
-    """Each tool needs a question, and there are only so many numbers."""
-    with pytest.raises(UsageError, match="can not be drawn"):
-        draw_questions(0, score)
-
-
-def test_gold_calls_are_taken_and_their_words_are_not():
-    """Each tool takes every gold call; its schema alone tells none of the hidden values."""
-    tools = {one.name: one for one in TOOLS}
-    drawn = draw_questions(1, 50)
-    for task in (*drawn.gate.tasks, *drawn.score.tasks):
-        [gold] = task.expects[0].calls
-        assert tools[gold.name].function(**gold.arguments)
-        schema = json.dumps(tools[gold.name].definition.signature.properties)
-        assert "enum" not in schema
-        assert "maximum" not in schema
-
-
-@pytest.mark.weights
-def test_the_real_model_is_refused_and_learns(tmp_path):
-    """SmolLM2 breaks a hidden rule, and the learned definition makes it right on other questions."""
-    drawn = draw_questions(20, 10)
-
-    def about(benchmark):
-        tasks = [task for task in benchmark.tasks if task.category == "order_shirts"]
-        return replace(benchmark, tasks=tuple(tasks))
-
-    questions = Questions(**{one: about(getattr(drawn, one)) for one in ("learn", "gate", "score")})
-    store = open_store("memory:")
-    model = resolve_model("local:smollm2-135m")
-    demo = Demo(store, model, questions)
-    before = wait_for(demo.score("before"))
-    outcome = wait_for(demo.evolve())
-    after = wait_for(demo.score("after"))
-    model.close()
-    assert [one.record.tool_name for one in outcome.promoted] == ["order_shirts"]
-    assert before.right < after.right
