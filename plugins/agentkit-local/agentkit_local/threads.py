@@ -6,8 +6,9 @@ on two cores of which one was busy, two spinning threads wrote 4 to 7 tokens a s
 thread 19. Threads that sleep instead wrote 22 to 28 there, and no less than spinning ones on quiet
 cores. So sleeping is asked for when the engine is loaded, and then every core can be used.
 
-Two cores are the exception: on a virtual machine two sleeping threads needed 1.0 to 1.3 s for an
-answer of 35 tokens and one thread 0.7 s, with the other core idle or busy (2026-11-23).
+Two cores are the exception: on a virtual machine two sleeping threads needed 1.1 s for an answer of
+35 tokens where one thread needed 0.7 s; with a core busy 0.8 to 2.6 s, and 0.7 to 0.8 s
+(2026-11-23).
 """
 
 from __future__ import annotations
