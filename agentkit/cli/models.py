@@ -133,12 +133,22 @@ def install(name: str, *, as_json: bool) -> None:
     The file is checked by SHA-256 and put into agentkit's cache ($AGENTKIT_CACHE, or
     ~/.cache/agentkit).
     """
+    path = fetched_weights(name)
+    print_json({"name": name, "path": str(path)}) if as_json else click.echo(path)
+
+
+def fetched_weights(name: str) -> Path:
+    """The file of some weights, fetched now unless it is there.
+
+    Raises:
+        AgentKitError: There is no plugin for local models, or the weights can not be fetched.
+        ModelNotFoundError: No weights have that name.
+    """
     source = _source_of(name)
     if name not in {info.name for info in source.installed()}:
         with progress() as begin:
             source.install(name, begin(f"Fetching {name}"))
-    path = source.path(name)
-    print_json({"name": name, "path": str(path)}) if as_json else click.echo(path)
+    return source.path(name)
 
 
 def _source_of(name: str) -> WeightsSource:

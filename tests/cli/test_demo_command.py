@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from agentkit.cli.demo.tools import TOOLS
 from agentkit.evaluation.bfcl import RELEASE, bfcl_files
-from agentkit.evaluation.demo.tools import TOOLS
 
 SAMPLE = Path(__file__).parents[1] / "evaluation" / "sample_bfcl"
 READER = '''

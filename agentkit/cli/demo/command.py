@@ -12,16 +12,17 @@ from typing import TypeAlias
 import click
 
 from agentkit._waiting import wait_for
-from agentkit.cli.demo_view import QUERY, DemoReport, DemoView
-from agentkit.cli.options import json_option, model_option
+from agentkit.cli.demo.loop import Demo
+from agentkit.cli.demo.questions import draw_questions
+from agentkit.cli.demo.tools import TOOLS
+from agentkit.cli.demo.view import QUERY, DemoReport, DemoView
+from agentkit.cli.models import fetched_weights
+from agentkit.cli.options import DEFAULT_MODEL, json_option, model_option
 from agentkit.cli.output import print_json
 from agentkit.cli.progress import Progress, progress
 from agentkit.errors import UsageError
 from agentkit.evaluation.bfcl import fetch_bfcl, load_bfcl
 from agentkit.evaluation.catalogue import import_catalogue
-from agentkit.evaluation.demo.loop import Demo
-from agentkit.evaluation.demo.questions import draw_questions
-from agentkit.evaluation.demo.tools import TOOLS
 from agentkit.evaluation.running.settings import EvaluationProgress, Listener
 from agentkit.evaluation.task import Benchmark
 from agentkit.evolution.evolver_lock import evolving
@@ -78,6 +79,8 @@ def demo(*, questions: int, seed: int, model: str, store_url: str | None, as_jso
     refusals become lessons, held-out questions decide which are promoted, and other questions
     show what was gained. Needs no key, and keeps everything in a store of its own.
     """
+    if model == DEFAULT_MODEL:
+        fetched_weights(model.partition(":")[2])
     chosen = resolve_model(model)
     drawn = draw_questions(seed, questions)
     url = store_url or demo_store_url()

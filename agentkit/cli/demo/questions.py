@@ -11,9 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
-from agentkit.errors import UsageError
-from agentkit.evaluation.benchmarks.environments import with_tools
-from agentkit.evaluation.demo.tools import (
+from agentkit.cli.demo.tools import (
     TOOLS,
     colour_lamp,
     give_discount,
@@ -21,6 +19,8 @@ from agentkit.evaluation.demo.tools import (
     order_shirts,
     report_sales,
 )
+from agentkit.errors import UsageError
+from agentkit.evaluation.benchmarks.environments import with_tools
 from agentkit.evaluation.expectations import ExactCalls, GoldCall
 from agentkit.evaluation.task import Benchmark, Task
 from agentkit.tools.tool import Tool

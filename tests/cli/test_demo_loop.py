@@ -7,10 +7,10 @@ from itertools import combinations
 import pytest
 
 from agentkit import open_store, resolve_model
+from agentkit.cli.demo.loop import Demo
+from agentkit.cli.demo.questions import Questions, draw_questions
+from agentkit.cli.demo.tools import TOOLS
 from agentkit.errors import UsageError
-from agentkit.evaluation.demo.loop import Demo
-from agentkit.evaluation.demo.questions import Questions, draw_questions
-from agentkit.evaluation.demo.tools import TOOLS
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -11,9 +11,9 @@ from typing import Any
 import click
 from rich.text import Text
 
+from agentkit.cli.demo.loop import Answer, Measured
 from agentkit.cli.output import Column, plural, print_table, say, stdout
 from agentkit.cli.review_view import print_diff
-from agentkit.evaluation.demo.loop import Answer, Measured
 from agentkit.evaluation.results.texts import shown
 from agentkit.evolution.model_view import ViewChange
 from agentkit.evolution.round_report import Considered, Round

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from agentkit.cli.demo.questions import Questions
+from agentkit.cli.demo.tools import TOOLS
 from agentkit.episodes import Episode
-from agentkit.evaluation.demo.questions import Questions
-from agentkit.evaluation.demo.tools import TOOLS
 from agentkit.evaluation.held_out import HeldOut
 from agentkit.evaluation.results.comparison import compare
 from agentkit.evaluation.results.summary import summarise
