@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
-from click.core import ParameterSource
 
 from agentkit._waiting import wait_for
 from agentkit.cli.agents import tell_binding
@@ -30,6 +29,7 @@ from agentkit.cli.options import (
 )
 from agentkit.cli.output import plural, print_json, say, say_some
 from agentkit.cli.progress import Progress, progress
+from agentkit.cli.project import is_typed
 from agentkit.cli.sources import read_source
 from agentkit.cli.stores import opened, opened_to_read
 from agentkit.episodes import RefineMode
@@ -241,8 +241,7 @@ def evaluation(
     """
     check_report_files(reports)
     if compared:
-        context = click.get_current_context()
-        if context.get_parameter_source("benchmark") is ParameterSource.COMMANDLINE:
+        if is_typed("benchmark"):
             raise click.UsageError("give either a BENCHMARK or --compare, not both")
         _compare(compared, answers, reports, as_json=as_json)
         return
@@ -292,6 +291,9 @@ def _asked(
     described = _Described(place=library_place, store_url=store_url, pin=pin, frozen=frozen)
     with progress() as begin:
         fetched = begin("Reading the questions")
+        if name in BENCHMARKS:  # brings its own; the project's are for the project's tasks
+            environment = environment if is_typed("environment") else None
+            targets = targets if is_typed("targets") else ()
         own = _own_tools(environment, targets)
         benchmark = load_benchmark(
             name,

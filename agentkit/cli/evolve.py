@@ -29,12 +29,12 @@ from agentkit.cli.options import (
 )
 from agentkit.cli.output import print_json, say
 from agentkit.cli.progress import progress
-from agentkit.cli.project import current_project
+from agentkit.cli.project import current_project, is_typed
 from agentkit.cli.stores import event_signer, opened, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import read_episodes
 from agentkit.errors import AgentKitError, UsageError
-from agentkit.evaluation.benchmarks.loading import load_benchmark
+from agentkit.evaluation.benchmarks.loading import BENCHMARKS, load_benchmark
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.evaluation.running.settings import EvaluationSettings
@@ -354,6 +354,8 @@ def _asked(options: dict[str, Any]) -> RoundOptions:
     policy = replace(current_project().policy, **stages)
     names = ("source", "run", "tools", "targets", "feedback_model", "judge")
     own = {name: options.pop(name) for name in names}
+    if options["tasks"] in BENCHMARKS and not is_typed("environment"):
+        options["environment"] = None  # the project's is for the project's tasks
     return RoundOptions(**own, steps=steps, policy=policy, held_out=HeldOutOptions(**options))
 
 

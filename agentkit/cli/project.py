@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from agentkit.cli.options import EVALUATIONS, FOLDER, LIBRARY
 from agentkit.errors import UsageError
@@ -114,11 +116,16 @@ def give_defaults(context: click.Context, known: Mapping[str, object]) -> None:
     assert isinstance(context.command, click.Group)
     command = context.command.get_command(context, name)
     if isinstance(command, click.Group):
+        if name in project.tables:
+            words = f"'agentkit {name}' has commands of its own, whose options can not be set here"
+            raise UsageError(f"{project.root / FILE}: [{name}]: {words}")
         values = {leaf: dict(project.defaults) for leaf in command.list_commands(context)}
         context.default_map = {name: values}
     elif command is not None:
         context.default_map = {name: project.defaults_of(name, command, context)}
     context.obj = project
+    if str(project.root) not in sys.path:
+        sys.path.insert(0, str(project.root))  # modules of the project, wherever it is called
 
 
 def current_project() -> Project:
@@ -126,6 +133,12 @@ def current_project() -> Project:
     context = click.get_current_context(silent=True)
     found = None if context is None else context.find_object(Project)
     return Project(root=Path()) if found is None else found
+
+
+def is_typed(parameter: str) -> bool:
+    """Whether a parameter of the command that runs was typed, and not taken from a default."""
+    context = click.get_current_context()
+    return context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
 
 
 def _project(root: Path, read: ProjectFile) -> Project:

@@ -1,6 +1,7 @@
 """``agentkit.toml``, which gives options their defaults, and ``agentkit init``, which writes one."""
 
 import json
+import sys
 import tomllib
 
 import pytest
@@ -117,6 +118,7 @@ def test_a_table_sets_options_of_one_command(folder):
         ("[search]\nlimits = 3", "[search] limits: 'agentkit search' has no such option"),
         ("[search]\nlimit = 'many'", "[search] limit: 'many' is not a valid integer"),
         ("[serach]\nlimit = 1", "[serach]"),
+        ("[search.more]\nlimit = 1", "[search] more: 'agentkit search' has no such option"),
     ],
 )
 def test_what_nothing_knows_is_an_error(folder, text, words):
@@ -127,6 +129,36 @@ def test_what_nothing_knows_is_an_error(folder, text, words):
     assert words in result.stderr
     assert "agentkit.toml" in result.stderr
     assert not (folder / ".agentkit").exists()
+
+
+def test_commands_of_a_group_have_no_table(folder):
+    """A table of a group would set nothing, so it is refused where the group is used."""
+    project(folder, "[review]\nreason = 'x'\n")
+    result = run("review", "list")
+    assert result.exit_code == 2
+    assert "[review]: 'agentkit review' has commands of its own" in result.stderr
+
+
+def test_modules_of_the_project_are_found_from_below(folder, monkeypatch):
+    """``module:name`` is looked up in the project, wherever the command is started."""
+    project(folder, 'tools = ["far_shop:price"]\n')
+    (folder / "shop.py").rename(folder / "far_shop.py")
+    (folder / "below").mkdir()
+    monkeypatch.chdir(folder / "below")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert run("tools", "add").exit_code == 0
+    sys.modules.pop("far_shop")
+
+
+def test_a_public_benchmark_is_asked_without_the_projects_tools(folder, monkeypatch):
+    """The project's tools are for its own tasks; typed ones are refused as anywhere."""
+    project(folder, 'tools = ["shop.py"]\nmodel = "local:none"\n')
+    monkeypatch.setenv("AGENTKIT_CACHE", str(folder / "cache"))
+    (folder / "humaneval").mkdir()
+    own = run("eval", "humaneval", "--data", "humaneval")
+    typed = run("eval", "humaneval", "--data", "humaneval", "--tools", "shop.py")
+    assert "leave out yours" not in own.stderr
+    assert "leave out yours" in typed.stderr
 
 
 def test_commands_without_a_project_work_beside_a_broken_one(folder):
