@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentkit.errors import AgentKitError, UnknownSchemeError, UsageError
+from agentkit.errors import (
+    AgentKitError,
+    DatasetError,
+    DuplicateToolError,
+    UnknownSchemeError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -197,7 +203,9 @@ def _of_plugin(plugin: EntryPoint) -> click.Command:
 def _is_misuse(error: AgentKitError) -> bool:
     """Whether what a command was given is wrong or not there: a file, a store, a name."""
     is_absent = isinstance(error.__cause__, FileNotFoundError | IsADirectoryError)
-    return is_absent or isinstance(error, UsageError | LookupError | UnknownSchemeError)
+    return is_absent or isinstance(
+        error, UsageError | LookupError | UnknownSchemeError | DatasetError | DuplicateToolError
+    )
 
 
 def _lines(error: AgentKitError) -> str:

@@ -17,7 +17,7 @@ from agentkit import evolution
 from agentkit._waiting import wait_for
 from agentkit.cli.agents import tell_binding
 from agentkit.cli.boundary import Failure
-from agentkit.cli.evaluate import concurrency_of, is_local, listener
+from agentkit.cli.evaluate import concurrency_of, is_local, listener, tell_left_out
 from agentkit.cli.evolve_report import log_lines, print_round
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
@@ -206,7 +206,7 @@ def evolution_round(
         _watch(asked, store_url, seconds=watch, parent=while_process)
         return
     lock = nullcontext() if dry_run else evolving(store_url)
-    with lock, _writable(store_url, dry_run=dry_run, new=bool(asked.targets)) as store:
+    with _writable(store_url, dry_run=dry_run, new=bool(asked.targets)) as store, lock:
         outcome = asked.round(store, store_url)
     if as_json:
         print_json(outcome.to_json())
@@ -324,6 +324,7 @@ class RoundOptions:
             tools=() if asked.environment else library.tools.values(),
             environment=asked.environment,
         )
+        tell_left_out(benchmark, asked.tasks)
         deciding = deciding_tasks(benchmark.tasks, seen=_tasks_of(episodes))
         lessons = [one for one in episodes if one.metadata.get("task") not in deciding]
         model = resolve_model(asked.model)
@@ -359,9 +360,9 @@ def _asked(options: dict[str, Any]) -> RoundOptions:
 
 def _watch(asked: RoundOptions, store_url: str, *, seconds: float, parent: int | None) -> None:
     """Make a round whenever something happened, until Ctrl-C or until ``parent`` has ended."""
-    say(f"watching {store_url} every {seconds:g} s; Ctrl-C stops")
     last = None
-    with evolving(store_url), opened(store_url) as store:
+    with opened(store_url) as store, evolving(store_url):
+        say(f"watching {store_url} every {seconds:g} s; Ctrl-C stops")
         while parent is None or os.getppid() == parent:
             newest = _newest(asked.places(store_url), asked.run)
             if newest is not None and newest != last:
