@@ -152,7 +152,8 @@ class LazyGroup(CommandGroup):
             raise
         except AgentKitError as error:
             kind = Misuse if _is_misuse(error) else Failure
-            raise kind(_lines(error)) from error
+            text = _lines(error)
+            raise kind(text if ctx.obj is None else ctx.obj.placed(text)) from error
         except FileNotFoundError as error:
             raise Misuse(f"{error.filename}: no such file or folder") from error
         except OSError as error:

@@ -523,10 +523,19 @@ def _finished(store: Store, run: str, store_url: str) -> EvaluationReport:
     return report
 
 
+_CALLING = "agentkit eval --tool-choice required (tool-choice of [eval] and [evolve])"
+"""What to do where a model calls no tool by itself."""
+
+
 def _tell_next(report: EvaluationReport, answers: str) -> None:
     run, store = shlex.quote(report.run), f"--store {shlex.quote(answers)}"
     failed = "" if report.total.passed == report.total.attempts else "--verdict failed "
     learn = "" if not failed else "\n  agentkit evolve"
+    if report.total.turn_labels.keys() == {"missing_tool_call"}:
+        say(f"no tool was called in {plural(report.total.turns, 'turn')}: evolve learns from calls")
+        has_to_call = report.settings.get("tool_choice") == "required"
+        another = "agentkit eval --model NAME" if has_to_call else _CALLING
+        learn = f"\n  {another}"
     lines = [
         "",
         f"Where to look next:{learn}",

@@ -30,7 +30,6 @@ from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.validation import ArgumentValidator
 
-
 _NAMED = 5  # so many tools, where none is like the one that is asked for
 
 
