@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -33,7 +33,7 @@ from agentkit.cli.project import current_project
 from agentkit.cli.stores import event_signer, opened, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import read_episodes
-from agentkit.errors import AgentKitError, UsageError
+from agentkit.errors import AgentKitError, StoreError, UsageError
 from agentkit.evaluation.benchmarks.loading import load_benchmark
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.labels import EvaluationLabels
@@ -361,7 +361,7 @@ def _asked(options: dict[str, Any]) -> RoundOptions:
 def _watch(asked: RoundOptions, store_url: str, *, seconds: float, parent: int | None) -> None:
     """Make a round whenever something happened, until Ctrl-C or until ``parent`` has ended."""
     last = None
-    with opened(store_url) as store, evolving(store_url):
+    with opened(store_url) as store, _in_turn(store_url, seconds=seconds, parent=parent):
         say(f"watching {store_url} every {seconds:g} s; Ctrl-C stops")
         while parent is None or os.getppid() == parent:
             newest = _newest(asked.places(store_url), asked.run)
@@ -369,6 +369,25 @@ def _watch(asked: RoundOptions, store_url: str, *, seconds: float, parent: int |
                 last = newest
                 _watched_round(asked, store, store_url)
             time.sleep(seconds)
+
+
+@contextmanager
+def _in_turn(store_url: str, *, seconds: float, parent: int | None) -> Iterator[None]:
+    """The right to evolve; beside a server it is waited for, since the round of another ends."""
+    with ExitStack() as held:
+        told = False
+        while True:
+            try:
+                held.enter_context(evolving(store_url))
+                break
+            except StoreError as error:
+                if parent is None or os.getppid() != parent:
+                    raise
+                if not told:
+                    say(f"{error}; until then this server does not evolve")
+                told = True
+            time.sleep(seconds)
+        yield
 
 
 def _watched_round(asked: RoundOptions, store: Store, store_url: str) -> None:
