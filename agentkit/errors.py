@@ -55,7 +55,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class AgentKitError(Exception):
@@ -205,13 +205,16 @@ class DuplicateToolError(LibraryError):
 
     Attributes:
         tool_name: The name.
+        places: Where their code is, as far as it is known.
     """
 
-    def __init__(self, tool_name: str) -> None:
+    def __init__(self, tool_name: str, places: Iterable[str] = ()) -> None:
         self.tool_name = tool_name
+        self.places = tuple(place for place in places if place)
+        where = f" ({' and '.join(self.places)})" if self.places else ""
         super().__init__(
-            f"two different tools are named {tool_name!r}; a model calls tools by name, "
-            "so rename one of them, or import it with --on-conflict suffix"
+            f"two different tools are named {tool_name!r}{where}; a model calls tools by name, "
+            'so give one of them another: @tool(name="...")'
         )
 
 

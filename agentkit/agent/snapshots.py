@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from agentkit import library as library_door
 from agentkit.errors import LibraryWarning, UsageError
 from agentkit.library.abilities import SelfRefreshing
-from agentkit.library.code_binding import CodeBinding, bound_as_held, pinned, with_code
+from agentkit.library.code_binding import (
+    CodeBinding,
+    bound_as_held,
+    pinned,
+    with_code,
+    without_code,
+)
 from agentkit.library.library import Library
 from agentkit.library.recent_versions import RecentVersions
 from agentkit.library.store import Store
@@ -68,7 +74,9 @@ class Snapshots:
             if pin is not None:
                 raise UsageError("a library version is held with a store; pass store= beside it")
             own = Library() if library is None else library
-            return with_code(own, self._tools), CodeBinding(library_version=own.version)
+            bound = with_code(own, self._tools)
+            absent = without_code(bound)
+            return bound, CodeBinding(library_version=own.version, without_code=absent)
         if pin is not None:
             return pinned(self._store, pin, self._tools, frozen=frozen)
         found = bound_as_held(self._store, self._tools)

@@ -162,6 +162,12 @@ def make_agent(
             name=name,
         )
     tell_binding(agent.binding)
+    hidden = len(agent.binding.without_code)
+    if hidden and not options.catalogue:
+        say(
+            f"not offered: {plural(hidden, 'tool')} of the library without code here; --catalogue "
+            "offers all, --tools gives code"
+        )
     return agent
 
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from agentkit.errors import AgentKitError, UnknownSchemeError, UsageError
+from agentkit.errors import (
+    AgentKitError,
+    DatasetError,
+    DuplicateToolError,
+    UnknownSchemeError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -146,7 +152,8 @@ class LazyGroup(CommandGroup):
             raise
         except AgentKitError as error:
             kind = Misuse if _is_misuse(error) else Failure
-            raise kind(_lines(error)) from error
+            text = _lines(error)
+            raise kind(text if ctx.obj is None else ctx.obj.placed(text)) from error
         except FileNotFoundError as error:
             raise Misuse(f"{error.filename}: no such file or folder") from error
         except OSError as error:
@@ -197,7 +204,9 @@ def _of_plugin(plugin: EntryPoint) -> click.Command:
 def _is_misuse(error: AgentKitError) -> bool:
     """Whether what a command was given is wrong or not there: a file, a store, a name."""
     is_absent = isinstance(error.__cause__, FileNotFoundError | IsADirectoryError)
-    return is_absent or isinstance(error, UsageError | LookupError | UnknownSchemeError)
+    return is_absent or isinstance(
+        error, UsageError | LookupError | UnknownSchemeError | DatasetError | DuplicateToolError
+    )
 
 
 def _lines(error: AgentKitError) -> str:

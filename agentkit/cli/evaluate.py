@@ -58,7 +58,7 @@ from agentkit.evaluation.running.settings import (
 from agentkit.evaluation.sampling import stratified
 from agentkit.evaluation.task import Benchmark
 from agentkit.library import Library, Store
-from agentkit.library.code_binding import pinned
+from agentkit.library.code_binding import by_name, pinned
 from agentkit.library.code_writing import bind_code
 from agentkit.library.opening import file_of
 from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
@@ -304,10 +304,7 @@ def _asked(
         )
         fetched(1, 1)
     library = described.library(benchmark, own)
-    say_some(
-        (shown(f"left out: {row}") for row in benchmark.left_out),
-        rest=f" ({len(benchmark.left_out)} in all)",
-    )
+    tell_left_out(benchmark, name)
     return Evaluation(
         benchmark=_drawn(benchmark, categories, sample, seed),
         library=library,
@@ -331,6 +328,17 @@ def _asked(
     )
 
 
+def tell_left_out(benchmark: Benchmark, place: str) -> None:
+    """Say which rows of a file of tasks are not asked, why, and what to do."""
+    rows = benchmark.left_out
+    say_some((shown(f"left out: {row}") for row in rows), rest=f" ({len(rows)} in all)")
+    if rows and place not in BENCHMARKS:
+        say(
+            f"{len(rows):,} of {plural(len(benchmark.tasks) + len(rows), 'task')} left out: mend "
+            "these lines, or give the code of their tools with --tools or --environment"
+        )
+
+
 def _drawn(
     benchmark: Benchmark, categories: tuple[str, ...], sample: int | None, seed: int
 ) -> Benchmark:
@@ -352,7 +360,9 @@ def _own_tools(environment: str | None, targets: Sequence[str]) -> EnvironmentFa
     """What makes the world of a task out of the user's own code; None without code."""
     if environment is not None:
         return environment_from(environment)
-    return with_tools(load_tools(targets)) if targets else None
+    code = load_tools(targets)
+    by_name(code, Library())  # refuses two of one name, before each task is
+    return with_tools(code) if code else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -380,8 +390,10 @@ class _Described:
         """The definitions to ask with; None where the benchmark's own are all there is."""
         if own is None or self.place is not None:
             held = self._held()
-            names = {one.name for one in benchmark.definitions}
-            return held if held is not None and any(one in held for one in names) else None
+            if held is None or not any(one.name in held for one in benchmark.definitions):
+                return None
+            say(f"library version {held.version}")
+            return held
         tools = {one.name: one for task in benchmark.tasks for one in tools_of(own, task)}
         with opened(self.store_url) as store:
             if self.pin is not None:
@@ -513,10 +525,19 @@ def _finished(store: Store, run: str, store_url: str) -> EvaluationReport:
     return report
 
 
+_CALLING = "agentkit eval --tool-choice required (tool-choice of [eval] and [evolve])"
+"""What to do where a model calls no tool by itself."""
+
+
 def _tell_next(report: EvaluationReport, answers: str) -> None:
     run, store = shlex.quote(report.run), f"--store {shlex.quote(answers)}"
     failed = "" if report.total.passed == report.total.attempts else "--verdict failed "
     learn = "" if not failed else "\n  agentkit evolve"
+    if report.total.turn_labels.keys() == {"missing_tool_call"}:
+        say(f"no tool was called in {plural(report.total.turns, 'turn')}: evolve learns from calls")
+        has_to_call = report.settings.get("tool_choice") == "required"
+        another = "agentkit eval --model NAME" if has_to_call else _CALLING
+        learn = f"\n  {another}"
     lines = [
         "",
         f"Where to look next:{learn}",

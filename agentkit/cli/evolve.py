@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from agentkit import evolution
 from agentkit._waiting import wait_for
 from agentkit.cli.agents import tell_binding
 from agentkit.cli.boundary import Failure
-from agentkit.cli.evaluate import concurrency_of, is_local, listener
+from agentkit.cli.evaluate import concurrency_of, is_local, listener, tell_left_out
 from agentkit.cli.evolve_report import log_lines, print_round
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
@@ -33,7 +33,7 @@ from agentkit.cli.project import current_project, is_typed
 from agentkit.cli.stores import event_signer, opened, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import read_episodes
-from agentkit.errors import AgentKitError, UsageError
+from agentkit.errors import AgentKitError, StoreError, UsageError
 from agentkit.evaluation.benchmarks.loading import BENCHMARKS, load_benchmark
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.labels import EvaluationLabels
@@ -206,7 +206,7 @@ def evolution_round(
         _watch(asked, store_url, seconds=watch, parent=while_process)
         return
     lock = nullcontext() if dry_run else evolving(store_url)
-    with lock, _writable(store_url, dry_run=dry_run, new=bool(asked.targets)) as store:
+    with _writable(store_url, dry_run=dry_run, new=bool(asked.targets)) as store, lock:
         outcome = asked.round(store, store_url)
     if as_json:
         print_json(outcome.to_json())
@@ -324,6 +324,7 @@ class RoundOptions:
             tools=() if asked.environment else library.tools.values(),
             environment=asked.environment,
         )
+        tell_left_out(benchmark, asked.tasks)
         deciding = deciding_tasks(benchmark.tasks, seen=_tasks_of(episodes))
         lessons = [one for one in episodes if one.metadata.get("task") not in deciding]
         model = resolve_model(asked.model)
@@ -361,15 +362,34 @@ def _asked(options: dict[str, Any]) -> RoundOptions:
 
 def _watch(asked: RoundOptions, store_url: str, *, seconds: float, parent: int | None) -> None:
     """Make a round whenever something happened, until Ctrl-C or until ``parent`` has ended."""
-    say(f"watching {store_url} every {seconds:g} s; Ctrl-C stops")
     last = None
-    with evolving(store_url), opened(store_url) as store:
+    with opened(store_url) as store, _in_turn(store_url, seconds=seconds, parent=parent):
+        say(f"watching {store_url} every {seconds:g} s; Ctrl-C stops")
         while parent is None or os.getppid() == parent:
             newest = _newest(asked.places(store_url), asked.run)
             if newest is not None and newest != last:
                 last = newest
                 _watched_round(asked, store, store_url)
             time.sleep(seconds)
+
+
+@contextmanager
+def _in_turn(store_url: str, *, seconds: float, parent: int | None) -> Iterator[None]:
+    """The right to evolve; beside a server it is waited for, since the round of another ends."""
+    with ExitStack() as held:
+        told = False
+        while True:
+            try:
+                held.enter_context(evolving(store_url))
+                break
+            except StoreError as error:
+                if parent is None or os.getppid() != parent:
+                    raise
+                if not told:
+                    say(f"{error}; until then this server does not evolve")
+                told = True
+            time.sleep(seconds)
+        yield
 
 
 def _watched_round(asked: RoundOptions, store: Store, store_url: str) -> None:

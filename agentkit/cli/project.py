@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +39,7 @@ class Project:
         policy: The stages that a proposal goes through.
         rules: The knobs of its comparisons.
         retriever: Finds the tools of a request; None for the default.
+        keys: What the file says, by key: how a message names it.
     """
 
     root: Path
@@ -47,6 +48,14 @@ class Project:
     policy: LifecyclePolicy = field(default_factory=LifecyclePolicy)
     rules: GateRules = field(default_factory=GateRules)
     retriever: Retriever | None = None
+    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def placed(self, message: str) -> str:
+        """A message with the key of the file before it, where it is about the value of one."""
+        for key, values in self.keys.items():
+            if any(message.startswith(one) or repr(one) in message for one in values if one):
+                return f"{self.root / FILE}: {key}: {message}"
+        return message
 
     def defaults_of(
         self, name: str, command: click.Command, context: click.Context
@@ -157,6 +166,15 @@ def _project(root: Path, read: ProjectFile) -> Project:
         "shadow": read.gates is not None and read.gates.shadow,
         "canary": read.gates is not None and read.gates.canary,
     }
+    keys = {
+        "store": [read.store or ""],
+        "tools": [_placed(one, root) for one in read.tools],
+        "tasks": [_placed(read.tasks, root)],
+        "held_out": [_placed(read.held_out, root)],
+        "environment": [_placed(read.environment, root)],
+        "model": [read.model or ""],
+        "judge": [read.judge or ""],
+    }
     return Project(
         root=root,
         defaults={name: value for name, value in values.items() if value},
@@ -164,6 +182,7 @@ def _project(root: Path, read: ProjectFile) -> Project:
         policy=LifecyclePolicy() if read.gates is None else read.gates.policy,
         rules=GateRules() if read.gates is None else read.gates.rules,
         retriever=None if read.retrieval is None else read.retrieval.retriever,
+        keys=keys,
     )
 
 

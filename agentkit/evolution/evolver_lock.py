@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from agentkit.errors import StoreError
+from agentkit.library.directory.url import folder_of
 from agentkit.library.opening import file_of
 
 _CAN_LOCK = find_spec("fcntl") is not None
@@ -60,8 +61,11 @@ def evolving(store_url: str) -> Iterator[None]:
 def _place(store_url: str) -> Path:
     path = file_of(store_url)
     if path is not None:
+        path = path.resolve()  # one lock, whichever link leads to the file
         return path.with_name(f"{path.name}.evolving")
-    name = hashlib.sha256(store_url.encode()).hexdigest()[:16]
+    folder = folder_of(store_url)
+    place = store_url if folder is None else str(folder.resolve())
+    name = hashlib.sha256(place.encode()).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"agentkit-{name}.evolving"
 
 

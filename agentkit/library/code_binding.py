@@ -32,6 +32,7 @@ class CodeBinding:
         registered: Tools that the library did not know.
         revised: Tools whose contract had changed in code.
         waiting: Ids of the proposals that hold what could not be carried over, by tool.
+        without_code: Tools of the library that can not run here.
         notes: What a person should know, one line each.
     """
 
@@ -39,6 +40,7 @@ class CodeBinding:
     registered: tuple[str, ...] = ()
     revised: tuple[str, ...] = ()
     waiting: Mapping[str, str] = field(default_factory=dict)
+    without_code: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -89,8 +91,14 @@ def bound_as_held(store: ToolStore, tools: Iterable[Tool]) -> tuple[Library, Cod
     held = store.load()
     code = by_name(given, held)
     if all(name in held and _is_told(one, held[name].definition) for name, one in code.items()):
-        return with_code(held, given), CodeBinding(library_version=held.version)
+        bound = with_code(held, given)
+        return bound, CodeBinding(library_version=held.version, without_code=without_code(bound))
     return None
+
+
+def without_code(library: Library) -> tuple[str, ...]:
+    """The names of the tools that can not run in this process."""
+    return tuple(one.name for one in library if not one.is_bound)
 
 
 def pinned(
@@ -114,15 +122,19 @@ def pinned(
     """
     given = tuple(tools)
     held = store.load(version)
-    notes = tuple(
-        f"{name}: library version {version} does not describe this code; the definition in code "
-        "is used"
+    differences = tuple(
+        f"{name}: library version {version} does not describe this code"
         for name, one in by_name(given, held).items()
         if name not in held or not agree(one.signature, held[name].definition.signature)
     )
-    if frozen and notes:
-        raise CodeDriftError(notes)
-    return with_code(held, given), CodeBinding(library_version=held.version, notes=notes)
+    if frozen and differences:
+        raise CodeDriftError(differences)
+    bound = with_code(held, given)
+    return bound, CodeBinding(
+        library_version=held.version,
+        without_code=without_code(bound),
+        notes=tuple(f"{one}; the definition in code is used" for one in differences),
+    )
 
 
 def by_name(tools: Iterable[Tool], library: Library) -> dict[str, ToolDefinition]:
@@ -136,7 +148,7 @@ def by_name(tools: Iterable[Tool], library: Library) -> dict[str, ToolDefinition
     for tool in tools:
         other = known.setdefault(names.of(tool.definition), tool)
         if other.definition != tool.definition or other.function is not tool.function:
-            raise DuplicateToolError(tool.name)
+            raise DuplicateToolError(tool.name, (other.place, tool.place))
     return {name: one.definition for name, one in known.items() if not one.definition.is_composite}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agentkit.errors import (
@@ -28,6 +28,7 @@ from agentkit.library.code_binding import (
     bound_as_held,
     by_name,
     with_code,
+    without_code,
 )
 from agentkit.library.events import Author
 from agentkit.library.library import Library
@@ -89,8 +90,10 @@ def bind_code(
                 raise
         except (ReadOnlyStoreError, StoreUnavailableError) as error:
             note = f"{_names(plan.differences)}not written to the library: {error}"
-            held = plan.held
-            return with_code(held, given), CodeBinding(library_version=held.version, notes=(note,))
+            bound = with_code(plan.held, given)
+            return bound, CodeBinding(
+                library_version=bound.version, without_code=without_code(bound), notes=(note,)
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -231,13 +234,26 @@ def _carried_out(
         library = _committed(
             store, library, definitions, plan.revisions, reason=reason, waiting=waiting
         )
-    return with_code(library, tools), CodeBinding(
+    bound = with_code(library, tools)
+    return bound, CodeBinding(
         library_version=library.version,
         registered=tuple(one.name for one in plan.new),
         revised=tuple(one.name for one in plan.revisions),
         waiting=waiting,
-        notes=_notes(plan, waiting),
+        without_code=without_code(bound),
+        notes=(*_strange(plan, tools), *_notes(plan, waiting)),
     )
+
+
+def _strange(plan: _Plan, tools: Sequence[Tool]) -> Iterator[str]:
+    """That code and library have nothing in common, as where the store is another project's."""
+    held = len(plan.held)
+    if held and not plan.renamed and {one.name for one in plan.new} == {one.name for one in tools}:
+        yield (
+            f"this library knew none of the code here, and none of its own tools ({held:,}) has "
+            "code here; they stay as they are. If it belongs to another project, name the right "
+            "`store`"
+        )
 
 
 def _committed(

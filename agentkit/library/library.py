@@ -58,7 +58,7 @@ class Library:
             tool = entry if isinstance(entry, Tool) else Tool(definition=entry)
             known = by_name.setdefault(tool.name, tool)
             if known is not tool and known != tool:
-                raise DuplicateToolError(tool.name)
+                raise DuplicateToolError(tool.name, (known.place, tool.place))
         self._tools = MappingProxyType(by_name)
         self._version = version
         self._cache = cache

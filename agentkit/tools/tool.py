@@ -56,6 +56,14 @@ class Tool:
         return self.function is not None
 
     @property
+    def place(self) -> str:
+        """File and line of the code, or what the definition says of its source."""
+        code = getattr(self.function, "__code__", None)
+        if code is None:
+            return self.definition.origin.reference
+        return f"{code.co_filename}:{code.co_firstlineno}"
+
+    @property
     def converts(self) -> bool:
         """Whether ``convert`` does anything; without it the function takes plain JSON values."""
         return self.convert is not _unchanged

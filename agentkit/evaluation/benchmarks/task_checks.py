@@ -30,6 +30,8 @@ from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.validation import ArgumentValidator
 
+_NAMED = 5  # so many tools, where none is like the one that is asked for
+
 
 def task_problems(task: Task, definitions: Mapping[str, ToolDefinition]) -> Iterator[str]:
     """Why a task can not be asked or judged, in words; nothing when it can.
@@ -61,8 +63,10 @@ def unknown_tool(name: str, known: Collection[str]) -> str:
         odd = [sign for sign in name if sign not in near[0] and not sign.isascii()]
         if odd:
             said += f" It holds {odd[0]!r} (U+{ord(odd[0]):04X}, {_sign_name(odd[0])})"
-    elif not known:
-        said += "; no tools were given, see the arguments tools and environment"
+    elif known:
+        said += f"; there are {', '.join(sorted(known)[:_NAMED])}"
+    else:
+        said += "; no tools were given, see `tools` and `environment`"
     return said
 
 

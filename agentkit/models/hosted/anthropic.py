@@ -154,7 +154,7 @@ class Anthropic:
 
         if isinstance(error, TypeError) and "authentication" in str(error):  # the SDK found no key
             name = f"anthropic:{self._model}"
-            return ModelError(f"no API key for {name!r}: set ANTHROPIC_API_KEY, or give a client")
+            return ModelError(f"no API key for {name!r}: set ANTHROPIC_API_KEY")
         return translated_sdk_error(error, anthropic, self._endpoint)
 
     async def close(self) -> None:

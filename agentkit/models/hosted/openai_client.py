@@ -44,7 +44,7 @@ class OpenAIClient:
             ) from error
         del openai  # imported here and not in the first request
         if client is None and not os.environ.get("OPENAI_API_KEY"):
-            raise UsageError(f"no API key for {name!r}: set OPENAI_API_KEY, or give a client")
+            raise UsageError(f"no API key for {name!r}: set OPENAI_API_KEY")
         base_url = os.environ.get("OPENAI_BASE_URL") or OPENAI_URL
         url = base_url if client is None else str(client.base_url)
         self.is_openai = urlsplit(url).hostname == OPENAI_HOST

@@ -191,4 +191,4 @@ def test_an_id_is_taken_once(write, row):
 def test_tools_without_any_are_explained(write, row):
     """Where no tools were given at all, the reason says where they come from."""
     (left,) = load_tasks(write(row(tools=["add"]))).left_out
-    assert "no tools were given, see the arguments tools and environment" in left.reason
+    assert "no tools were given, see `tools` and `environment`" in left.reason
