@@ -37,7 +37,7 @@ from agentkit.errors import AgentKitError, StoreError, UsageError
 from agentkit.evaluation.benchmarks.loading import BENCHMARKS, load_benchmark
 from agentkit.evaluation.held_out import HeldOut, deciding_tasks, is_held_out_answer
 from agentkit.evaluation.labels import EvaluationLabels
-from agentkit.evaluation.running.settings import EvaluationSettings
+from agentkit.evaluation.running.settings import EvaluationSettings, ignore
 from agentkit.evolution.evolver_lock import evolving
 from agentkit.evolution.learning.rules import LearningRules
 from agentkit.evolution.lifecycle.assessing import EpisodeGates
@@ -199,7 +199,7 @@ def evolution_round(
     and canary show. Each round also brings on what waited. The exit status is 1 when nothing was
     learned because the library does not know the tools.
     """
-    asked = _asked(options)
+    asked = _asked(options, quiet=watch is not None)
     if watch is not None:
         if dry_run or as_json:
             raise UsageError("--watch writes what it does, line by line; leave --dry-run, --json")
@@ -237,6 +237,7 @@ class RoundOptions:
         steps: What to do.
         policy: What proposals have to go through.
         held_out: The tasks that decide.
+        quiet: Tell no progress, as for a log.
     """
 
     source: str | None
@@ -248,6 +249,7 @@ class RoundOptions:
     steps: frozenset[str]
     policy: LifecyclePolicy
     held_out: HeldOutOptions
+    quiet: bool = False
 
     def round(self, store: Store, store_url: str) -> Round:
         """Make one round.
@@ -340,12 +342,12 @@ class RoundOptions:
                     settings=ModelSettings(temperature=0.0, max_tokens=asked.max_tokens),
                 ),
                 concurrency=asked.concurrency or concurrency_of(model.name),
-                begin=lambda words: listener(begin(words)),
+                begin=lambda words: ignore if self.quiet else listener(begin(words)),
             )
             yield compare, lessons
 
 
-def _asked(options: dict[str, Any]) -> RoundOptions:
+def _asked(options: dict[str, Any], *, quiet: bool) -> RoundOptions:
     only = options.pop("only")
     steps = frozenset(STEPS if only is None else (one.strip() for one in only.split(",")))
     if not steps <= frozenset(STEPS):
@@ -357,7 +359,8 @@ def _asked(options: dict[str, Any]) -> RoundOptions:
     own = {name: options.pop(name) for name in names}
     if options["tasks"] in BENCHMARKS and not is_typed("environment"):
         options["environment"] = None  # the project's is for the project's tasks
-    return RoundOptions(**own, steps=steps, policy=policy, held_out=HeldOutOptions(**options))
+    held_out = HeldOutOptions(**options)
+    return RoundOptions(**own, steps=steps, policy=policy, held_out=held_out, quiet=quiet)
 
 
 def _watch(asked: RoundOptions, store_url: str, *, seconds: float, parent: int | None) -> None:
