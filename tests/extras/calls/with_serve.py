@@ -1,5 +1,6 @@
 """The extra ``serve``: ``agentkit serve`` answers a question with a call, and ends on a signal."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -12,16 +13,17 @@ QUESTION = {"model": "agent", "messages": [{"role": "user", "content": "What is 
 
 def url_of(process: subprocess.Popen[str]) -> str:
     """Where the server listens, as it says; ends with what it says instead."""
-    said = process.stderr.readline()
-    if " at http://" not in said:
-        sys.exit(said)
-    return said.split(" at ")[1].strip()
+    said = process.stdout.readline()
+    if not said:
+        sys.exit(process.stderr.read())
+    return json.loads(said)["url"]
 
 
 with provider() as theirs:
     model = f"openai-compatible:gpt@{theirs.base_url}"
-    command = [AGENTKIT, "serve", "--port", "0", "--store", "memory:", "--tools", TOOLS]
-    ours = subprocess.Popen([*command, "--model", model], stderr=subprocess.PIPE, text=True)
+    command = [AGENTKIT, "serve", "--port", "0", "--store", "memory:", "--tools", TOOLS, "--json"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    ours = subprocess.Popen([*command, "--model", model], **pipes)
     try:
         url = url_of(ours)
         answer = httpx.post(f"{url}/chat/completions", json=QUESTION, trust_env=False).json()
