@@ -52,8 +52,9 @@ def test_calls_to_tools_without_code_are_printed(invoke, tools_file, script):
 
 def test_tools_without_code_are_hidden_and_counted(invoke, as_json, tools_file, script, tmp_path):
     """A line says how many there are and how to offer them; --catalogue needs no line."""
-    (tmp_path / "t.json").write_text('[{"name": "far"}]')
-    assert invoke("tools", "import", "t.json").exit_code == 0
+    far = 'from agentkit import tool\n\n@tool\ndef far() -> int:\n    """Far."""\n    return 1\n'
+    (tmp_path / "far.py").write_text(far)
+    assert invoke("tools", "add", "far.py").exit_code == 0
     script("Hi.", "Hi.", "Hi.")
     asked = ("run", "hi", "--model", "script:a", "--tools", f"{tools_file}:add")
     first, again = invoke(*asked).stderr, invoke(*asked).stderr

@@ -18,7 +18,7 @@ from agentkit.library.chain_library import verify_library
 from agentkit.library.code_binding import pinned, with_code
 from agentkit.library.code_writing import bind_code
 from agentkit.testing import ScriptedModel
-from agentkit.tools.definition import Effects, Example
+from agentkit.tools.definition import Effects, Example, ToolDefinition
 from agentkit.tools.rules import Between, OneOf
 
 ADA = Author(kind="person", name="Ada")
@@ -285,7 +285,8 @@ def test_tools_without_code_can_be_hidden(store):
 
 def test_the_library_of_another_project_is_told_and_stays_as_it_is(store):
     """Nothing in code is known there, and nothing there has code: one line, said once."""
-    far = replace(loan.definition, name="far", origin=replace(loan.definition.origin, reference=""))
+    origin = replace(loan.definition.origin, reference="another_project.far")
+    far = replace(loan.definition, name="far", origin=origin)
     store.commit(LibraryChange(proposal_id="1", upserts=(far,)), expected_version=0)
     with pytest.warns(LibraryWarning, match="If it belongs to another project") as caught:
         agent = Agent(ScriptedModel([]), tools=[loan], store=store)
@@ -298,12 +299,16 @@ def test_the_library_of_another_project_is_told_and_stays_as_it_is(store):
 
 @pytest.mark.parametrize("known", [(), ("loan", "far")])
 def test_a_library_of_this_project_is_not_taken_for_another(store, known):
-    """An empty one, and one that knows some of the code."""
+    """An empty one, one that knows some of the code, and one of imported definitions."""
     upserts = tuple(replace(loan.definition, name=name) for name in known)
     if upserts:
         store.commit(LibraryChange(proposal_id="1", upserts=upserts), expected_version=0)
     named = replace(loan, definition=replace(loan.definition, name="car_loan"))
     assert not any("another project" in one for one in bind_code(store, [loan, named])[1].notes)
+    imported = open_store("memory:")
+    change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="far"),))
+    imported.commit(change, expected_version=0)
+    assert bind_code(imported, [loan])[1].notes == ()
 
 
 def test_agents_that_start_together_register_once(tmp_path):
