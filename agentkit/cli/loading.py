@@ -58,7 +58,7 @@ def _check_hidden(module: ModuleType, tools: Iterable[str]) -> None:
     lines: dict[str, list[int]] = {}
     for one in ast.parse(file.read_bytes()).body:
         if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and one.decorator_list:
-            lines.setdefault(one.name, []).append(one.lineno)
+            lines.setdefault(one.name, []).append(one.decorator_list[0].lineno)
     for name in tools:
         if len(found := lines.get(name, ())) > 1:
             raise DuplicateToolError(name, (f"{file}:{line}" for line in found))

@@ -136,6 +136,21 @@ def test_what_the_model_could_not_answer_is_told(evaluate, script):
     assert "1 were done before" in again.stderr
 
 
+def test_a_model_that_calls_no_tool(invoke, script, tmp_path):
+    """One line says so, and the next command makes it call one, or names another model."""
+    gold = {"name": "power", "arguments": {"base": 2, "exponent": 3}}
+    task = {"id": "a", "request": "2 to the 3?", "expects": {"calls": [gold]}}
+    (tmp_path / "silent.jsonl").write_text(json.dumps(task))
+    script("Eight.", "Eight.")
+    asked = ("eval", "silent.jsonl", "--model", "script:a", "--tools", "desk.py")
+    told = invoke(*asked).stderr
+    assert "no tool was called in 1 turn: evolve learns from calls" in told
+    assert "\n  agentkit eval --tool-choice required" in told
+    assert "\n  agentkit evolve" not in told
+    made_to = invoke(*asked, "--tool-choice", "required").stderr
+    assert "\n  agentkit eval --model NAME" in made_to
+
+
 def test_two_runs_are_compared(evaluate, invoke, script, tmp_path):
     """The comparison pairs the tasks, says which were gained and lost, and can be a page."""
     script("4", "16", "0")

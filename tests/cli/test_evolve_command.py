@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -197,6 +198,56 @@ def test_tools_that_the_library_does_not_know(invoke, tmp_path):
     assert taught.exit_code == 0, taught.stderr
     assert "registered 1 tool" in taught.stderr
     assert "passed the checks, waiting" in taught.stdout
+
+
+def test_tasks_that_name_absent_tools(evolve, script, invoke, tmp_path):
+    """The others decide, and each row that is left out is told; none that is left is misuse."""
+    path = tmp_path / "every.jsonl"
+    lines = path.read_text().splitlines()
+    lines[0] = lines[0].replace("loan_rate", "loan_price")
+    path.write_text("\n".join(lines))
+    script(*answers(50, 48))
+    told = evolve().stderr
+    assert "line 1: expects: the gold call loan_price: there is no tool 'loan_price'" in told
+    assert f"1 of {len(lines)} tasks left out: mend these lines, or give the code" in told
+    path.write_text("\n".join(line.replace("loan_", "mail_") for line in lines[1:]))
+    for command in (("evolve", "--tasks"), ("eval",)):
+        none = invoke(*command, "every.jsonl", "--model", "script:a", "--tools", "bank.py")
+        assert none.exit_code == 2
+        assert (
+            "line 1: expects: the gold call mail_rate: there is no tool 'mail_rate'" in none.stderr
+        )
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_a_tool_renamed_in_code(evolve, invoke, script, as_json, tmp_path, decision):
+    """What was learned under the old name waits for a person, and either decision is sound."""
+    script(*answers(50, 48))
+    evolve()
+    path = tmp_path / "bank.py"
+    path.write_text(path.read_text().replace("def loan_rate", "def monthly_rate"))
+    asked = ("run", "hi", "--tools", "bank.py", "--model", "script:a")
+    script("Hello.", "Hello.")
+    told = invoke(*asked).stderr
+    proposal = re.search(r"loan_rate has no code any more.*: agentkit review show (\S+)", told)[1]
+    assert "36, 48 or 60" in invoke("review", "show", proposal).stdout
+    done = invoke("review", decision, proposal, "--reason", "so be it")
+    assert done.exit_code == 0, done.stderr
+    assert "review show" not in invoke(*asked).stderr
+    assert "specification" in as_json("tools", "show", "loan_rate")
+    assert ("specification" in as_json("tools", "show", "monthly_rate")) == (decision == "approve")
+    assert as_json("review", "list") == []
+    for command in (("check",), ("log", "--verify")):
+        assert invoke(*command).exit_code == 0
+
+
+def test_without_a_store_nothing_is_left_behind(invoke, tmp_path, monkeypatch):
+    """A round that can not begin makes no folder, and no lock in one."""
+    monkeypatch.delenv("AGENTKIT_STORE")
+    (tmp_path / "new").mkdir()
+    monkeypatch.chdir(tmp_path / "new")
+    assert invoke("evolve").exit_code == 2
+    assert not list((tmp_path / "new").iterdir())
 
 
 def test_half_of_the_tasks_decides_where_all_were_asked(invoke, script, as_json):

@@ -161,6 +161,48 @@ def test_a_public_benchmark_is_asked_without_the_projects_tools(folder, monkeypa
     assert "leave out yours" in typed.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('tools = ["gone.py"]', "tools: {}/gone.py: there is no such file"),
+        ('tools = ["no.module"]', "tools: no.module can not be imported"),
+        ('tasks = "gone.jsonl"', "tasks: {}/gone.jsonl does not exist"),
+        ('tasks = "empty.jsonl"', "tasks: {}/empty.jsonl is empty"),
+        ('environment = "gone.py"', "environment: {}/gone.py: there is no such file"),
+        ('store = "odd://x"', "store: no store for 'odd://x'"),
+        ('model = "odd:x"', "model: no model for 'odd:x'"),
+    ],
+)
+def test_what_the_file_names_and_is_not_there(folder, text, words):
+    """One line with the key and the file that it stands in, and a misuse."""
+    rest = {"tools": '["shop.py"]', "tasks": '"one.jsonl"'}
+    key = text.partition(" ")[0]
+    project(folder, "\n".join([text, *(f"{one} = {rest[one]}" for one in rest if one != key)]))
+    gold = {"name": "price", "arguments": {"item": "a"}}
+    task = {"id": "a", "request": "What is a?", "expects": {"calls": [gold]}}
+    (folder / "one.jsonl").write_text(json.dumps(task))
+    (folder / "empty.jsonl").write_text("\n")
+    result = run("eval")
+    assert result.exit_code == 2
+    assert f"Error: {folder / 'agentkit.toml'}: {words.format(folder)}" in result.stderr
+    assert len(result.stderr.partition("Error: ")[2].splitlines()) == 1
+
+
+def test_two_tools_of_one_name(folder):
+    """In two files or in one, where Python drops the first: both places are named, exit status 2."""
+    project(folder, 'tools = ["shop.py", "more.py"]\n')
+    (folder / "more.py").write_text(SHOP)
+    twice = SHOP + SHOP.partition("tool\n")[2].lstrip()
+    for command in (("run", "hi"), ("eval", "any.jsonl"), ("evolve",), ("chat",)):
+        result = run(*command)
+        assert result.exit_code == 2
+        assert f"({folder}/shop.py:4 and {folder}/more.py:4)" in result.stderr
+    (folder / "twice.py").write_text(twice)
+    result = run("run", "hi", "--tools", "twice.py")
+    assert result.exit_code == 2
+    assert f"({folder}/twice.py:4 and {folder}/twice.py:12)" in result.stderr
+
+
 def test_commands_without_a_project_work_beside_a_broken_one(folder):
     """``init`` and ``models`` read no project."""
     (folder / "agentkit.toml").write_text("store = ")

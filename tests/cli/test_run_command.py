@@ -50,6 +50,21 @@ def test_calls_to_tools_without_code_are_printed(invoke, tools_file, script):
     assert "[deferred" in result.stderr
 
 
+def test_tools_without_code_are_hidden_and_counted(invoke, as_json, tools_file, script, tmp_path):
+    """A line says how many there are and how to offer them; --catalogue needs no line."""
+    far = 'from agentkit import tool\n\n@tool\ndef far() -> int:\n    """Far."""\n    return 1\n'
+    (tmp_path / "far.py").write_text(far)
+    assert invoke("tools", "add", "far.py").exit_code == 0
+    script("Hi.", "Hi.", "Hi.")
+    asked = ("run", "hi", "--model", "script:a", "--tools", f"{tools_file}:add")
+    first, again = invoke(*asked).stderr, invoke(*asked).stderr
+    assert "If it belongs to another project, name the right `store`" in first
+    assert "another project" not in again
+    assert "not offered: 1 tool of the library without code here; --catalogue offers all" in again
+    assert "not offered" not in invoke(*asked, "--catalogue").stderr
+    assert {one["name"] for one in as_json("tools", "list")} == {"far", "add"}
+
+
 def test_a_destructive_tool_is_denied_without_a_terminal(invoke, tools_file, script):
     """Nobody can be asked in a pipe, so the tool does not run; --yes runs it."""
     script(["wipe", {"path": "x"}], "I could not.")

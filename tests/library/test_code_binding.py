@@ -18,7 +18,7 @@ from agentkit.library.chain_library import verify_library
 from agentkit.library.code_binding import pinned, with_code
 from agentkit.library.code_writing import bind_code
 from agentkit.testing import ScriptedModel
-from agentkit.tools.definition import Effects, Example
+from agentkit.tools.definition import Effects, Example, ToolDefinition
 from agentkit.tools.rules import Between, OneOf
 
 ADA = Author(kind="person", name="Ada")
@@ -229,6 +229,10 @@ def test_frozen_refuses_what_would_be_written(store):
     assert store.versions() == ()
     bind_code(store, [loan])
     assert bind_code(store, [loan], frozen=True)[0].version == 1
+    other = replace(loan, definition=replace(loan.definition, name="far"))
+    with pytest.raises(CodeDriftError) as refused:
+        pinned(store, 1, [other], frozen=True)
+    assert refused.value.differences == ("far: library version 1 does not describe this code",)
 
 
 def test_a_pinned_version_is_used_and_nothing_is_written(store):
@@ -250,8 +254,13 @@ def test_two_functions_of_one_name_are_refused(store):
         """Another one."""
         return ""
 
-    with pytest.raises(DuplicateToolError, match="'loan'"):
+    with pytest.raises(DuplicateToolError, match="'loan'") as refused:
         bind_code(store, [loan, other])
+    lines = [one.function.__code__.co_firstlineno for one in (loan, other)]
+    assert refused.value.places == tuple(f"{__file__}:{line}" for line in lines)
+    assert all(place in str(refused.value) for place in refused.value.places)
+    with pytest.raises(DuplicateToolError):
+        Agent(ScriptedModel([]), tools=[loan, other])
     bind_code(store, [loan, loan])
 
 
@@ -272,6 +281,34 @@ def test_tools_without_code_can_be_hidden(store):
     agent = Agent(ScriptedModel([]), tools=[loan], store=store, unbound_tools="hide")
     assert list(agent.library.tools) == ["loan"]
     assert "far" in Agent(ScriptedModel([]), tools=[loan], store=store).library
+
+
+def test_the_library_of_another_project_is_told_and_stays_as_it_is(store):
+    """Nothing in code is known there, and nothing there has code: one line, said once."""
+    origin = replace(loan.definition.origin, reference="another_project.far")
+    far = replace(loan.definition, name="far", origin=origin)
+    store.commit(LibraryChange(proposal_id="1", upserts=(far,)), expected_version=0)
+    with pytest.warns(LibraryWarning, match="If it belongs to another project") as caught:
+        agent = Agent(ScriptedModel([]), tools=[loan], store=store)
+    assert len(caught) == 1
+    assert (agent.binding.without_code, agent.binding.registered) == (("far",), ("loan",))
+    assert store.load()["far"].definition == far
+    again = bind_code(store, [loan])[1]
+    assert (again.notes, again.without_code) == ((), ("far",))
+
+
+@pytest.mark.parametrize("known", [(), ("loan", "far")])
+def test_a_library_of_this_project_is_not_taken_for_another(store, known):
+    """An empty one, one that knows some of the code, and one of imported definitions."""
+    upserts = tuple(replace(loan.definition, name=name) for name in known)
+    if upserts:
+        store.commit(LibraryChange(proposal_id="1", upserts=upserts), expected_version=0)
+    named = replace(loan, definition=replace(loan.definition, name="car_loan"))
+    assert not any("another project" in one for one in bind_code(store, [loan, named])[1].notes)
+    imported = open_store("memory:")
+    change = LibraryChange(proposal_id="1", upserts=(ToolDefinition(name="far"),))
+    imported.commit(change, expected_version=0)
+    assert bind_code(imported, [loan])[1].notes == ()
 
 
 def test_agents_that_start_together_register_once(tmp_path):
