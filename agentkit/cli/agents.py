@@ -272,7 +272,7 @@ def outline(result: RunResult) -> str:
     """One line on how a run went."""
     usage = result.usage
     return (
-        f"[{result.stop_reason}, {plural(len(result.episode.turns), 'turn')}, "
+        f"[{result.stop_reason.replace('_', ' ')}, {plural(len(result.episode.turns), 'turn')}, "
         f"{usage.total_tokens:,} tokens, {result.episode.seconds:.1f} s, "
         f"library version {result.episode.library_version}, "
         f"episode {result.episode.episode_id}]"

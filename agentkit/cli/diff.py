@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from agentkit.cli.diff_view import print_diff
-from agentkit.cli.options import json_option
+from agentkit.cli.options import json_option, store_option
 from agentkit.cli.output import print_json
 from agentkit.cli.sources import label, read_source, split_version
 from agentkit.errors import UsageError
@@ -19,14 +20,16 @@ from agentkit.library import Library
 @click.command(
     epilog="""\b
 Examples:
+  agentkit diff 3 5                                  versions of the project's library
+  agentkit diff 3                                    what came since version 3
   agentkit diff old.json new.json
-  agentkit diff library.db@3 library.db              what came since version 3
+  agentkit diff library.db@3 library.db
   agentkit diff tools.json sqlite:///library.db --tool weather_now
   agentkit diff main.json branch.json --markdown > comment.md
   agentkit diff main.json branch.json --exit-code"""
 )
 @click.argument("before", metavar="A")
-@click.argument("after", metavar="B")
+@click.argument("after", metavar="[B]", default="")
 @click.option(
     "--tool",
     "only",
@@ -36,6 +39,7 @@ Examples:
 )
 @click.option("--markdown", "as_markdown", is_flag=True, help="Markdown, for a pull request.")
 @click.option("--exit-code", "with_exit_code", is_flag=True, help="Exit status 1 on a difference.")
+@store_option
 @json_option
 def diff(
     before: str,
@@ -44,23 +48,26 @@ def diff(
     only: Sequence[str],
     as_markdown: bool,
     with_exit_code: bool,
+    store_url: str,
     as_json: bool,
 ) -> None:
     """Show what changed from the library A to the library B.
 
-    Each is an artifact's file or the URL of a store, with @VERSION for an earlier version. Changes
-    of contracts are told as breaking or compatible, those of words are shown word by word, with
-    the composites above and what the gates said.
+    Each is a version of --store, or an artifact's file or the URL of a store, with @VERSION for an
+    earlier version; without B it is the newest version of --store. Changes of contracts are told as
+    breaking or compatible, those of words are shown word by word, with the composites above and
+    what the gates said.
     """
     if as_json and as_markdown:
         raise UsageError("choose one of --json and --markdown")
-    (old, _), (new, evidence) = _load(before), _load(after)
+    places = [_place(one, store_url) for one in (before, after)]
+    (old, _), (new, evidence) = map(_load, places)
     if only:
         unknown = [name for name in only if name not in old and name not in new]
         if unknown:
             raise UsageError(f"neither library has a tool {', '.join(map(repr, unknown))}")
     found = diffing.compare_libraries(old, new, evidence=evidence, only=only)
-    names = {"before": label(before), "after": label(after)}
+    names = {"before": label(places[0]), "after": label(places[1])}
     if as_json:
         print_json(found.to_json())
     elif as_markdown:
@@ -69,6 +76,13 @@ def diff(
         print_diff(found, **names)
     if with_exit_code and not found.is_empty:
         raise click.exceptions.Exit(1)
+
+
+def _place(typed: str, store_url: str) -> str:
+    """Where a library lies: a number, or nothing, means a version of the command's store."""
+    if not typed:
+        return store_url
+    return f"{store_url}@{typed}" if typed.isdecimal() and not Path(typed).exists() else typed
 
 
 def _load(place: str) -> tuple[Library, tuple[GateEvidence, ...]]:

@@ -8,6 +8,7 @@ from itertools import groupby
 
 import click
 
+from agentkit.cli.output import plural
 from agentkit.diagnosis.labels import NOT_FAILURES
 from agentkit.episodes import (
     Diagnosis,
@@ -129,7 +130,7 @@ def _ending(episode: Episode) -> Iterator[str]:
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
         yield f"output    {_indented(text)}"
     yield (
-        f"usage     {usage.requests} requests, {usage.prompt_tokens:,} tokens read "
+        f"usage     {plural(usage.requests, 'request')}, {usage.prompt_tokens:,} tokens read "
         f"({usage.cached_tokens:,} cached), {usage.completion_tokens:,} written, "
         f"{episode.seconds:.1f} s"
     )

@@ -13,7 +13,7 @@ import click
 from agentkit.cli.boundary import CommandGroup
 from agentkit.cli.episode_keeping import prune
 from agentkit.cli.episode_view import render_episode
-from agentkit.cli.options import json_option, store_option
+from agentkit.cli.options import answers_option, json_option, store_option
 from agentkit.cli.output import (
     Column,
     one_line,
@@ -23,7 +23,7 @@ from agentkit.cli.output import (
     print_text,
     say,
 )
-from agentkit.cli.stores import opened_to_read
+from agentkit.cli.stores import opened_if_there, opened_to_read
 from agentkit.episodes import Episode, Verdict
 from agentkit.episodes.files import SUFFIXES, FileFormat, export_episodes, format_of
 from agentkit.episodes.jsonl import write_episodes
@@ -35,12 +35,21 @@ from agentkit.evaluation.results.wording import label_name
 from agentkit.evolution.serving import feedback_on
 from agentkit.library import EpisodeFilter, EpisodeStore
 
+_NONE = (
+    "the store holds no episodes yet; 'agentkit run' makes one. Those of 'agentkit eval' lie in a "
+    "store of their own, which it names at its end"
+)
+
 VerdictFilter = Literal["passed", "failed", "fault", "none"]
 
 _FILTERS = (
     click.option("--session", metavar="ID", help="Only this conversation."),
     click.option("--tool", metavar="NAME", help="Only episodes that called this tool."),
-    click.option("--stop-reason", metavar="WORD", help="Only episodes that ended so."),
+    click.option(
+        "--stop-reason",
+        metavar="WORD",
+        help="Only episodes that ended so, such as finished or step_limit.",
+    ),
     click.option(
         "--verdict",
         type=click.Choice(get_args(VerdictFilter)),
@@ -97,6 +106,9 @@ def list_(limit: int, store_url: str, as_json: bool, **filters: Any) -> None:
         found = _first(_select(store, **filters), limit)
     if as_json:
         print_json([_brief(episode) for episode in found])
+        return
+    if not found:
+        say("no episode fits" if any(filters.values()) else _NONE)
         return
     are_attempts = bool(found) and all("task" in episode.metadata for episode in found)
     _print_attempts(found) if are_attempts else _print_runs(found)
@@ -238,15 +250,18 @@ Examples:
   agentkit episodes show 019a5c --json"""
 )
 @click.argument("episode_id", metavar="ID")
+@answers_option
 @store_option
 @json_option
-def show(episode_id: str, store_url: str, as_json: bool) -> None:
+def show(episode_id: str, answers: str, store_url: str, as_json: bool) -> None:
     """Show one episode from the request to the verdict.
 
-    ID is an episode's id, the beginning of one, or 'last', the last one that a user saw.
+    ID is an episode's id, the beginning of one, or 'last', the last one that a user saw. What is
+    not in the store is looked up among the answers of 'agentkit eval'.
     """
-    with opened_to_read(store_url) as store:
-        episode = _find(store, episode_id)
+    with opened_to_read(store_url) as store, opened_if_there(answers) as evaluations:
+        episode = None if evaluations is None else evaluations.get(episode_id)
+        episode = episode or _find(store, episode_id)
         said = [one.verdict for one in feedback_on(store, episode.episode_id) if one.verdict]
     if as_json:
         further = {"feedback": [one.to_json() for one in said]} if said else {}
@@ -264,7 +279,9 @@ def _feedback_line(verdict: Verdict) -> str:
     if reason := verdict.details.get("reason"):
         parts.append(f"in their words: {one_line(str(reason))}")
     if call := verdict.details.get("corrected_call"):
-        parts.append(f"due was {call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}")
+        parts.append(
+            f"right would be {call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}"
+        )
     return "; ".join(parts)
 
 
@@ -273,7 +290,7 @@ def _find(store: EpisodeStore, episode_id: str) -> Episode:
         served = (one for one in store.select() if not is_extra_record(one.metadata))
         newest = next(served, None)
         if newest is None:
-            raise StoreLookupError("the store holds no episodes yet; 'agentkit run' makes one")
+            raise StoreLookupError(_NONE)
         return newest
     exact = store.get(episode_id)
     if exact is not None:

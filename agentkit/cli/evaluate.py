@@ -26,6 +26,7 @@ from agentkit.cli.options import (
     model_option,
     store_option,
     tools_option,
+    typed,
 )
 from agentkit.cli.output import plural, print_json, say, say_some
 from agentkit.cli.progress import Progress, progress
@@ -542,7 +543,7 @@ def _tell_next(report: EvaluationReport, answers: str) -> None:
         "",
         f"Where to look next:{learn}",
         f"  agentkit episodes list {failed}--label run={run} {store}",
-        f"  agentkit eval --compare {run} OTHER --answers {shlex.quote(answers)}",
+        f"  agentkit eval --compare {run} OTHER_RUN{typed('answers', 'answers')}",
     ]
     say("\n".join(lines))
 

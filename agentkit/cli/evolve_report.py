@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import click
 
+from agentkit.cli.options import typed
 from agentkit.cli.output import one_line, plural, say
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.results.wording import label_name
@@ -28,7 +29,7 @@ def print_round(outcome: Round, *, dry_run: bool) -> None:
     """
     for line in _looked_at(outcome):
         say(line)
-    for line in decisions(outcome):
+    for line in decisions(outcome, with_reasons=True):
         click.echo(line)
     if outcome.passed_over:
         click.echo("passed over:")
@@ -44,16 +45,23 @@ def print_round(outcome: Round, *, dry_run: bool) -> None:
     told = f"{plural(len(outcome.considered), 'proposal')}, {promoted} promoted{changed}"
     say(f"{told}; nothing was written" if dry_run else told)
     for line in next_commands(outcome, dry_run=dry_run):
-        say(f"next: {line}")
+        say(f"next: {line}{typed('store', 'store_url')}")
 
 
-def decisions(outcome: Round) -> Iterator[str]:
-    """A line for each proposal, for what was learned, and for each proposer that was silent."""
+def decisions(outcome: Round, *, with_reasons: bool = False) -> Iterator[str]:
+    """A line for each proposal, for what was learned, and for each proposer that was silent.
+
+    Args:
+        outcome: The round.
+        with_reasons: Whether what each proposal is for follows it.
+    """
     for one in outcome.considered:
         record = one.record
         why = one_line(shown(_found(one), _LONGEST))
         state = STATE_WORDS[record.state]
         yield f"{shown(record.tool_name)}: {state}; {why} ({shown(record.proposal_id)})"
+        if with_reasons and record.reason:
+            yield f"  {one_line(shown(record.reason, _LONGEST))}"
     learned = outcome.learned
     if learned is not None and learned.added:
         yield str(learned)
@@ -75,8 +83,13 @@ def next_commands(outcome: Round, *, dry_run: bool) -> list[str]:
         return ["agentkit evolve"]
     waiting = [f"agentkit review show {one.record.proposal_id}" for one in outcome.waiting[:3]]
     promoted = [
-        f"agentkit eval, or agentkit rollback {shown(one.record.tool_name)}"
+        line
         for one in outcome.promoted[:1]
+        for line in (
+            f"agentkit review show {one.record.proposal_id}",
+            "agentkit eval",
+            f"agentkit rollback {shown(one.record.tool_name)}",
+        )
     ]
     missing = [one.command for one in outcome.passed_over if one.reason == "not_in_library"]
     found = [*waiting, *promoted, *dict.fromkeys(missing)]
@@ -87,6 +100,8 @@ def _looked_at(outcome: Round) -> Iterator[str]:
     seen = outcome.looked_at
     runs = [f"{count:,} of the run {shown(name)}" for name, count in seen.runs.items() if name]
     named = f" ({', '.join(runs[:3])})" if runs else ""
+    if list(seen.runs.values()) == [seen.episodes] and runs:
+        named = f" of the run {shown(next(iter(seen.runs)))}"
     yield (
         f"looked at {plural(seen.episodes, 'episode')}{named}: {seen.judged:,} judged, "
         f"{seen.went_wrong:,} went wrong"

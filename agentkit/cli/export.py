@@ -148,4 +148,4 @@ def _say_losses(rendering: Rendering, format_name: str) -> None:
         say(f"{format_name} says all of it")
         return
     told = ", ".join(f"{keyword} ({count:,})" for keyword, count in counts.items())
-    say(f"not said as the library says it: {told}; --json tells where")
+    say(f"{format_name} can not express all of it: {told}; --json tells where")

@@ -64,7 +64,7 @@ def init(folder: Path, model: str, *, as_json: bool) -> None:
         return
     say(f"Began a project in {folder.absolute()}: {', '.join(SAMPLE)}")
     width = max(len(command) for command, _ in commands)
-    say("\n".join(f"  {command:<{width}}  {words}" for command, words in commands))
+    say("\n".join(f"  {command:<{width}}  {words}".rstrip() for command, words in commands))
 
 
 def _with_model(text: str, model: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -60,6 +61,21 @@ answers_option = click.option(
     show_default=True,
     help="Where the answers of evaluations are kept; known ones are not asked again.",
 )
+
+
+def typed(option: str, parameter: str) -> str:
+    """An option as it was typed, for the commands that an output names; else nothing.
+
+    Args:
+        option: Its name, without dashes.
+        parameter: The name of the command's parameter.
+    """
+    context = click.get_current_context(silent=True)
+    source = None if context is None else context.get_parameter_source(parameter)
+    if context is None or source is not click.core.ParameterSource.COMMANDLINE:
+        return ""
+    return f" --{option} {shlex.quote(str(context.params[parameter]))}"
+
 
 _pin = click.option(
     "--pin",

@@ -187,23 +187,29 @@ def _project(root: Path, read: ProjectFile) -> Project:
 
 
 def _placed(place: str | None, root: Path) -> str:
-    """A file of the project by its absolute path; names of modules and benchmarks stay."""
+    """A file of the project as commands reach it; names of modules and benchmarks stay."""
     if not place:
         return ""
     path, colon, rest = place.partition(":")
     is_file = path.endswith((".py", ".jsonl", ".json", ".csv")) or (root / path).exists()
-    return f"{root / Path(path).expanduser()}{colon}{rest}" if is_file else place
+    return f"{_near(root / Path(path).expanduser())}{colon}{rest}" if is_file else place
 
 
 def _placed_url(url: str, root: Path) -> str:
     """The URL of a store whose file or folder is seen from the project's folder."""
     file = file_of(url)
     if file is not None:
-        return f"sqlite:///{root / file}"
+        return f"sqlite:///{_near(root / file)}"
     scheme, _, path = url.partition(":")
     if scheme == "dir" and not path.startswith("//"):
-        return f"dir:{root / Path(path).expanduser()}"
+        return f"dir:{_near(root / Path(path).expanduser())}"
     return url
+
+
+def _near(path: Path) -> Path:
+    """A path as one would type it: relative where it lies in the working folder."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _key(word: str) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -13,7 +12,7 @@ from agentkit.cli.managing import managed, manager_of, targets_option
 from agentkit.cli.options import answers_option, json_option, store_option
 from agentkit.cli.output import Column, one_line, plural, print_json, print_table, say
 from agentkit.cli.review_view import as_markdown, print_diff, print_review
-from agentkit.cli.stores import opened_to_read, person
+from agentkit.cli.stores import opened_if_there, opened_to_read, person
 from agentkit.episodes import Episode
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
@@ -23,9 +22,7 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.model_view import library_changes
 from agentkit.evolution.review import Review, find_proposal, review_of
 from agentkit.evolution.review_words import pin_words
-from agentkit.library import Store
 from agentkit.library.library import Library
-from agentkit.library.opening import file_of
 
 which_argument = click.argument("which", metavar="ID|TOOL|last")
 reason_option = click.option("--reason", default="", help="Why, for the log.")
@@ -96,7 +93,7 @@ def show(which: str, *, as_md: bool, answers: str, store_url: str, as_json: bool
 
     Conversations are shown without personal data of known formats.
     """
-    with opened_to_read(store_url) as store, _asked_in(answers) as evaluations:
+    with opened_to_read(store_url) as store, opened_if_there(answers) as evaluations:
 
         def find(episode_id: str) -> Episode | None:
             found = store.get(episode_id)
@@ -109,17 +106,6 @@ def show(which: str, *, as_md: bool, answers: str, store_url: str, as_json: bool
         click.echo(as_markdown(found))
     else:
         print_review(found)
-
-
-@contextmanager
-def _asked_in(answers: str) -> Iterator[Store | None]:
-    """The store of 'agentkit eval', whose answers teach as traffic does; None where it has none."""
-    file = file_of(answers)
-    if file is not None and not file.exists():
-        yield None
-        return
-    with opened_to_read(answers) as store:
-        yield store
 
 
 @review.command(
@@ -304,7 +290,7 @@ def _print_table(reviews: Sequence[Review]) -> None:
         Column(title="tool", fit="fold"),
         Column(title="what changes", fit="fold"),
         Column(title="state", fit="fold"),
-        Column(title="waits for, or why", fit="fold"),
+        Column(title="reason", fit="fold"),
     ]
     rows = [
         (

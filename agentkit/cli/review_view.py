@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from agentkit.cli.options import typed
 from agentkit.cli.output import plural, stdout
 from agentkit.evaluation.results.texts import shown, visible
 from agentkit.evolution.lifecycle.differences import compare_words
@@ -182,13 +183,15 @@ def _heading(review: Review) -> Iterator[Line]:
 def _why(review: Review) -> Iterator[Line]:
     for text in review.why.splitlines():
         yield Line(text=text)
-    who = {"model": "the model ", "program": "the program "}.get(review.proposer_kind, "")
-    made = f", from {plural(review.evidence, 'conversation')}" if review.evidence else ""
-    yield Line(text=f"Suggested by {who}{review.proposer}{made}, {review.origin}.", sign="~")
+    name = review.proposer
+    who = {"model": f"the model {name}", "program": f"the {name} proposer"}
+    made = f" from {plural(review.evidence, 'conversation')}" if review.evidence else ""
+    by = who.get(review.proposer_kind, name)
+    yield Line(text=f"Suggested by {by}{made}: {review.origin}.", sign="~")
     if review.is_outdated:
         yield Line(text="The tool has changed since; the proposal is moved onto that.", sign="!")
     if review.answer:
-        yield Line(text="What was answered can not be read as a proposal:")
+        yield Line(text="The answer cannot be read as a proposal:")
         yield from (Line(text=text, indent=2, sign="~") for text in review.answer.splitlines())
 
 
@@ -218,7 +221,7 @@ def _conversations(conversations: Iterable[Conversation]) -> Iterator[Line]:
             yield Line(text=f"called {one.tool}", indent=2)
             yield from _arguments(one)
         if one.answer:
-            yield Line(text=f"it answered: {one.answer}", indent=2)
+            yield Line(text=f"the tool answered: {one.answer}", indent=2)
         if one.verdict:
             yield Line(text=f"the verifier found: {one.verdict}", indent=2)
 
@@ -264,7 +267,7 @@ def _checks(review: Review) -> Iterator[Line]:
 def _history(review: Review) -> Iterator[Line]:
     for one in review.history:
         made = f", library version {one.library_version}" if one.library_version else ""
-        kind = "" if one.who_kind == "person" else f" ({one.who_kind})"
+        kind = f" ({one.who_kind})" if one.who_kind == "model" else ""
         when = one.at[:19].replace("T", " ")
         yield Line(text=f"{when}  {one.what} by {one.who}{kind}{made}")
         if one.reason:
@@ -272,10 +275,13 @@ def _history(review: Review) -> Iterator[Line]:
 
 
 def _next(review: Review) -> Iterator[Line]:
-    if review.waits_for:
+    if review.state == "active":  # why is said above, with the numbers
+        yield Line(text=f"{review.waits_for.partition(':')[0].capitalize()}. To take it back:")
+    elif review.waits_for:
         text = review.waits_for[:1].upper() + review.waits_for[1:]
         yield Line(text=f"{text}{'' if text.endswith('.') else '.'}")
-    yield from (Line(text=typed, sign="$", indent=2) for typed in review.commands)
+    store = typed("store", "store_url")
+    yield from (Line(text=f"{one}{store}", sign="$", indent=2) for one in review.commands)
 
 
 def _print(line: Line, console: Console, *, indent: int) -> None:

@@ -222,9 +222,10 @@ def serve(  # noqa: PLR0917 - click passes every option
 ) -> None:
     """Serve an agent over HTTP, behind the API that OpenAI's clients speak.
 
-    POST /v1/chat/completions answers, whole or streamed; GET /healthz, /readyz and /metrics are
-    for the machines that watch it. Every run is kept as an episode. SIGTERM and Ctrl-C let runs
-    end first. Calls of destructive tools wait for an approval, unless --yes lets them run.
+    POST /v1/chat/completions answers, whole or streamed; POST /v1/feedback takes what users say
+    of an answer; GET /healthz, /readyz and /metrics are for the machines that watch it. Every run
+    is kept as an episode. SIGTERM and Ctrl-C let runs end first. Calls of destructive tools wait
+    for an approval, unless --yes lets them run.
 
     Needs the extra serve: pip install "agentkit-evolve[serve]".
     """

@@ -93,10 +93,22 @@ def opened_to_read(url: str) -> Iterator[Store]:
     path = file_of(url) or folder_of(url)
     if path is not None and not path.exists():
         raise StoreLookupError(
-            f"there is no store at {url} yet; 'agentkit tools import FILE' or 'agentkit tools add' "
-            "makes one, or name another with --store"
+            f"there is no store at {url} yet; start in your project's folder, name another store "
+            "with --store, or make one with agentkit eval, agentkit tools add or agentkit tools "
+            "import FILE"
         )
     with opened(url) as store:
+        yield store
+
+
+@contextmanager
+def opened_if_there(url: str) -> Iterator[Store | None]:
+    """The store at ``url``, such as the one of 'agentkit eval'; None where its file is absent."""
+    file = file_of(url)
+    if file is not None and not file.exists():
+        yield None
+        return
+    with opened_to_read(url) as store:
         yield store
 
 

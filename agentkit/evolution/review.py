@@ -168,6 +168,8 @@ def find_proposal(ledger: Ledger, which: str) -> ProposalRecord:
         return records[which]
     if which == "last" and records:
         return list(records.values())[-1]
+    if which == "last":
+        raise UsageError("there is no proposal yet; 'agentkit evolve' makes them")
     begun = [one for one in records.values() if which and one.proposal_id.startswith(which)]
     of_tool = [one for one in records.values() if one.tool_name == which]
     open_of_tool = [one for one in of_tool if one.is_open]

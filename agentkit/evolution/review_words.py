@@ -23,13 +23,13 @@ STATE_WORDS: Mapping[ProposalState, str] = {
 }
 
 _ORIGINS: Mapping[Stream, str] = {
-    "evidence": "from what tools answered and verifiers found; no model was asked",
-    "feedback": "by a model that read failed conversations",
-    "evolution": "by a model that read conversations that went well",
-    "composite": "made of calls that occur together",
-    "optimizer": "by an optimizer",
+    "evidence": "what tools answered and verifiers found; no model was asked",
+    "feedback": "a model read failed conversations",
+    "evolution": "a model read conversations that went well",
+    "composite": "calls that occur together",
+    "optimizer": "an optimizer",
     "import": "imported from another library",
-    "person": "by a person",
+    "person": "a person",
 }
 
 _REJECTED_BY: Mapping[str, str] = {
@@ -117,7 +117,7 @@ def gate_words(report: GateReport) -> str:
         >>> pairs = [PairedScore(task=str(n), control=n % 2, candidate=1) for n in range(30)]
         >>> print(gate_words(offline_gate(pairs)))
         15 of 30 held-out tasks right before, 30 after: +50.0 points, 90% interval +36.7 to +66.7.
-        The chance of this by luck is 1 in 65,536, and 1 in 20 is allowed. That is a gain.
+        By luck alone that happens in 1 of 65,536 cases; the limit is 1 in 20. That is a gain.
     """
     words = _GATES.get(report.gate)
     try:
@@ -158,18 +158,21 @@ def _offline(report: GateReport, numbers: Mapping[str, float]) -> str:
         f"{after * tasks:.0f} after"
     )
     found = f"{scored}: {gain:+.1f} points, {level:.0%} interval {low:+.1f} to {high:+.1f}."
-    luck = f"The chance of this by luck is {chance(numbers['p_value'])}"
-    allowed = f"{chance(numbers['level'])} is allowed"
+    luck = _luck(numbers["p_value"])
+    limit = f"the limit is {chance(numbers['level'])}"
     ends: Mapping[str, str] = {
-        "pass": f"{luck}, and {allowed}. That is a gain.",
+        "pass": f"{luck}; {limit}. That is a gain.",
         "fail": (
-            "That is no gain."
-            if gain <= 0
-            else f"{luck}, and only {allowed}. That is no evidence of a gain."
+            "That is no gain." if gain <= 0 else f"{luck}; {limit}. That is no evidence of a gain."
         ),
         "wait": f"Undecided: {report.reason}.",
     }
     return f"{found}\n{ends[report.decision]}"
+
+
+def _luck(p_value: float) -> str:
+    """How often a gain as large as this one comes without a better definition."""
+    return f"By luck alone that happens in {chance(p_value).replace(' in ', ' of ', 1)} cases"
 
 
 def _right(mean: float, tasks: int) -> str:
@@ -202,7 +205,7 @@ def _shadow(report: GateReport, numbers: Mapping[str, float]) -> str:
         f"{int(numbers['wins'])} better, {int(numbers['losses'])} worse."
     )
     ends: Mapping[str, str] = {
-        "pass": f"The chance of this by luck is {chance(numbers['p_value'])}. That is a gain.",
+        "pass": f"{_luck(numbers['p_value'])}. That is a gain.",
         "fail": f"It was stopped: {report.reason.partition(';')[0]}.",
         "wait": "More requests are needed to say whether it is better.",
     }

@@ -139,7 +139,7 @@ def open_artifact(url: str) -> ArtifactStore:
     try:
         return ArtifactStore(read_artifact(Path(path).expanduser()))
     except FileNotFoundError as error:
-        raise StoreLookupError(f"there is no artifact {path}: it can not be read") from error
+        raise StoreLookupError(f"there is no artifact {path}: no such file") from error
     except OSError as error:
         raise StoreError(f"the artifact {path} can not be read: {error.strerror}") from error
 

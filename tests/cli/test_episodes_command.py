@@ -258,3 +258,22 @@ def test_export_writes_json_lines(invoke, tmp_path):
         "aa02",
         "aa01",
     ]
+
+
+def test_an_answer_of_an_evaluation_is_found(invoke):
+    """An id that 'review show' names may belong to a run of 'agentkit eval'."""
+    kept = open_store("sqlite:///asked.db")
+    kept.append(Episode(episode_id="ee05", request="Asked in an evaluation."))
+    kept.close()
+    assert invoke("episodes", "show", "ee05").exit_code == 2
+    found = invoke("episodes", "show", "ee05", "--answers", "sqlite:///asked.db")
+    assert "Asked in an evaluation." in found.stdout
+
+
+def test_a_list_of_nothing_says_so(invoke):
+    """Filters that fit nothing, and a store without episodes, end with a sentence and no table."""
+    none = invoke("episodes", "list", "--tool", "ghost")
+    assert (none.stdout, none.stderr) == ("", "no episode fits\n")
+    open_store("sqlite:///empty.db").close()
+    empty = invoke("episodes", "list", "--store", "sqlite:///empty.db")
+    assert "'agentkit run' makes one" in empty.stderr

@@ -98,7 +98,9 @@ def test_a_gain_is_promoted(evolve, script, as_json):
     assert result.exit_code == 0, result.stderr
     assert "in use" in result.stdout
     assert "+100.0" in result.stdout
+    assert "\n  periods must be one of 36, 48, 60." in result.stdout
     assert "1 proposal, 1 promoted, library version 2" in result.stderr
+    assert "next: agentkit review show evidence-" in result.stderr
     shown = as_json("tools", "show", "loan_rate")
     assert shown["specification"]["rules"] == [
         {"kind": "one_of", "parameter": "periods", "values": [36, 48, 60]}
@@ -150,7 +152,7 @@ def test_a_second_round_brings_nothing_new(evolve, script):
 def test_it_says_what_it_looked_at(invoke, as_json):
     """Episodes, runs, and failures by tool and label, for people and for programs."""
     result = invoke("evolve", "--dry-run")
-    assert "looked at 3 episodes (3 of the run customers): 3 judged, 3 went wrong" in result.stderr
+    assert "looked at 3 episodes of the run customers: 3 judged, 3 went wrong" in result.stderr
     assert "loan_rate: 3 of 3 calls: argument mismatch 3" in result.stderr
     seen = as_json("evolve")["looked_at"]
     assert (seen["episodes"], seen["runs"]) == (3, {"customers": 3})

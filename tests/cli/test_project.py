@@ -236,7 +236,8 @@ def test_a_new_project_is_whole(folder):
     assert len(tasks) >= 30
     written = tomllib.loads((folder / "agentkit.toml").read_text())
     assert written["tools"] == ["tools.py"]
-    assert find_project().defaults["benchmark"] == str(folder / "tasks.jsonl")
+    assert find_project().defaults["benchmark"] == "tasks.jsonl"
+    assert find_project().defaults["store_url"] == "sqlite:///.agentkit/library.db"
 
 
 def test_a_sample_tool_refuses_what_it_does_not_say(folder):

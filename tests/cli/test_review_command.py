@@ -141,7 +141,7 @@ def test_the_page_for_people(invoke, proposal_id, store_url):
     assert "Conversations that failed (1 of 2)" in page
     assert '"50 months, <email>"' in page
     assert "      periods = 50   <- wrong\n      amount = 9000\n" in page
-    assert "it answered: periods must be one of 36, 48, 60" in page
+    assert "the tool answered: periods must be one of 36, 48, 60" in page
     assert page.endswith(
         f"    agentkit review approve {proposal_id}\n    agentkit evolve --tasks FILE\n"
     )
@@ -239,6 +239,7 @@ def test_what_is_not_there(invoke, manager):
     """Unknown ids, tools and pins are misuse, with a way out in the message."""
     for arguments, words in (
         (("review", "show", "ghost"), "review list --all"),
+        (("review", "show", "last"), "'agentkit evolve' makes them"),
         (("review", "approve"), "name one"),
         (("review", "approve", "--proposer", "nobody"), "never proposed anything"),
         (("rollback", "ghost"), "no proposal 'ghost'"),

@@ -90,7 +90,7 @@ def _costs(report: EvaluationReport) -> Iterator[tuple[str, str, str]]:
     yield (
         "time an attempt",
         seconds(total.time.seconds / n),
-        f"{seconds(total.time.overhead_seconds / n)} of it neither model nor tools",
+        f"{seconds(total.time.overhead_seconds / n)} of it agentkit overhead",
     )
     if report.spent.cost_usd is not None:
         yield "cost of the run", dollars(report.spent.cost_usd), "unfinished attempts included"

@@ -137,8 +137,9 @@ def _undecided(ledger: Ledger, proposal_id: str) -> ProposalRecord:
     record = record_of(ledger, proposal_id)
     if not record.is_open:
         raise UsageError(
-            f"the proposal {proposal_id!r} is {record.state} ({record.last_word}); nobody can "
-            "agree to it any more"
+            f"the proposal {proposal_id!r} is decided already: it is "
+            f"{record.state.replace('_', ' ')} ({record.last_word}); 'agentkit review show "
+            f"{proposal_id}' tells more"
         )
     return record
 

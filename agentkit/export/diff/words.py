@@ -26,7 +26,7 @@ def headline(diff: LibraryDiff) -> str:
     }
     parts = [f"{count:,} {what}" for what, count in counts.items() if count]
     if not parts:
-        return f"no difference: {diff.unchanged:,} tools are the same"
+        return f"no difference in {diff.unchanged:,} {'tool' if diff.unchanged == 1 else 'tools'}"
     first, *rest = parts
     number, what = first.split(" ")
     told = [f"{number} {'tool' if number == '1' else 'tools'} {what}", *rest]
