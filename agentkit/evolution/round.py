@@ -20,6 +20,7 @@ from agentkit.episodes import Episode
 from agentkit.episodes.late_verdicts import with_late_verdicts
 from agentkit.episodes.naming import in_library_names
 from agentkit.errors import ModelError, UsageError
+from agentkit.evolution.decided import decided_before
 from agentkit.evolution.gates.decision import GateReport, GateRules, PairedScore
 from agentkit.evolution.gates.elond import Elond
 from agentkit.evolution.gates.offline import NAME as OFFLINE
@@ -229,6 +230,9 @@ async def _suggested(
         if broken is not None:
             silent.append(Silent(proposer=proposer.name, error=str(broken)))
         for suggestion in suggestions:
+            if isinstance(suggestion, Proposal) and (said := decided_before(manager, suggestion)):
+                again[said.proposal_id] = said
+                continue
             try:
                 record = await manager.submit_async(suggestion)
             except ModelError as error:  # the proposal is kept, and waits for its judge

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from agentkit import open_store
 from agentkit.evolution import ToolManager
-from agentkit.library import Author
+from agentkit.library import Author, LibraryChange
 
 BANK = '''
 from agentkit import ModelRetry, tool
@@ -186,6 +187,21 @@ def test_what_was_decided_is_not_suggested_again(invoke, as_json):
     assert found["proposals"] == []
     assert [one["reason"] for one in found["passed_over"]] == ["already_proposed"]
     assert "we offer 24 months" in found["passed_over"][0]["why"]
+
+
+def test_what_was_taken_back_stays_out(evolve, invoke, script, as_json):
+    """A promotion that a person took back is not made again, though the tool has changed since."""
+    script(*answers(50, 48))
+    assert evolve().exit_code == 0
+    invoke("rollback", "loan_rate", "--yes", "--reason", "customers want 24 months")
+    held = manager().library["loan_rate"].definition
+    telling = replace(held.description, parameters={"euro": "The sum in euros."})
+    change = LibraryChange(proposal_id="by-hand", upserts=(replace(held, description=telling),))
+    manager().edit(lambda _: change)
+    found = as_json("evolve")
+    assert found["proposals"] == []
+    assert [one["reason"] for one in found["passed_over"]] == ["already_proposed"]
+    assert "customers want 24 months" in found["passed_over"][0]["why"]
 
 
 def test_tools_that_the_library_does_not_know(invoke, tmp_path):

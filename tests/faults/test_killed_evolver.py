@@ -169,7 +169,7 @@ def test_two_rounds_at_the_same_time(project):
     finally:
         process.kill()
         process.communicate()
-    assert "active" in typed("evolve")
+    assert "in use" in typed("evolve")
 
 
 def test_a_watch_beside_a_server_waits_for_its_turn(project):
