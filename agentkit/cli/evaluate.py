@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
@@ -42,6 +43,7 @@ from agentkit.evaluation.benchmarks.environments import (
     with_tools,
 )
 from agentkit.evaluation.benchmarks.loading import BENCHMARKS, load_benchmark
+from agentkit.evaluation.held_out import NAME as HELD_OUT
 from agentkit.evaluation.results.comparison import compare
 from agentkit.evaluation.results.records import EvaluationReport
 from agentkit.evaluation.results.summary import summarise
@@ -58,13 +60,16 @@ from agentkit.evaluation.running.settings import (
 )
 from agentkit.evaluation.sampling import stratified
 from agentkit.evaluation.task import Benchmark
-from agentkit.library import Library, Store
+from agentkit.library import EpisodeFilter, Library, Store
 from agentkit.library.code_binding import by_name, pinned
 from agentkit.library.code_writing import bind_code
 from agentkit.library.opening import file_of
 from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
 from agentkit.tools.tool import Tool
+
+_MOST_LOOKED_AT = 5_000
+"""Episodes among which an earlier run is looked for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -252,12 +257,13 @@ def evaluation(
     with opened(answers) as store:
         chosen = _who(model, asked, store)
         outcome, report = wait_for(_run(chosen, store, asked))
+        earlier = _earlier_run(store, report)
     write_report(report, reports)
     if as_json:
         print_json(report.to_json())
     else:
         print_evaluation(report)
-        _tell_next(report, answers)
+        _tell_next(report, answers, earlier)
     if outcome.unfinished:
         _tell_unfinished(outcome)
         click.get_current_context().exit(1)
@@ -530,22 +536,28 @@ _CALLING = "agentkit eval --tool-choice required (tool-choice of [eval] and [evo
 """What to do where a model calls no tool by itself."""
 
 
-def _tell_next(report: EvaluationReport, answers: str) -> None:
+def _tell_next(report: EvaluationReport, answers: str, earlier: str) -> None:
     run, store = shlex.quote(report.run), f"--store {shlex.quote(answers)}"
     failed = "" if report.total.passed == report.total.attempts else "--verdict failed "
-    learn = "" if not failed else "\n  agentkit evolve"
+    learn = "agentkit evolve" if failed else ""
     if report.total.turn_labels.keys() == {"missing_tool_call"}:
         say(f"no tool was called in {plural(report.total.turns, 'turn')}: evolve learns from calls")
         has_to_call = report.settings.get("tool_choice") == "required"
-        another = "agentkit eval --model NAME" if has_to_call else _CALLING
-        learn = f"\n  {another}"
-    lines = [
-        "",
-        f"Where to look next:{learn}",
-        f"  agentkit episodes list {failed}--label run={run} {store}",
-        f"  agentkit eval --compare {run} OTHER_RUN{typed('answers', 'answers')}",
-    ]
+        learn = "agentkit eval --model NAME" if has_to_call else _CALLING
+    lines = ["", "Where to look next:", *([f"  {learn}"] if learn else [])]
+    lines.append(f"  agentkit episodes list {failed}--label run={run} {store}")
+    if earlier:
+        kept = typed("answers", "answers")
+        lines.append(f"  agentkit eval --compare {shlex.quote(earlier)} {run}{kept}")
     say("\n".join(lines))
+
+
+def _earlier_run(store: Store, report: EvaluationReport) -> str:
+    """The last other run of the same tasks; empty where there is none among the newest episodes."""
+    same = store.select(EpisodeFilter(labels={"benchmark": report.benchmark}))
+    runs = (one.metadata.get("run", "") for one in islice(same, _MOST_LOOKED_AT))
+    others = (run for run in runs if run != report.run and not run.startswith(f"{HELD_OUT}:"))
+    return next(others, "")
 
 
 def _tell_unfinished(outcome: RunOutcome) -> None:

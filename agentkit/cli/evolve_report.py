@@ -93,7 +93,8 @@ def next_commands(outcome: Round, *, dry_run: bool) -> list[str]:
     ]
     missing = [one.command for one in outcome.passed_over if one.reason == "not_in_library"]
     found = [*waiting, *promoted, *dict.fromkeys(missing)]
-    return found or ["agentkit episodes list"]
+    has_examples = outcome.learned is not None and bool(outcome.learned.added)
+    return found or ["agentkit eval" if has_examples else "agentkit episodes list"]
 
 
 def _looked_at(outcome: Round) -> Iterator[str]:

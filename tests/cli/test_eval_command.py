@@ -154,9 +154,9 @@ def test_a_model_that_calls_no_tool(invoke, script, tmp_path):
 def test_two_runs_are_compared(evaluate, invoke, script, tmp_path):
     """The comparison pairs the tasks, says which were gained and lost, and can be a page."""
     script("4", "16", "0")
-    evaluate("--run", "before")
+    assert "--compare" not in evaluate("--run", "before").stderr
     script("4", "15", "1024")
-    evaluate("--run", "after")
+    assert "agentkit eval --compare before after" in evaluate("--run", "after").stderr
     result = invoke("eval", "--compare", "before", "after")
     assert result.exit_code == 0, result.stderr
     assert "before" in result.stdout

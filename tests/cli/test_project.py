@@ -164,11 +164,11 @@ def test_a_public_benchmark_is_asked_without_the_projects_tools(folder, monkeypa
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('tools = ["gone.py"]', "tools: {}/gone.py: there is no such file"),
+        ('tools = ["gone.py"]', "tools: gone.py: there is no such file"),
         ('tools = ["no.module"]', "tools: no.module can not be imported"),
-        ('tasks = "gone.jsonl"', "tasks: {}/gone.jsonl does not exist"),
-        ('tasks = "empty.jsonl"', "tasks: {}/empty.jsonl is empty"),
-        ('environment = "gone.py"', "environment: {}/gone.py: there is no such file"),
+        ('tasks = "gone.jsonl"', "tasks: gone.jsonl does not exist"),
+        ('tasks = "empty.jsonl"', "tasks: empty.jsonl is empty"),
+        ('environment = "gone.py"', "environment: gone.py: there is no such file"),
         ('store = "odd://x"', "store: no store for 'odd://x'"),
         ('model = "odd:x"', "model: no model for 'odd:x'"),
     ],
