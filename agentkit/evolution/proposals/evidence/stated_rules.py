@@ -172,7 +172,8 @@ def _unsupported(found: list[_Claim], seen: Seen) -> PassedOver:
 
 
 def _nothing_new(rule: Rule, calls: Collection[ObservedCall], seen: Seen) -> PassedOver:
-    why = f"the definition says it already, and {_counted(len(calls), 'call')} broke it"
+    count = _counted(len(calls), "refused call")
+    why = f"the definition says it by now; {count} broke it, before that or since"
     return _passed_over("already_said", why, rule, len(calls), seen)
 
 
