@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,7 +16,15 @@ import click
 from agentkit._waiting import wait_for
 from agentkit.cli.agents import tell_binding
 from agentkit.cli.evaluate_files import check_report_files, question_files, write_report
-from agentkit.cli.evaluate_report import print_comparison, print_evaluation
+from agentkit.cli.evaluate_report import (
+    earlier_run,
+    listener,
+    print_comparison,
+    print_evaluation,
+    tell_left_out,
+    tell_next,
+    tell_unfinished,
+)
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
     answers_option,
@@ -27,10 +34,9 @@ from agentkit.cli.options import (
     model_option,
     store_option,
     tools_option,
-    typed,
 )
-from agentkit.cli.output import plural, print_json, say, say_some
-from agentkit.cli.progress import Progress, progress
+from agentkit.cli.output import print_json, say
+from agentkit.cli.progress import progress
 from agentkit.cli.project import is_typed
 from agentkit.cli.sources import read_source
 from agentkit.cli.stores import opened, opened_to_read
@@ -43,33 +49,26 @@ from agentkit.evaluation.benchmarks.environments import (
     with_tools,
 )
 from agentkit.evaluation.benchmarks.loading import BENCHMARKS, load_benchmark
-from agentkit.evaluation.held_out import NAME as HELD_OUT
 from agentkit.evaluation.results.comparison import compare
 from agentkit.evaluation.results.records import EvaluationReport
 from agentkit.evaluation.results.summary import summarise
-from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.running.evaluation import RunOutcome, evaluate
 from agentkit.evaluation.running.replaying import RecordedAnswers
 from agentkit.evaluation.running.resuming import episodes_of_run
 from agentkit.evaluation.running.settings import (
-    EvaluationProgress,
     EvaluationSettings,
-    Listener,
     ToolSource,
     settings_text,
 )
 from agentkit.evaluation.sampling import stratified
 from agentkit.evaluation.task import Benchmark
-from agentkit.library import EpisodeFilter, Library, Store
+from agentkit.library import Library, Store
 from agentkit.library.code_binding import by_name, pinned
 from agentkit.library.code_writing import bind_code
 from agentkit.library.opening import file_of
 from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
 from agentkit.tools.tool import Tool
-
-_MOST_LOOKED_AT = 5_000
-"""Episodes among which an earlier run is looked for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -257,15 +256,15 @@ def evaluation(
     with opened(answers) as store:
         chosen = _who(model, asked, store)
         outcome, report = wait_for(_run(chosen, store, asked))
-        earlier = _earlier_run(store, report)
+        earlier = earlier_run(store, report)
     write_report(report, reports)
     if as_json:
         print_json(report.to_json())
     else:
         print_evaluation(report)
-        _tell_next(report, answers, earlier)
+        tell_next(report, answers, earlier)
     if outcome.unfinished:
-        _tell_unfinished(outcome)
+        tell_unfinished(outcome)
         click.get_current_context().exit(1)
 
 
@@ -333,17 +332,6 @@ def _asked(
         concurrency=concurrency,
         judge=judge,
     )
-
-
-def tell_left_out(benchmark: Benchmark, place: str) -> None:
-    """Say which rows of a file of tasks are not asked, why, and what to do."""
-    rows = benchmark.left_out
-    say_some((shown(f"left out: {row}") for row in rows), rest=f" ({len(rows)} in all)")
-    if rows and place not in BENCHMARKS:
-        say(
-            f"{len(rows):,} of {plural(len(benchmark.tasks) + len(rows), 'task')} left out: mend "
-            "these lines, or give the code of their tools with --tools or --environment"
-        )
 
 
 def _drawn(
@@ -485,30 +473,6 @@ def _name(model: ChatModel | RecordedAnswers, asked: Evaluation) -> str:
     return "-".join(word.rpartition("/")[2] for word in words)
 
 
-def listener(told: Progress) -> Listener:
-    """What tells a person how far an evaluation is."""
-
-    def listen(news: EvaluationProgress) -> None:
-        told(news.done, news.total, _progress_note(news))
-
-    return listen
-
-
-def _progress_note(news: EvaluationProgress) -> str:
-    """``12 of 20 passed, 30 were done before, 2 not finished, since the model failed``."""
-    judged = news.passed + news.failed
-    parts = []
-    if judged:
-        parts.append(f"{news.passed:,} of {judged:,} passed")
-    if news.resumed:
-        parts.append(f"{news.resumed:,} were done before")
-    if news.unfinished:
-        parts.append(f"{news.unfinished:,} not finished, since the model failed")
-    if news.error:
-        parts.append(f"the last one with: {shown(news.error, 80)}")
-    return ", ".join(parts)
-
-
 def _compare(
     runs: tuple[str, str], store_url: str, reports: tuple[Path, ...], *, as_json: bool
 ) -> None:
@@ -530,38 +494,3 @@ def _finished(store: Store, run: str, store_url: str) -> EvaluationReport:
             "'agentkit episodes list --json'"
         )
     return report
-
-
-_CALLING = "agentkit eval --tool-choice required (tool-choice of [eval] and [evolve])"
-"""What to do where a model calls no tool by itself."""
-
-
-def _tell_next(report: EvaluationReport, answers: str, earlier: str) -> None:
-    run, store = shlex.quote(report.run), f"--store {shlex.quote(answers)}"
-    failed = "" if report.total.passed == report.total.attempts else "--verdict failed "
-    learn = "agentkit evolve" if failed else ""
-    if report.total.turn_labels.keys() == {"missing_tool_call"}:
-        say(f"no tool was called in {plural(report.total.turns, 'turn')}: evolve learns from calls")
-        has_to_call = report.settings.get("tool_choice") == "required"
-        learn = "agentkit eval --model NAME" if has_to_call else _CALLING
-    lines = ["", "Where to look next:", *([f"  {learn}"] if learn else [])]
-    lines.append(f"  agentkit episodes list {failed}--label run={run} {store}")
-    if earlier:
-        kept = typed("answers", "answers")
-        lines.append(f"  agentkit eval --compare {shlex.quote(earlier)} {run}{kept}")
-    say("\n".join(lines))
-
-
-def _earlier_run(store: Store, report: EvaluationReport) -> str:
-    """The last other run of the same tasks; empty where there is none among the newest episodes."""
-    same = store.select(EpisodeFilter(labels={"benchmark": report.benchmark}))
-    runs = (one.metadata.get("run", "") for one in islice(same, _MOST_LOOKED_AT))
-    others = (run for run in runs if run != report.run and not run.startswith(f"{HELD_OUT}:"))
-    return next(others, "")
-
-
-def _tell_unfinished(outcome: RunOutcome) -> None:
-    say(
-        f"{plural(outcome.unfinished, 'attempt')} could not be finished, since the model failed "
-        f"(last with: {shown(outcome.error, 200)}); the same command tries them again."
-    )

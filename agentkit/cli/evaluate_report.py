@@ -1,12 +1,18 @@
-"""Evaluation reports and comparisons on the terminal."""
+"""Evaluation reports and comparisons on the terminal, and what is told beside them."""
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
+from itertools import islice
 
 import click
 
-from agentkit.cli.output import Column, print_table, print_text, say
+from agentkit.cli.options import typed
+from agentkit.cli.output import Column, plural, print_table, print_text, say, say_some
+from agentkit.cli.progress import Progress
+from agentkit.evaluation.benchmarks.loading import BENCHMARKS
+from agentkit.evaluation.held_out import NAME as HELD_OUT
 from agentkit.evaluation.results.comparison import Comparison
 from agentkit.evaluation.results.comparison_tables import (
     comparison_table,
@@ -32,6 +38,10 @@ from agentkit.evaluation.results.tables import (
 )
 from agentkit.evaluation.results.texts import shown
 from agentkit.evaluation.results.wording import many, notes
+from agentkit.evaluation.running.evaluation import RunOutcome
+from agentkit.evaluation.running.settings import EvaluationProgress, Listener
+from agentkit.evaluation.task import Benchmark
+from agentkit.library import EpisodeFilter, Store
 
 _WORST = 8
 _WIDE = frozenset({"mean score", "meaning", "gained", "lost"})
@@ -112,3 +122,84 @@ def _print(table: Table, most: int | None = None, of: int = 0) -> None:
     if most is not None and len(table.rows) > most:
         count = max(of, len(table.rows))
         say(f"{most:,} of {count:,} shown; the report in HTML or Markdown has more")
+
+
+def tell_left_out(benchmark: Benchmark, place: str) -> None:
+    """Say which rows of a file of tasks are not asked, why, and what to do."""
+    rows = benchmark.left_out
+    say_some((shown(f"left out: {row}") for row in rows), rest=f" ({len(rows)} in all)")
+    if rows and place not in BENCHMARKS:
+        say(
+            f"{len(rows):,} of {plural(len(benchmark.tasks) + len(rows), 'task')} left out: mend "
+            "these lines, or give the code of their tools with --tools or --environment"
+        )
+
+
+def listener(told: Progress) -> Listener:
+    """What tells a person how far an evaluation is."""
+
+    def listen(news: EvaluationProgress) -> None:
+        told(news.done, news.total, _progress_note(news))
+
+    return listen
+
+
+def _progress_note(news: EvaluationProgress) -> str:
+    """``12 of 20 passed, 30 were done before, 2 not finished, since the model failed``."""
+    judged = news.passed + news.failed
+    parts = []
+    if judged:
+        parts.append(f"{news.passed:,} of {judged:,} passed")
+    if news.resumed:
+        parts.append(f"{news.resumed:,} were done before")
+    if news.unfinished:
+        parts.append(f"{news.unfinished:,} not finished, since the model failed")
+    if news.error:
+        parts.append(f"the last one with: {shown(news.error, 80)}")
+    return ", ".join(parts)
+
+
+_MOST_LOOKED_AT = 5_000
+"""Episodes among which an earlier run is looked for."""
+
+_CALLING = "agentkit eval --tool-choice required (tool-choice of [eval] and [evolve])"
+"""What to do where a model calls no tool by itself."""
+
+
+def tell_next(report: EvaluationReport, answers: str, earlier: str) -> None:
+    """Say what may be typed after an evaluation.
+
+    Args:
+        report: What came out.
+        answers: URL of the store that keeps the answers.
+        earlier: The run to compare it with; empty for none.
+    """
+    run, store = shlex.quote(report.run), f"--store {shlex.quote(answers)}"
+    failed = "" if report.total.passed == report.total.attempts else "--verdict failed "
+    learn = "agentkit evolve" if failed else ""
+    if report.total.turn_labels.keys() == {"missing_tool_call"}:
+        say(f"no tool was called in {plural(report.total.turns, 'turn')}: evolve learns from calls")
+        has_to_call = report.settings.get("tool_choice") == "required"
+        learn = "agentkit eval --model NAME" if has_to_call else _CALLING
+    lines = ["", "Where to look next:", *([f"  {learn}"] if learn else [])]
+    lines.append(f"  agentkit episodes list {failed}--label run={run} {store}")
+    if earlier:
+        kept = typed("answers", "answers")
+        lines.append(f"  agentkit eval --compare {shlex.quote(earlier)} {run}{kept}")
+    say("\n".join(lines))
+
+
+def earlier_run(store: Store, report: EvaluationReport) -> str:
+    """The last other run of the same tasks; empty where there is none among the newest episodes."""
+    same = store.select(EpisodeFilter(labels={"benchmark": report.benchmark}))
+    runs = (one.metadata.get("run", "") for one in islice(same, _MOST_LOOKED_AT))
+    others = (run for run in runs if run != report.run and not run.startswith(f"{HELD_OUT}:"))
+    return next(others, "")
+
+
+def tell_unfinished(outcome: RunOutcome) -> None:
+    """Say how many attempts the model's failures left open."""
+    say(
+        f"{plural(outcome.unfinished, 'attempt')} could not be finished, since the model failed "
+        f"(last with: {shown(outcome.error, 200)}); the same command tries them again."
+    )

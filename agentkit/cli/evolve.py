@@ -17,7 +17,8 @@ from agentkit import evolution
 from agentkit._waiting import wait_for
 from agentkit.cli.agents import tell_binding
 from agentkit.cli.boundary import Failure
-from agentkit.cli.evaluate import concurrency_of, is_local, listener, tell_left_out
+from agentkit.cli.evaluate import concurrency_of, is_local
+from agentkit.cli.evaluate_report import listener, tell_left_out
 from agentkit.cli.evolve_report import log_lines, print_round
 from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
