@@ -15,6 +15,7 @@ from agentkit.errors import CompositeError, UsageError
 from agentkit.evolution.gates.decision import GateReport
 from agentkit.evolution.lifecycle.differences import Difference, differences
 from agentkit.evolution.lifecycle.ledger import Ledger
+from agentkit.evolution.lifecycle.moves import command
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.model_view import ModelView, ViewChange, view_changes
@@ -213,7 +214,7 @@ def review_of(manager: ToolManager, which: str, *, find: FindEpisode | None = No
         state=record.state,
         status=STATE_WORDS[record.state],
         waits_for=_waits_for(record, _in_words(record, stands.why)),
-        commands=stands.commands,
+        commands=(*stands.commands, *_other_ways(record)),
         origin=origin_words(record),
         proposer=record.author.name,
         proposer_kind=record.author.kind,
@@ -309,6 +310,17 @@ def _waits_for(record: ProposalRecord, why: str) -> str:
     if record.state == "active" and record.activation is not None:
         return f"in use since library version {record.activation.library_version}: {why}"
     return why
+
+
+def _other_ways(record: ProposalRecord) -> tuple[str, ...]:
+    """What a person may do with an open proposal beside letting it go on."""
+    if not record.is_open:
+        return ()
+    if record.state == "canary":
+        return (command("rollback", record.proposal_id),)
+    reject = command("review", "reject", record.proposal_id, "--reason", "WHY")
+    canary = command("review", "canary", record.proposal_id)
+    return (canary, reject) if record.state == "validated" else (reject,)
 
 
 def _comparisons(record: ProposalRecord) -> tuple[Comparison, ...]:

@@ -144,6 +144,8 @@ def test_the_page_for_people(invoke, proposal_id, store_url):
     assert "the tool answered: periods must be one of 36, 48, 60" in page
     assert page.endswith(
         f"    agentkit review approve {proposal_id}\n    agentkit evolve --tasks FILE\n"
+        f"    agentkit review canary {proposal_id}\n"
+        f"    agentkit review reject {proposal_id} --reason WHY\n"
     )
 
 
