@@ -101,11 +101,11 @@ def test_misuse_is_explained(bench, options, words):
 
 
 def test_a_bad_line_is_named(bench, tmp_path):
-    """A file that holds something else fails with its place."""
+    """A file that holds something else is misuse, told with its place."""
     with (tmp_path / "queries.jsonl").open("a") as lines:
         lines.write("{\n")
     result = bench("--methods", "lexical")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "queries.jsonl:4" in result.stderr
 
 
