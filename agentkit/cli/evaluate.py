@@ -29,6 +29,7 @@ from agentkit.cli.loading import load_tools
 from agentkit.cli.options import (
     answers_option,
     binding_options,
+    is_typed,
     json_option,
     library_option,
     model_option,
@@ -37,9 +38,8 @@ from agentkit.cli.options import (
 )
 from agentkit.cli.output import print_json, say
 from agentkit.cli.progress import progress
-from agentkit.cli.project import is_typed
 from agentkit.cli.sources import read_source
-from agentkit.cli.stores import opened, opened_to_read
+from agentkit.cli.stores import opened, opened_if_there, opened_to_read
 from agentkit.episodes import RefineMode
 from agentkit.errors import UsageError
 from agentkit.evaluation.benchmarks.environments import (
@@ -65,7 +65,6 @@ from agentkit.evaluation.task import Benchmark
 from agentkit.library import Library, Store
 from agentkit.library.code_binding import by_name, pinned
 from agentkit.library.code_writing import bind_code
-from agentkit.library.opening import file_of
 from agentkit.models.base import ChatModel, ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
 from agentkit.tools.tool import Tool
@@ -256,7 +255,7 @@ def evaluation(
     with opened(answers) as store:
         chosen = _who(model, asked, store)
         outcome, report = wait_for(_run(chosen, store, asked))
-        earlier = earlier_run(store, report)
+        earlier = "" if as_json else earlier_run(store, report)
     write_report(report, reports)
     if as_json:
         print_json(report.to_json())
@@ -403,11 +402,8 @@ class _Described:
         if self.place is not None:
             with read_source(self.place) as source:
                 return source.load()
-        file = file_of(self.store_url)
-        if file is not None and not file.exists():
-            return None
-        with opened(self.store_url) as store:
-            return store.load(self.pin)
+        with opened_if_there(self.store_url) as store:
+            return None if store is None else store.load(self.pin)
 
 
 def _who(model: str, asked: Evaluation, store: Store) -> ChatModel | RecordedAnswers:

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from agentkit import evolution
 from agentkit._waiting import wait_for
 from agentkit.cli.agents import tell_binding
 from agentkit.cli.boundary import Failure
@@ -21,8 +20,10 @@ from agentkit.cli.evaluate import concurrency_of, is_local
 from agentkit.cli.evaluate_report import listener, tell_left_out
 from agentkit.cli.evolve_report import log_lines, print_round
 from agentkit.cli.loading import load_tools
+from agentkit.cli.managing import manager_of
 from agentkit.cli.options import (
     answers_option,
+    is_typed,
     json_option,
     model_option,
     store_option,
@@ -30,8 +31,8 @@ from agentkit.cli.options import (
 )
 from agentkit.cli.output import print_json, say
 from agentkit.cli.progress import progress
-from agentkit.cli.project import current_project, is_typed
-from agentkit.cli.stores import event_signer, opened, opened_to_read
+from agentkit.cli.project import current_project
+from agentkit.cli.stores import opened, opened_if_there, opened_to_read
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import read_episodes
 from agentkit.errors import AgentKitError, StoreError, UsageError
@@ -41,7 +42,6 @@ from agentkit.evaluation.labels import EvaluationLabels
 from agentkit.evaluation.running.settings import EvaluationSettings, ignore
 from agentkit.evolution.evolver_lock import evolving
 from agentkit.evolution.learning.rules import LearningRules
-from agentkit.evolution.lifecycle.assessing import EpisodeGates
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.mining.miner import MiningRules
@@ -52,10 +52,9 @@ from agentkit.evolution.proposals.feedback_stream import FeedbackStream
 from agentkit.evolution.proposals.proposer import Proposer
 from agentkit.evolution.round import Compare, evolve
 from agentkit.evolution.round_report import Round
-from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
-from agentkit.library import Author, EpisodeFilter, Library, LibraryChange, Store
+from agentkit.library import EpisodeFilter, Library, LibraryChange, Store
 from agentkit.library.code_writing import bind_code
-from agentkit.library.opening import file_of, open_store
+from agentkit.library.opening import open_store
 from agentkit.models.base import ModelSettings, ToolChoice
 from agentkit.models.resolve import resolve_model
 
@@ -287,15 +286,7 @@ class RoundOptions:
         """The manager, which knows all tools whose code was given."""
         code = load_tools(self.targets)
         tell_binding(bind_code(store, code)[1])
-        return evolution.ToolManager(
-            store,
-            tools=code,
-            author=Author(kind="program", name="agentkit"),
-            lifecycle=self.policy,
-            change_judge=ModelSemanticJudge(resolve_model(self.judge)) if self.judge else None,
-            gates=EpisodeGates(episodes=store, rules=current_project().rules),
-            signer=event_signer(),
-        )
+        return manager_of(store, code, lifecycle=self.policy, judge=self.judge)
 
     def _proposers(self) -> list[Proposer]:
         found: list[tuple[str, Proposer]] = [("evidence", EvidenceProposer())]
@@ -412,12 +403,10 @@ def _newest(places: Sequence[str], run: str | None) -> tuple[str, ...] | None:
     labels = {} if run is None else {"run": run}
     found = []
     for place in places:
-        file = file_of(place)
-        if file is None or file.exists():
-            with opened(place) as store:
-                records = store.select(EpisodeFilter(labels=labels))
-                newest = (one for one in records if not is_held_out_answer(one))
-                found += [one.episode_id for one in islice(newest, 1)]
+        with opened_if_there(place) as store:
+            records = () if store is None else store.select(EpisodeFilter(labels=labels))
+            newest = (one for one in records if not is_held_out_answer(one))
+            found += [one.episode_id for one in islice(newest, 1)]
     return tuple(found) or None
 
 
@@ -445,11 +434,9 @@ def _matching(place: str, labels: Mapping[str, str]) -> list[Episode]:
     path = Path(place)
     if path.suffix == ".jsonl":
         return [one for one in read_episodes(path) if labels.items() <= one.metadata.items()]
-    file = file_of(place)
-    if file is not None and not file.exists():
-        return []
-    with opened(place) as store:
-        return list(store.select(EpisodeFilter(labels=labels, oldest_first=True)))
+    with opened_if_there(place) as store:
+        which = EpisodeFilter(labels=labels, oldest_first=True)
+        return [] if store is None else list(store.select(which))
 
 
 @contextmanager

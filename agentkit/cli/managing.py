@@ -18,6 +18,7 @@ from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.validation.semantic_judge import ModelSemanticJudge
 from agentkit.library import Author, Store
 from agentkit.models.resolve import resolve_model
+from agentkit.tools.tool import Tool
 
 targets_option = click.option(
     "--tools",
@@ -51,12 +52,13 @@ def managed(
         UsageError: A target can not be imported, or there is no such model.
     """
     with opened_to_read(store_url) as store:
-        yield manager_of(store, targets, lifecycle=lifecycle, trying=trying, judge=judge)
+        code = load_tools(targets)
+        yield manager_of(store, code, lifecycle=lifecycle, trying=trying, judge=judge)
 
 
 def manager_of(
     store: Store,
-    targets: Sequence[str] = (),
+    tools: Sequence[Tool] = (),
     *,
     lifecycle: LifecyclePolicy | None = None,
     trying: InsertPolicy = InsertPolicy(),  # noqa: B008 - frozen
@@ -66,7 +68,7 @@ def manager_of(
     asked = ModelSemanticJudge(resolve_model(judge)) if judge else None
     return evolution.ToolManager(
         store,
-        tools=load_tools(targets),
+        tools=tools,
         policy=trying,
         author=Author(kind="program", name="agentkit"),
         lifecycle=lifecycle or current_project().policy,

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 import click
+from click.core import ParameterSource
 
 from agentkit.errors import UsageError
 
@@ -63,6 +64,13 @@ answers_option = click.option(
 )
 
 
+def is_typed(parameter: str) -> bool:
+    """Whether a parameter of the command that runs was typed, and not taken from a default."""
+    context = click.get_current_context(silent=True)
+    source = None if context is None else context.get_parameter_source(parameter)
+    return source is ParameterSource.COMMANDLINE
+
+
 def typed(option: str, parameter: str) -> str:
     """An option as it was typed, for the commands that an output names; else nothing.
 
@@ -70,11 +78,9 @@ def typed(option: str, parameter: str) -> str:
         option: Its name, without dashes.
         parameter: The name of the command's parameter.
     """
-    context = click.get_current_context(silent=True)
-    source = None if context is None else context.get_parameter_source(parameter)
-    if context is None or source is not click.core.ParameterSource.COMMANDLINE:
+    if not is_typed(parameter):
         return ""
-    return f" --{option} {shlex.quote(str(context.params[parameter]))}"
+    return f" --{option} {shlex.quote(str(click.get_current_context().params[parameter]))}"
 
 
 _pin = click.option(

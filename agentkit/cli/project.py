@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
 from agentkit.cli.options import EVALUATIONS, FOLDER, LIBRARY
 from agentkit.errors import UsageError
@@ -49,6 +48,12 @@ class Project:
     rules: GateRules = field(default_factory=GateRules)
     retriever: Retriever | None = None
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def names_modules(self) -> bool:
+        """Whether its code is named as ``package.module``, and not by files alone."""
+        code = (*self.keys.get("tools", ()), *self.keys.get("environment", ()))
+        return any(one and not one.partition(":")[0].endswith(".py") for one in code)
 
     def placed(self, message: str) -> str:
         """A message with the key of the file before it, where it is about the value of one."""
@@ -133,8 +138,8 @@ def give_defaults(context: click.Context, known: Mapping[str, object]) -> None:
     elif command is not None:
         context.default_map = {name: project.defaults_of(name, command, context)}
     context.obj = project
-    if str(project.root) not in sys.path:
-        sys.path.insert(0, str(project.root))  # modules of the project, wherever it is called
+    if project.names_modules and str(project.root) not in sys.path:
+        sys.path.insert(0, str(project.root))  # found wherever the command is started
 
 
 def current_project() -> Project:
@@ -144,22 +149,20 @@ def current_project() -> Project:
     return Project(root=Path()) if found is None else found
 
 
-def is_typed(parameter: str) -> bool:
-    """Whether a parameter of the command that runs was typed, and not taken from a default."""
-    context = click.get_current_context()
-    return context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
-
-
 def _project(root: Path, read: ProjectFile) -> Project:
     """The project that a file describes; its paths are seen from its folder."""
     store = read.store or f"sqlite:///{FOLDER}/{LIBRARY}"
+    tools = [_placed(one, root) for one in read.tools]
+    tasks, held_out, environment = (
+        _placed(one, root) for one in (read.tasks, read.held_out, read.environment)
+    )
     values: dict[str, TableValue | None] = {
         "store_url": _placed_url(store, root),
         "answers": _placed_url(f"sqlite:///{FOLDER}/{EVALUATIONS}", root),
-        "targets": [_placed(one, root) for one in read.tools],
-        "benchmark": _placed(read.tasks, root),
-        "tasks": _placed(read.held_out or read.tasks, root),
-        "environment": _placed(read.environment, root),
+        "targets": tools,
+        "benchmark": tasks,
+        "tasks": held_out or tasks,
+        "environment": environment,
         "model": read.model,
         "judge": read.judge,
         "instructions": read.instructions,
@@ -168,10 +171,10 @@ def _project(root: Path, read: ProjectFile) -> Project:
     }
     keys = {
         "store": [read.store or ""],
-        "tools": [_placed(one, root) for one in read.tools],
-        "tasks": [_placed(read.tasks, root)],
-        "held_out": [_placed(read.held_out, root)],
-        "environment": [_placed(read.environment, root)],
+        "tools": tools,
+        "tasks": [tasks],
+        "held_out": [held_out],
+        "environment": [environment],
         "model": [read.model or ""],
         "judge": [read.judge or ""],
     }

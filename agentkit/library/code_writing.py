@@ -25,7 +25,6 @@ from agentkit.library.code_binding import (
     CodeBinding,
     LibraryStore,
     agree,
-    bound_as_held,
     by_name,
     with_code,
     without_code,
@@ -78,8 +77,6 @@ def bind_code(
         [('ping',), ()]
     """
     given = tuple(tools)
-    if as_held := bound_as_held(store, given):
-        return as_held
     attempts = _ATTEMPTS
     while True:
         plan = _plan(store, given)

@@ -15,7 +15,12 @@ from agentkit.evaluation.results.comparison import compare
 from agentkit.evaluation.results.summary import summarise
 from agentkit.evaluation.running.evaluation import evaluate
 from agentkit.evaluation.running.resuming import episodes_of_run
-from agentkit.evaluation.running.settings import EvaluationSettings, Listener, ignore
+from agentkit.evaluation.running.settings import (
+    EvaluationProgress,
+    EvaluationSettings,
+    Listener,
+    ignore,
+)
 from agentkit.evaluation.task import Benchmark
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.proposals.evidence_proposer import EvidenceProposer
@@ -25,7 +30,7 @@ from agentkit.library import Author, Library, Store
 from agentkit.library.code_writing import bind_code
 from agentkit.messages import JsonObject
 from agentkit.metrics.intervals import Interval, wilson_interval
-from agentkit.models.base import ChatModel, ModelRequest, ModelResponse, ModelSettings
+from agentkit.models.base import ChatModel, ModelSettings
 
 SETTINGS = EvaluationSettings(
     max_steps=1,  # a refused call is a wrong answer: nobody tries again
@@ -96,27 +101,6 @@ def _uncounted(done: int, total: int) -> None:
     """Where the count goes when nobody looks."""
 
 
-class _CountedModel:
-    """A model that says how often it was asked, since a comparison reports no progress."""
-
-    def __init__(self, model: ChatModel, listen: Callable[[int], None]) -> None:
-        self._model = model
-        self._listen = listen
-        self._asked = 0
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._model.name
-
-    async def complete(self, request: ModelRequest) -> ModelResponse:
-        """The model's answer."""
-        answer = await self._model.complete(request)
-        self._asked += 1
-        self._listen(self._asked)
-        return answer
-
-
 class Demo:
     """The steps of the demo, one method each, in the order in which they are to be called.
 
@@ -169,19 +153,31 @@ class Demo:
             RunError: The model failed for good.
         """
         learn, gate = self._questions.learn, self._questions.gate
-        most = len(learn.tasks) + 2 * len(gate.tasks)
-        model = _CountedModel(self._model, lambda asked: listen(asked, most))
-        await self._ask(learn, "learn", model=model)
+        most, asked = len(learn.tasks) + 2 * len(gate.tasks), 0
+
+        def part(_: str = "") -> Listener:
+            """Counts the questions of one evaluation behind those that were asked before it."""
+            before = asked
+
+            def told(news: EvaluationProgress) -> None:
+                nonlocal asked
+                asked = before + news.done
+                listen(asked, most)
+
+            return told
+
+        await self._ask(learn, "learn", listen=part())
         outcome = await evolve(
             self.manager,
             [EvidenceProposer()],
             episodes=episodes_of_run(self.store, "learn"),
             compare=HeldOut(
                 benchmark=gate,
-                model=model,
+                model=self._model,
                 store=self.store,
                 settings=SETTINGS,
                 concurrency=1,
+                begin=part,
             ),
         )
         listen(most, most)  # a tool without a lesson has nothing to compare
@@ -204,19 +200,12 @@ class Demo:
         reports = (summarise(episodes_of_run(self.store, one.run)) for one in (before, after))
         return compare(*reports).total.difference
 
-    async def _ask(
-        self,
-        benchmark: Benchmark,
-        run: str,
-        *,
-        model: ChatModel | None = None,
-        listen: Listener = ignore,
-    ) -> Measured:
+    async def _ask(self, benchmark: Benchmark, run: str, *, listen: Listener = ignore) -> Measured:
         began = time.perf_counter()
         library = self.library
         await evaluate(
             benchmark,
-            model=model or self._model,
+            model=self._model,
             store=self.store,
             run=run,
             library=library,
