@@ -16,7 +16,7 @@ from agentkit.cli.importing import (
     report_import,
 )
 from agentkit.cli.loading import load_tools
-from agentkit.cli.options import json_option, store_option
+from agentkit.cli.options import is_typed, json_option, store_option
 from agentkit.cli.stores import opened
 from agentkit.errors import UsageError
 from agentkit.library.conflicts import ConflictPolicy
@@ -33,7 +33,7 @@ Examples:
   agentkit tools add --edited --store dir:library
   agentkit tools add --discard get_weather --store dir:library""",
 )
-@click.argument("targets", nargs=-1, metavar="[MODULE:NAME|FILE.py[:NAME]|TOOL]...")
+@click.argument("sources", nargs=-1, metavar="[MODULE:NAME|FILE.py[:NAME]|TOOL]...")
 @click.option(
     "--composite",
     type=click.File(encoding="utf-8"),
@@ -52,7 +52,7 @@ Examples:
 )
 @click.option(
     "--tools",
-    "code",
+    "targets",
     multiple=True,
     metavar="MODULE:NAME|FILE.py[:NAME]",
     help="Python code of the tools that a composite calls, to try it; may be given several times.",
@@ -75,12 +75,12 @@ Examples:
 @store_option
 @json_option
 def add(
-    targets: Sequence[str],
+    sources: Sequence[str],
     composite: TextIO | None,
     *,
     edited: bool,
     discard: str | None,
-    code: Sequence[str],
+    targets: Sequence[str],
     dry_run: bool,
     revise: bool,
     run_undeclared: bool,
@@ -101,11 +101,14 @@ def add(
     With --edited each edited file is checked like any other suggestion and waits for 'agentkit
     review'; 'agentkit check' lists such files.
     """
-    mode = _mode(targets, composite, edited=edited, discard=discard)
+    asked = {"--composite": composite, "--edited": edited or None, "--discard": discard}
+    if not sources and not is_typed("targets") and all(one is None for one in asked.values()):
+        sources = targets  # those of the project
+    mode = _mode(sources, asked)
     _refuse_strangers(
         mode,
         {
-            "--tools": (bool(code), {"--composite", "--edited"}),
+            "--tools": (is_typed("targets"), {"--composite", "--edited"}),
             "--dry-run": (dry_run, {"--composite"}),
             "--revise": (revise, {"--composite"}),
             "--run-undeclared": (run_undeclared, {"--composite"}),
@@ -116,7 +119,7 @@ def add(
     if composite is not None:
         add_composite(
             composite,
-            code,
+            targets,
             dry_run=dry_run,
             revise=revise,
             run_undeclared=run_undeclared,
@@ -125,33 +128,30 @@ def add(
             as_json=as_json,
         )
     elif edited:
-        edits.propose(store_url, targets, code, reason=reason, removes=remove, as_json=as_json)
+        edits.propose(store_url, sources, targets, reason=reason, removes=remove, as_json=as_json)
     elif discard is not None:
         edits.discard(store_url, discard, as_json=as_json)
     else:
-        definitions = [tool.definition for tool in load_tools(targets)]
+        definitions = [tool.definition for tool in load_tools(sources)]
         with opened(store_url) as store:
-            why = reason or f"add {' '.join(targets)}"
+            why = reason or f"add {' '.join(sources)}"
             plan, version = import_definitions(store, definitions, on_conflict, why)
         report_import(plan, version, as_json=as_json)
 
 
-def _mode(
-    targets: Sequence[str], composite: TextIO | None, *, edited: bool, discard: str | None
-) -> str:
+def _mode(sources: Sequence[str], asked: Mapping[str, object]) -> str:
     """The option that says what is added; empty for Python tools.
 
     Raises:
         UsageError: There is nothing to add, or two things.
     """
-    asked = {"--composite": composite, "--edited": edited or None, "--discard": discard}
     given = [option for option, value in asked.items() if value is not None]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} exclude each other; give one")
     mode = given[0] if given else ""
-    if targets and mode in {"--composite", "--discard"}:
-        raise UsageError(f"{mode} takes no further arguments, and got {' '.join(targets)}")
-    if not targets and not mode:
+    if sources and mode in {"--composite", "--discard"}:
+        raise UsageError(f"{mode} takes no further arguments, and got {' '.join(sources)}")
+    if not sources and not mode:
         raise UsageError(
             "what should be added? Give a Python file such as tools.py, --composite FILE, "
             "or --edited"

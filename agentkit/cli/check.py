@@ -128,8 +128,9 @@ def check(
     have changed, programs, effects and conditions; then files that people edited. With TOOL only
     these composites are looked at.
 
-    Nothing is written without --repin, --compact or --tools. With --tools composites that wait to
-    be validated again are tried, and the log keeps what was found.
+    Nothing is written without --repin, --compact or --tools. With --tools, or in a project that
+    names tools, composites that wait to be validated again are tried, and the log keeps what was
+    found.
 
     SQLite files are written anew by --compact: that takes as much free disk for a while, once more
     for temporary files, and programs that write to it wait.

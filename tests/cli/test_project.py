@@ -139,6 +139,30 @@ def test_commands_of_a_group_have_no_table(folder):
     assert "[review]: 'agentkit review' has commands of its own" in result.stderr
 
 
+def test_tools_of_the_project_are_no_arguments_of_other_ways_to_add(folder):
+    """A composite is tried with the project's code, and edited files are all of the store's."""
+    project(folder, 'store = "dir:library"\ntools = ["shop.py"]\n')
+    assert run("tools", "add").exit_code == 0
+    (folder / "twice.py").write_text(
+        '@composite(examples=[{"arguments": {"item": "a"}, "result": 3}])\n'
+        'def cost(item: str) -> int:\n    "What it costs."\n    return price(item)\n'
+    )
+    tried = run("tools", "add", "--composite", "twice.py", "--run-undeclared")
+    assert "takes no further arguments" not in tried.stderr
+    assert "unknown_child" not in tried.stdout + tried.stderr
+    assert run("tools", "add", "--edited").exit_code == 0
+    typed = run("tools", "add", "--tools", "shop.py")
+    assert typed.exit_code == 2
+
+
+def test_files_of_the_project_put_nothing_before_other_modules(folder, monkeypatch):
+    """A file that is called like a module of somebody else is not imported in its place."""
+    project(folder, 'tools = ["shop.py"]\n')
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert run("search", "price").exit_code in {0, 2}
+    assert str(folder) not in sys.path
+
+
 def test_modules_of_the_project_are_found_from_below(folder, monkeypatch):
     """``module:name`` is looked up in the project, wherever the command is started."""
     project(folder, 'tools = ["far_shop:price"]\n')
