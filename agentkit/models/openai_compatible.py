@@ -17,6 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from agentkit._version import __version__
 from agentkit.errors import ModelConnectionError, ModelTimeoutError, UsageError
+from agentkit.messages import JsonObject
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
 from agentkit.models.patience import Patience
 from agentkit.models.prices import Prices, priced
@@ -57,6 +58,8 @@ class OpenAICompatibleModel:
             closes it.
         transport: ``auto`` takes aiohttp when it is installed (the ``fast`` extra; about a third
             of the CPU time per request) and httpx otherwise. Or a ``Transport`` of your own.
+        fields: Further fields of every request, such as ``{"prompt_cache_key": ...}``;
+            ``ModelSettings.extra`` wins.
         headers: Further headers, such as ``{"api-key": ...}`` for Azure.
         retry: When to send a request again.
         timeout_seconds: Longest wait for an answer, and for the next piece of a streamed one;
@@ -83,6 +86,7 @@ class OpenAICompatibleModel:
         api_key: str | None = None,
         client: httpx.AsyncClient | aiohttp.ClientSession | None = None,
         transport: TransportName | Transport = "auto",
+        fields: JsonObject | None = None,
         headers: Mapping[str, str] | None = None,
         retry: RetryPolicy = DEFAULT_RETRY,
         timeout_seconds: float = 60.0,
@@ -101,6 +105,7 @@ class OpenAICompatibleModel:
             model,
             max_tokens_field=max_tokens_field
             or ("max_completion_tokens" if is_openai else "max_tokens"),
+            fields=fields,
         )
         self._transport = open_transport(transport, client, url=self._url)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ Opener = Callable[..., StreamingChatModel]
 
 
 @pytest.fixture
-def open_sdk(monkeypatch: pytest.MonkeyPatch) -> Opener:
+def open_sdk(monkeypatch: pytest.MonkeyPatch, openai_client: Callable[[], Any]) -> Opener:
     """Opens a model of an SDK at a server, with one attempt."""
 
     def open_at(name: str, server: ProviderServer):
@@ -33,7 +34,8 @@ def open_sdk(monkeypatch: pytest.MonkeyPatch) -> Opener:
         monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.root_url)
-        return MAKERS[name]("m", retry=RetryPolicy(attempts=1))
+        further = {"client": openai_client()} if name == "openai" else {}
+        return MAKERS[name]("m", retry=RetryPolicy(attempts=1), **further)
 
     return open_at
 

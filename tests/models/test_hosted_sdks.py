@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from agentkit.errors import MissingExtraError
+from agentkit.errors import MissingExtraError, ModelError
 from agentkit.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agentkit.models import ModelRequest, ModelSettings
 from agentkit.models.hosted.model import HostedModel
+from agentkit.models.hosted.openai import openai_model
 from agentkit.models.resolve import resolve_model
 from agentkit.testing import ProviderServer, Reply
 from agentkit.tools import ToolDefinition
@@ -108,19 +110,29 @@ LITELLM = pytest.param(
     CHAT,
     marks=pytest.mark.filterwarnings("ignore"),  # its own; here they would be errors
 )
-SDKS = ["openai", "openai-responses", "anthropic"]
 Opener = Callable[[str, ProviderServer], HostedModel]
 
 
+def point_at(monkeypatch: pytest.MonkeyPatch, server: ProviderServer) -> None:
+    """Set the variables from which every adapter takes its address and its key."""
+    for provider, url in (("OPENAI", server.base_url), ("ANTHROPIC", server.root_url)):
+        monkeypatch.setenv(f"{provider}_BASE_URL", url)
+        monkeypatch.setenv(f"{provider}_API_KEY", "sk-test-secret")
+
+
 @pytest.fixture
-def open_hosted(monkeypatch: pytest.MonkeyPatch, need: Callable[[str], None]) -> Opener:
+def open_hosted(
+    monkeypatch: pytest.MonkeyPatch,
+    need: Callable[[str], None],
+    openai_client: Callable[[], Any],
+) -> Opener:
     """Opens a model of an SDK at a server; skips where the SDK is not installed."""
 
     def open_at(name: str, server: ProviderServer) -> Any:
         need(name)
-        for provider, url in (("OPENAI", server.base_url), ("ANTHROPIC", server.root_url)):
-            monkeypatch.setenv(f"{provider}_BASE_URL", url)
-            monkeypatch.setenv(f"{provider}_API_KEY", "sk-test-secret")
+        point_at(monkeypatch, server)
+        if name == "openai":
+            return openai_model("gpt-4o-mini", client=openai_client())
         return resolve_model(f"{name}:{'openai/' * (name == 'litellm')}gpt-4o-mini")
 
     return open_at
@@ -149,22 +161,63 @@ async def test_request_on_the_wire(open_hosted, name, expected, streamed) -> Non
     assert sent == expected
 
 
-@pytest.mark.parametrize("name", SDKS)
-def test_several_event_loops(open_hosted, question, name) -> None:
+@pytest.mark.parametrize("name", ["openai-responses", "anthropic"])
+def test_several_event_loops(monkeypatch, need, question, name) -> None:
     """A model outlives the loops of several ``asyncio.run``."""
+    need(name)
     with ProviderServer(["hello there"] * 2) as server:
-        model = open_hosted(name, server)
+        point_at(monkeypatch, server)
+        model = resolve_model(f"{name}:gpt-4o-mini")
         texts = [asyncio.run(model.complete(question)).message.text for _ in range(2)]
     assert texts == ["hello there"] * 2
 
 
-@pytest.mark.parametrize("name", [*SDKS, "litellm"])
+@pytest.mark.parametrize("name", ["openai-responses", "anthropic", "litellm"])
 def test_absent_sdk_names_the_pip_line(monkeypatch: pytest.MonkeyPatch, name) -> None:
     """A name whose extra is absent says what to install."""
     sdk = name.partition("-")[0]
     monkeypatch.setitem(sys.modules, sdk, None)
     with pytest.raises(MissingExtraError, match=rf'pip install "agentkit-evolve\[{sdk}\]"'):
         resolve_model(f"{name}:some/model")
+
+
+async def test_openai_by_name_needs_no_sdk(monkeypatch, question) -> None:
+    """By name, OpenAI is asked without its SDK, with the headers that the SDK would send."""
+    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Team: shop\nX-Stage: test")
+    with ProviderServer(["hello there"]) as server:
+        point_at(monkeypatch, server)
+        async with openai_model("gpt-4o-mini", prompt_cache_key="shop") as model:
+            await model.complete(question)
+        (sent,) = server.requests
+    assert sent.body["prompt_cache_key"] == "shop"
+    named = ("authorization", "openai-organization", "openai-project", "x-team", "x-stage")
+    assert [sent.headers.get(name) for name in named] == [
+        "Bearer sk-test-secret",
+        "org-1",
+        "proj-1",
+        "shop",
+        "test",
+    ]
+
+
+async def test_azure_chooses_the_deployment(monkeypatch, question, need) -> None:
+    """A client that reads the request's model, as Azure's does, is given the request as fields."""
+    need("openai")
+    import openai
+
+    with ProviderServer(["hello there"]) as server:
+        azure = openai.AsyncAzureOpenAI(
+            azure_endpoint=server.root_url, api_key="k", api_version="2026-01-01"
+        )
+        async with azure, openai_model("gpt-4o-mini", client=azure) as model:
+            with suppress(ModelError):  # the server knows no such path
+                await model.complete(question)
+        (sent,) = server.requests
+    assert sent.path.startswith("/openai/deployments/gpt-4o-mini/chat/completions")
+    assert sent.body["messages"] == [{"role": "user", "content": "hi"}]
 
 
 def test_litellm_without_mcp_names_the_pip_line(monkeypatch, need) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -93,7 +94,10 @@ def point_at(monkeypatch: pytest.MonkeyPatch, server: ProviderServer, key: str |
 
 @pytest.fixture
 def open_adapter(
-    monkeypatch: pytest.MonkeyPatch, waits: list[float], need: Callable[[str], None]
+    monkeypatch: pytest.MonkeyPatch,
+    waits: list[float],
+    need: Callable[[str], None],
+    openai_client: Callable[[], Any],
 ) -> Opener:
     """Opens an adapter at a server; skips where its package is not installed."""
 
@@ -115,7 +119,8 @@ def open_adapter(
             case "httpx" | "aiohttp":
                 return OpenAICompatibleModel(model, transport=name, retry=retry)
             case "openai":
-                return openai_model(model, retry=retry)
+                client = None if key is None else openai_client()
+                return openai_model(model, client=client, retry=retry)
             case "openai-responses":
                 return openai_responses_model(model, retry=retry)
             case "anthropic":

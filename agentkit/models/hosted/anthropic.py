@@ -20,7 +20,7 @@ from agentkit.models.hosted.anthropic_output import writes_to_schemas
 from agentkit.models.hosted.anthropic_turn import MessageAssembler, Turn
 from agentkit.models.hosted.model import HostedModel
 from agentkit.models.hosted.sdk_errors import translated_sdk_error
-from agentkit.models.hosted.sdk_stream import stream_objects
+from agentkit.models.hosted.sdk_stream import posted, stream_objects
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import Endpoint
 from agentkit.models.transport.base import cut_short, place
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _URL = "https://api.anthropic.com"
 _KEY_SOURCE = "the variable ANTHROPIC_API_KEY, or the key of the client that was passed"
-_BODY_FIELDS = frozenset({"temperature", "top_p", "output_config"})
+_PATH = "/v1/messages"
 
 
 def anthropic_model(
@@ -120,9 +120,9 @@ class Anthropic:
         fields = self._fields(request, codec)
         turn, goes_on = Turn(self._endpoint.place), True
         while goes_on:
-            raw = await client.messages.with_raw_response.create(**turn.request(fields))
-            body = await raw.http_response.aread()
-            goes_on = turn.add(parse_object(body, f"the answer of {self._endpoint.place}"))
+            async with posted(client, _PATH, turn.request(fields)) as raw:
+                answer = parse_object(await raw.read(), f"the answer of {self._endpoint.place}")
+            goes_on = turn.add(answer)
         return codec.decode(turn.message())
 
     async def events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -133,7 +133,7 @@ class Anthropic:
         turn, goes_on, has_spoken = Turn(self._endpoint.place), True, False
         while goes_on:
             assembler = MessageAssembler()
-            opening = client.messages.with_streaming_response.create(**turn.request(fields))
+            opening = posted(client, _PATH, turn.request(fields))
             async with aclosing(stream_objects(opening, self._endpoint)) as events:
                 async for event in events:
                     text = assembler.add(event)
@@ -162,16 +162,12 @@ class Anthropic:
         await self._own.close()
 
     def _fields(self, request: ModelRequest, codec: AnthropicCodec) -> dict[str, Any]:
-        """Keyword arguments of the SDK; some releases know no sampling arguments."""
         fields = codec.encode(self._model)
-        further = {name: fields.pop(name) for name in _BODY_FIELDS & fields.keys()}
         extra = checked_extra(request.settings)
-        ours, theirs = further.get("output_config"), extra.get("output_config")
-        further |= extra
+        ours, theirs = fields.get("output_config"), extra.get("output_config")
+        fields |= extra
         if isinstance(ours, dict) and isinstance(theirs, Mapping):  # such as {"effort": "low"}
-            further["output_config"] = {**theirs, **ours}
-        if further:
-            fields["extra_body"] = further
+            fields["output_config"] = {**theirs, **ours}
         return fields
 
 

@@ -1,26 +1,30 @@
-"""``openai:MODEL``: OpenAI's chat completions through its own SDK.
+"""``openai:MODEL``: OpenAI's chat completions, or a client of the openai SDK.
 
-``openai-compatible:MODEL`` reaches the same models without the SDK and at a fraction of its CPU
-time; this one is for teams that configure the SDK (organisations, Azure, their own client).
+By name, requests go out as those of ``openai-compatible:`` do, without the SDK: its own work on a
+request of 20 messages costs more than everything that we do. A client that somebody has configured
+(Azure, a gateway, tokens that are renewed) is used as it is.
 """
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractAsyncContextManager, aclosing
+from typing import TYPE_CHECKING
 
-from agentkit.errors import ModelError
+from agentkit.errors import ModelError, UsageError
+from agentkit.messages import JsonObject
 from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDelta
 from agentkit.models.hosted.model import HostedModel
 from agentkit.models.hosted.openai_client import OpenAIClient
-from agentkit.models.hosted.sdk_stream import stream_objects
+from agentkit.models.hosted.sdk_stream import OpenAnswer, posted, stream_objects
+from agentkit.models.openai_compatible import OpenAICompatibleModel
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import embedded_error
 from agentkit.models.transport.base import cut_short
-from agentkit.models.wire.names import WireNames
 from agentkit.models.wire.reading import parse_object
-from agentkit.models.wire.request import MaxTokensField, checked_extra, encode_fields
+from agentkit.models.wire.request import RequestEncoder
 from agentkit.models.wire.response import decode_completion
 from agentkit.models.wire.stream import CompletionAssembler
 
@@ -35,13 +39,14 @@ def openai_model(
     retry: RetryPolicy = DEFAULT_RETRY,
     timeout_seconds: float = 60.0,
     prompt_cache_key: str | None = None,
-) -> HostedModel:
+) -> OpenAICompatibleModel | HostedModel:
     """A model of OpenAI, or of a server that the SDK is configured for.
 
     Args:
         model: The model's name, such as ``gpt-4o-mini``.
-        client: A client of the caller's, who closes it; None makes one from the SDK's own
-            environment variables.
+        client: A client of the caller's, who closes it. None needs no SDK and reads its
+            environment variables: ``OPENAI_API_KEY``, ``OPENAI_BASE_URL``, ``OPENAI_ORG_ID``,
+            ``OPENAI_PROJECT_ID`` and ``OPENAI_CUSTOM_HEADERS``.
         retry: When to send a request again.
         timeout_seconds: Longest wait for an answer.
         prompt_cache_key: Requests with one key and one beginning are sent to the same machine, so
@@ -49,11 +54,35 @@ def openai_model(
             agent. None leaves it to OpenAI.
 
     Raises:
-        MissingExtraError: The package openai is not installed.
+        MissingExtraError: A client is given and the package openai is not installed.
         UsageError: There is no key.
     """
-    provider = OpenAI(model, OpenAIClient(f"openai:{model}", client), prompt_cache_key)
+    fields = {"prompt_cache_key": prompt_cache_key} if prompt_cache_key else {}
+    if client is None:
+        if not os.environ.get("OPENAI_API_KEY"):
+            raise UsageError(f"no API key for {f'openai:{model}'!r}: set OPENAI_API_KEY")
+        return OpenAICompatibleModel(
+            model,
+            headers=_environment_headers(),
+            retry=retry,
+            timeout_seconds=timeout_seconds,
+            fields=fields,
+        )
+    provider = OpenAI(model, OpenAIClient(f"openai:{model}", client), fields)
     return HostedModel(model, provider, retry=retry, timeout_seconds=timeout_seconds)
+
+
+def _environment_headers() -> dict[str, str]:
+    """The headers that the SDK takes from the environment."""
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines()
+    custom = (line.partition(":") for line in lines if ":" in line)
+    chosen = {
+        "OpenAI-Organization": os.environ.get("OPENAI_ORG_ID"),
+        "OpenAI-Project": os.environ.get("OPENAI_PROJECT_ID"),
+    }
+    return {name: value for name, value in chosen.items() if value} | {
+        name.strip(): value.strip() for name, _, value in custom
+    }
 
 
 class OpenAI:
@@ -61,34 +90,29 @@ class OpenAI:
 
     defers_tools = False
 
-    def __init__(self, model: str, client: OpenAIClient, prompt_cache_key: str | None) -> None:
-        self._model = model
+    def __init__(self, model: str, client: OpenAIClient, fields: JsonObject) -> None:
         self._client = client
-        self._further = {"prompt_cache_key": prompt_cache_key} if prompt_cache_key else {}
-        self._max_tokens_field: MaxTokensField = (
-            "max_completion_tokens" if client.is_openai else "max_tokens"
+        self._encoder = RequestEncoder(
+            model,
+            max_tokens_field="max_completion_tokens" if client.is_openai else "max_tokens",
+            fields=fields,
         )
 
     async def answer(self, request: ModelRequest) -> ModelResponse:
         """See ``Provider.answer``."""
-        client = await self._client.get()
-        fields, names = self._fields(request)
-        raw = await client.chat.completions.with_raw_response.create(**fields)
-        body = await raw.http_response.aread()
-        endpoint = self._client.endpoint
-        answer = parse_object(body, f"the answer of {endpoint.place}")
-        error = embedded_error(endpoint, answer, raw.headers)
+        body, names = self._encoder.encode(request, stream=False)
+        async with await self._posted(body) as raw:
+            answer = parse_object(await raw.read(), f"the answer of {self._client.endpoint.place}")
+        error = embedded_error(self._client.endpoint, answer, raw.headers)
         if error is not None:
             raise error
         return decode_completion(answer, names)
 
     async def events(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See ``Provider.events``."""
-        client = await self._client.get()
-        fields, names = self._fields(request)
-        fields |= {"stream": True, "stream_options": {"include_usage": True}}
+        body, names = self._encoder.encode(request, stream=True)
         assembler = CompletionAssembler(names)
-        opening = client.chat.completions.with_streaming_response.create(**fields)
+        opening = await self._posted(body)
         async with aclosing(stream_objects(opening, self._client.endpoint)) as chunks:
             async for chunk in chunks:
                 text = assembler.add(chunk)
@@ -106,9 +130,9 @@ class OpenAI:
         """See ``Provider.close``."""
         await self._client.close()
 
-    def _fields(self, request: ModelRequest) -> tuple[dict[str, Any], WireNames]:
-        fields, names = encode_fields(request, self._model, max_tokens_field=self._max_tokens_field)
-        further = {**self._further, **checked_extra(request.settings)}
-        if further:
-            fields["extra_body"] = further
-        return fields, names
+    async def _posted(self, body: bytes) -> AbstractAsyncContextManager[OpenAnswer]:
+        import openai
+
+        client = await self._client.get()
+        is_plain = type(client) is openai.AsyncOpenAI
+        return posted(client, "/chat/completions", body if is_plain else json.loads(body))

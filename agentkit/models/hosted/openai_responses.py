@@ -16,7 +16,7 @@ from agentkit.models.base import ModelEvent, ModelRequest, ModelResponse, TextDe
 from agentkit.models.hosted.model import HostedModel
 from agentkit.models.hosted.openai_client import OpenAIClient
 from agentkit.models.hosted.response_items import ResponsesCodec
-from agentkit.models.hosted.sdk_stream import stream_objects
+from agentkit.models.hosted.sdk_stream import posted, stream_objects
 from agentkit.models.retries import DEFAULT_RETRY, RetryPolicy
 from agentkit.models.status import embedded_error
 from agentkit.models.transport.base import cut_short
@@ -26,6 +26,7 @@ from agentkit.models.wire.request import checked_extra
 if TYPE_CHECKING:
     import openai
 
+_PATH = "/responses"
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 
@@ -92,9 +93,8 @@ class OpenAIResponses:
         """See ``Provider.answer``."""
         client = await self._client.get()
         codec = self._codec(request)
-        raw = await client.responses.with_raw_response.create(**self._fields(request, codec))
-        body = await raw.http_response.aread()
-        answer = parse_object(body, f"the answer of {self._client.endpoint.place}")
+        async with posted(client, _PATH, self._fields(request, codec)) as raw:
+            answer = parse_object(await raw.read(), f"the answer of {self._client.endpoint.place}")
         self._refuse_error(answer)
         return codec.decode(answer)
 
@@ -105,7 +105,7 @@ class OpenAIResponses:
         fields = self._fields(request, codec) | {"stream": True}
         items: list[JsonObject] = []
         answer: JsonObject | None = None
-        opening = client.responses.with_streaming_response.create(**fields)
+        opening = posted(client, _PATH, fields)
         async with aclosing(stream_objects(opening, self._client.endpoint)) as events:
             async for event in events:
                 kind = event.get("type")
@@ -135,11 +135,7 @@ class OpenAIResponses:
         return ResponsesCodec(request, defers=self.defers_tools, keeps_reasoning=stored)
 
     def _fields(self, request: ModelRequest, codec: ResponsesCodec) -> dict[str, Any]:
-        fields = self._fixed | codec.encode()
-        extra = checked_extra(request.settings)
-        if extra:
-            fields["extra_body"] = extra
-        return fields
+        return {**self._fixed, **codec.encode(), **checked_extra(request.settings)}
 
     def _refuse_error(self, answer: JsonObject) -> None:
         """Raise what a response reports that has failed although its status was 200."""

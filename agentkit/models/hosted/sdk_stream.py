@@ -1,14 +1,15 @@
-"""Streams of the SDKs, read as bytes: the SDK opens and checks, we decode each event once.
+"""Requests through an SDK that stay JSON: the SDK signs, sends and checks them, we do the rest.
 
-The SDKs would make a model object of every event, of which we would make a dictionary again; that
-cost 2 to 3 CPU milliseconds a stream of 57 events.
+The SDKs' typed methods walk every argument through its type hints and make an object of every
+event, which grows with the conversation: 10 CPU milliseconds a request of 20 messages, 50 for 200.
+Their ``post``, documented for endpoints that have no method yet, does neither.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Protocol
 
 from agentkit.messages import JsonObject
 from agentkit.models.status import Endpoint, embedded_error
@@ -24,9 +25,38 @@ class OpenAnswer(Protocol):
         """The headers."""
         ...
 
+    async def read(self) -> bytes:
+        """The whole body."""
+        ...
+
     def iter_bytes(self) -> AsyncIterator[bytes]:
         """The body, piece by piece."""
         ...
+
+
+@asynccontextmanager
+async def posted(client: Any, path: str, body: JsonObject | bytes) -> AsyncIterator[OpenAnswer]:
+    """Send a request through an SDK's client; the answer is closed at the end.
+
+    Args:
+        client: An ``AsyncOpenAI``, an ``AsyncAnthropic`` or a client derived from one.
+        path: The endpoint below the client's base URL.
+        body: The request, as an object or as JSON. Clients that read or rewrite requests (Azure,
+            Bedrock, Vertex) need the object.
+
+    Raises:
+        Exception: What the SDK raises, for an answer that is an error too.
+    """
+    headers = {"X-Stainless-Raw-Response": "stream"}  # what ``with_streaming_response`` sets
+    sent: dict[str, Any] = {"body": body}
+    if isinstance(body, bytes):
+        sent = {"content": body}
+        headers["Content-Type"] = "application/json"
+    answer = await client.post(path, cast_to=object, options={"headers": headers}, **sent)
+    try:
+        yield answer
+    finally:
+        await answer.close()
 
 
 async def stream_objects(

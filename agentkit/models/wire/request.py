@@ -194,6 +194,7 @@ class RequestEncoder:
     Args:
         model: The model's name at the provider.
         max_tokens_field: What the server calls ``ModelSettings.max_tokens``.
+        fields: Further fields of every request; ``ModelSettings.extra`` wins.
 
     Example:
         >>> from agentkit.messages import UserMessage
@@ -202,8 +203,11 @@ class RequestEncoder:
         b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
     """
 
-    def __init__(self, model: str, *, max_tokens_field: MaxTokensField) -> None:
+    def __init__(
+        self, model: str, *, max_tokens_field: MaxTokensField, fields: JsonObject | None = None
+    ) -> None:
         self._max_tokens_field = max_tokens_field
+        self._fields = fields or {}
         self._head = b'{"model":' + _ENCODER.encode(model).encode() + b',"messages":'
         self._tools: dict[int, tuple[weakref.ref[ToolDefinition], bytes]] = {}
         self._blocks: dict[int, ToolBlock] = {}
@@ -218,6 +222,7 @@ class RequestEncoder:
             block = self._block(request.tools)
             messages = [encode_message(message, block.names) for message in request.messages]
             options = encode_options(request, max_tokens_field=self._max_tokens_field)
+            options |= self._fields
             if request.settings.extra:
                 options |= checked_extra(request.settings)
             if stream:

@@ -1,5 +1,7 @@
 """What an adapter costs beside the SDK that it uses: CPU milliseconds a request.
 
+For ``openai:`` also what it costs beside ``openai-compatible:``, after 20 and after 200 messages.
+
 Both ask the same server for the same answer over the same client, in turns; the server runs in a
 thread of its own, and only the time of the asking thread counts. The bare request is written as a
 user of the SDK would write it, its tools encoded once. Figures are medians over requests, and of
@@ -20,6 +22,7 @@ import time
 import warnings
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,8 +31,8 @@ from typing import Any
 import anthropic
 import openai
 
-from agentkit.messages import ToolCall, UserMessage
-from agentkit.models import ChatModel, ModelRequest, StreamingChatModel
+from agentkit.messages import AssistantMessage, ToolCall, ToolMessage, UserMessage
+from agentkit.models import ChatModel, ModelRequest, OpenAICompatibleModel, StreamingChatModel
 from agentkit.models.hosted.anthropic import anthropic_model
 from agentkit.models.hosted.anthropic_messages import AnthropicCodec
 from agentkit.models.hosted.litellm import litellm_model
@@ -135,15 +138,54 @@ def pairs_of(name: str, model: ChatModel, create: Callable[..., Any], fields: An
     ]
 
 
+def conversation(messages: int) -> ModelRequest:
+    """A request after that many messages: questions, calls, results and answers."""
+    said: list[Any] = []
+    for index in range(messages // 4):
+        call = ToolCall(call_id=f"c{index}", name="tool.3", arguments={"n": index, "words": ["a"]})
+        said += [
+            UserMessage(text=f"What is {index} squared, and why do you ask me that so often?"),
+            AssistantMessage(tool_calls=(call,)),
+            ToolMessage(call_id=call.call_id, name=call.name, text=str(index * index)),
+            AssistantMessage(text=f"It is {index * index}."),
+        ]
+    return ModelRequest(messages=(*said, UserMessage(text="And now?")), tools=TOOLS)
+
+
+def beside_compatible(client: openai.AsyncOpenAI) -> list[Pair]:
+    """``openai:`` by name and over a client, each beside ``openai-compatible:``."""
+    compatible = OpenAICompatibleModel("gpt-4o-mini", base_url=str(client.base_url))
+    httpx_only = OpenAICompatibleModel(
+        "gpt-4o-mini", base_url=str(client.base_url), transport="httpx"
+    )
+    over_client = openai_model("gpt-4o-mini", client=client)
+    by_name = openai_model("gpt-4o-mini")
+    asked = {count: conversation(count) for count in (20, 200)}
+    return [
+        Pair(
+            name=f"openai:{how}, {count} messages",
+            bare=partial(beside.complete, request),
+            adapter=partial(model.complete, request),
+        )
+        for how, model, beside in (
+            (" by name", by_name, compatible),
+            (" client", over_client, httpx_only),
+        )
+        for count, request in asked.items()
+    ]
+
+
 def opened(server: ProviderServer) -> list[Pair]:
     """Every adapter at a server, each beside its SDK."""
-    os.environ |= {"OPENAI_API_KEY": "k", "OPENAI_API_BASE": server.base_url}
+    url = server.base_url
+    os.environ |= {"OPENAI_API_KEY": "k", "OPENAI_API_BASE": url, "OPENAI_BASE_URL": url}
     oai = openai.AsyncOpenAI(base_url=server.base_url, api_key="k", max_retries=0)
     ant = anthropic.AsyncAnthropic(base_url=server.root_url, api_key="k", max_retries=0)
     chat, _ = encode_fields(REQUEST, "gpt-4o-mini", max_tokens_field="max_tokens")
     responses = {"model": "m", "store": False, **ResponsesCodec(REQUEST).encode()}
     messages = AnthropicCodec(REQUEST).encode("m")
     pairs = [
+        *beside_compatible(oai),
         *pairs_of(
             "openai", openai_model("gpt-4o-mini", client=oai), oai.chat.completions.create, chat
         ),
