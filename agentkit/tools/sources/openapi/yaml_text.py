@@ -82,7 +82,9 @@ def _check_events(text: str) -> None:
         levels += isinstance(event, yaml.CollectionStartEvent)
         levels -= isinstance(event, yaml.CollectionEndEvent)
         if levels > MAX_DEPTH:
-            raise DefinitionError(f"the YAML text is nested too deeply, deeper than {MAX_DEPTH} levels")
+            raise DefinitionError(
+                f"the YAML text is nested too deeply, deeper than {MAX_DEPTH} levels"
+            )
         if count > most:
             raise DefinitionError(
                 f"{len(text):,} characters of YAML hold more than {most:,} values; a file that "
