@@ -3,6 +3,7 @@
 * AgentKitError
     * UsageError                 the API was used in a way that can not work
     * PortTakenError             another process listens at the port
+    * ReadingLimitError          what was read would grow beyond its bounds (a ValueError)
     * MissingExtraError          an optional dependency is absent (an ImportError)
     * DefinitionError            a tool definition is not usable
         * CompositeError         the text or data of a composite is outside the language
@@ -68,6 +69,10 @@ class UsageError(AgentKitError):
 
 class PortTakenError(AgentKitError):
     """Another process listens at the port already."""
+
+
+class ReadingLimitError(AgentKitError, ValueError):
+    """What was to be read would grow beyond its bounds; the message says how to raise them."""
 
 
 class MissingExtraError(AgentKitError, ImportError):

@@ -10,6 +10,7 @@ import pytest
 
 ORDER = (
     "errors",
+    "reading",
     "fetch",
     "messages",
     "tools",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 
 import click
 
-from agentkit.errors import UsageError
+from agentkit.errors import ReadingLimitError, UsageError
+from agentkit.reading import unpacked
 from agentkit.tools.sources.json_schema import DefinitionBatch, definitions_from_json
-
-_GZIP = b"\x1f\x8b"
 
 
 def read_definitions(name: str) -> DefinitionBatch:
@@ -34,9 +32,7 @@ def read_content(name: str) -> bytes:
     try:
         with click.open_file(name, "rb") as file:
             data: bytes = file.read()
-        if data.startswith(_GZIP):
-            data = gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
+        return unpacked(data)
+    except (OSError, EOFError, zlib.error, ReadingLimitError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{name}: can not be read ({reason})") from error
-    return data

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # pydantic is loaded where there is a project to read
     from agentkit.cli.project_file import ProjectFile, TableValue
 
 FILE = "agentkit.toml"
+_MOST_BYTES = 1_000_000
 WITHOUT = frozenset({"init", "demo", "models"})
 """Commands that have nothing to do with the project they are started in."""
 
@@ -102,12 +103,21 @@ def find_project(start: Path | None = None) -> Project:
     if root is None:
         return Project(root=folder)
     try:
-        written = tomllib.loads((root / FILE).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        written = _read(root / FILE)
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{root / FILE}: {error}") from error
     from agentkit.cli.project_file import ProjectFile
 
     return _project(root, ProjectFile.read(written, root / FILE))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        message = f"it has more than {_MOST_BYTES:,} bytes; was another file meant?"
+        raise ValueError(message)
+    return tomllib.loads(content.decode())
 
 
 def give_defaults(context: click.Context, known: Mapping[str, object]) -> None:

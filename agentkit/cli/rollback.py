@@ -8,26 +8,28 @@ import click
 
 from agentkit.cli.managing import managed
 from agentkit.cli.options import json_option, store_option
-from agentkit.cli.output import print_json, say
+from agentkit.cli.output import plural, print_json, say
 from agentkit.cli.review import print_served, reason_option
 from agentkit.cli.stores import person
 from agentkit.errors import UsageError
 from agentkit.evaluation.results.texts import shown
-from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY, Ledger
-from agentkit.evolution.lifecycle.record import ProposalRecord
+from agentkit.evolution.lifecycle.ledger import WHOLE_LIBRARY
+from agentkit.evolution.lifecycle.rolling_back import Undoable
 from agentkit.evolution.manager import ToolManager
 from agentkit.evolution.model_view import library_changes
 from agentkit.evolution.review import find_proposal, review_of
 from agentkit.evolution.review_words import pin_words
 
-_NOTHING = "nothing that evolution put into use is left to take back"
+_NOTHING = "nothing is left to take back"
+_NAMED = 5
+"""Tools of a change that are named; of more there is the count."""
 
 
 @click.command(
     short_help="Take a change back, or hold a library version.",
     epilog="""\b
 Examples:
-  agentkit rollback                              the last promotion
+  agentkit rollback                              the last change
   agentkit rollback loan_offer --reason 'customers were sent away'
   agentkit rollback loan_offer --to 3            as at library version 3
   agentkit rollback --pin 12                     the kill switch, until --unpin""",
@@ -63,10 +65,12 @@ def rollback(
     store_url: str,
     as_json: bool,
 ) -> None:
-    """Take the last promotion back, or that of TOOL, or the proposal ID.
+    """Take the last change back, or that of TOOL, or the proposal or change ID.
 
-    The tool gets the definition that it had before, as a new library version; nothing is deleted.
-    What was promoted on the same tool after ID is taken back too. Tells what models see afterwards.
+    Whoever made it: a promotion, 'tools add', an import, code that registered its tools, mining,
+    an edit. Tools get the definitions that they had before, as a new library version, and those
+    that were new are removed; the history keeps everything. What was promoted on the same tool
+    after a proposal is taken back too. Tells what models see afterwards.
     """
     _check(which, to, pin, tool_name, unpin=unpin)
     with managed(store_url) as manager:
@@ -124,39 +128,50 @@ def _hold(manager: ToolManager, tool_name: str, version: int | None, reason: str
 
 
 def _take_back(manager: ToolManager, which: str, reason: str, *, is_sure: bool) -> list[str]:
-    """The ids of what was taken back, said before and after."""
-    ledger = manager.ledger
-    record = _last(ledger) if not which else None
-    if record is not None:
-        told = review_of(manager, record.proposal_id)
-        say(
-            f"the last promotion is {shown(told.proposal_id)} of {shown(told.tool)}: "
-            f"{shown(told.summary)}"
+    """The ids of the proposals, or the version, that were taken back, said before and after."""
+    trial = manager.ledger.experiment(which) if which else None
+    is_tried = trial is not None and trial.state == "canary"
+    change = None if is_tried else manager.last_change(which)
+    if change is not None and not change.proposal_id:
+        return [_undo(manager, change, reason, is_sure=is_sure)]
+    if change is None and not is_tried and (not which or which in manager.library):
+        which = which or "TOOL"
+        raise UsageError(f"{_NOTHING}; type 'agentkit rollback {which} --to VERSION'")
+    if not which and change is not None:
+        told = review_of(manager, change.proposal_id)
+        _confirm(
+            f"the last change is the promotion of {shown(told.proposal_id)} of {shown(told.tool)}: "
+            f"{shown(told.summary)}",
+            is_sure=is_sure,
         )
-        if not is_sure and sys.stdin.isatty() and sys.stdout.isatty():
-            click.confirm("Take it back?", abort=True, err=True)
-    wanted = record.proposal_id if record is not None else _named(manager, which)
-    taken = manager.roll_back(wanted, reason=reason, author=person())
+    taken = manager.roll_back(_named(manager, which, change), reason=reason, author=person())
     if not is_sure or taken:
         say(f"taken back: {', '.join(map(shown, taken)) or 'nothing, it was done already'}")
     return list(taken)
 
 
-def _last(ledger: Ledger) -> ProposalRecord:
-    """The proposal that became active last, of those in use.
+def _undo(manager: ToolManager, change: Undoable, reason: str, *, is_sure: bool) -> str:
+    """Take back what no proposal made; the words for what it was."""
+    names = ", ".join(map(shown, change.names[:_NAMED]))
+    rest = len(change.names) - _NAMED
+    what = f"library version {change.version} ({names}{f', {rest:,} more' if rest > 0 else ''})"
+    why = shown(change.reason) or "no reason was given"
+    _confirm(f"{what} changed {plural(len(change.names), 'tool')}: {why}", is_sure=is_sure)
+    manager.undo(change, reason=reason, author=person())
+    say(f"taken back: {what}")
+    return f"version {change.version}"
 
-    Raises:
-        UsageError: There is none.
-    """
-    in_use = [(one.activation, one) for one in ledger.proposals.values() if one.state == "active"]
-    found = [(event.sequence, record) for event, record in in_use if event is not None]
-    if not found:
-        raise UsageError(f"{_NOTHING}; type 'agentkit rollback TOOL --to VERSION'")
-    return max(found, key=lambda one: one[0])[1]
+
+def _confirm(what: str, *, is_sure: bool) -> None:
+    say(what)
+    if not is_sure and sys.stdin.isatty() and sys.stdout.isatty():
+        click.confirm("Take it back?", abort=True, err=True)
 
 
-def _named(manager: ToolManager, which: str) -> str:
+def _named(manager: ToolManager, which: str, change: Undoable | None) -> str:
     """A tool that is there is meant as a tool, with its canary first; else a proposal is."""
+    if change is not None:
+        return change.proposal_id
     ledger = manager.ledger
     if which in manager.library or ledger.promoted.get(which):
         return which

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from agentkit.episodes.episode import Episode
-from agentkit.errors import EpisodeFormatError
+from agentkit.errors import EpisodeFormatError, ReadingLimitError
+from agentkit.reading import read_json, unpacked_lines
 
 _EXCERPT = 80
-_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,8 +59,8 @@ def decode_episode(text: str | bytes) -> Episode:
         EpisodeFormatError: The text is not an episode, or its format is newer than ours.
     """
     try:
-        record = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        record = read_json(text)
+    except ValueError as error:
         shown = text[:_EXCERPT]
         raise EpisodeFormatError(f"not JSON ({error}): {shown!r}") from error
     if not isinstance(record, dict):
@@ -142,26 +142,23 @@ def read_episodes(
 
 def _lines(source: BinaryIO) -> Iterator[tuple[int, bytes | Exception]]:
     """The lines with their numbers; behind them why there are no more, where that is an error."""
-    is_compressed = source.read(len(_GZIP)) == _GZIP
-    source.seek(0)
-    if not is_compressed:
-        yield from enumerate(source, start=1)
-        return
-    import gzip
     import zlib
+    from gzip import BadGzipFile
 
     number = 0
     try:
-        for number, line in enumerate(gzip.GzipFile(fileobj=source), start=1):
+        for number, line in enumerate(unpacked_lines(source), start=1):
             yield number, line
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error, BadGzipFile, ReadingLimitError) as error:
         yield number + 1, error
 
 
 def _episode_in(line: bytes | Exception) -> Episode | None:
     """The episode of a line; None for an empty one."""
     if isinstance(line, Exception):
-        raise EpisodeFormatError(f"the compressed file is cut off or damaged here: {line}")
+        is_large = isinstance(line, ReadingLimitError)
+        why = "is not read from here on" if is_large else "is cut off or damaged here"
+        raise EpisodeFormatError(f"the compressed file {why}: {line}")
     return decode_episode(line) if line.strip() else None
 
 

@@ -35,6 +35,7 @@ from agentkit.episodes.episode import Episode, Turn
 from agentkit.episodes.jsonl import decode_episode, encode_episode
 from agentkit.episodes.replacing import replaced
 from agentkit.errors import EpisodeFormatError, MissingExtraError
+from agentkit.reading import LIMIT_VARIABLE, expanded_limit, streamed_limit
 
 SCHEMA_VERSION = 1
 """Of the columns; stands in the file's metadata as ``agentkit.episodes``."""
@@ -84,19 +85,42 @@ def read_parquet(path: str | os.PathLike[str]) -> Iterator[Episode]:
     arrow, parquet = _pyarrow()
     with Path(path).open("rb") as source:
         try:
-            file = parquet.ParquetFile(source)
-            if "record" not in file.schema_arrow.names:
+            names = parquet.read_schema(source).names
+            if "record" not in names:
                 raise EpisodeFormatError(
-                    f"{path} holds no episodes: it has no column 'record', only "
-                    f"{', '.join(file.schema_arrow.names)}"
+                    f"{path} holds no episodes: it has no column 'record', only {', '.join(names)}"
                 )
+            # A text that stands in many rows is then held once, as in the file.
+            file = parquet.ParquetFile(source, read_dictionary=["record"])
+            left = streamed_limit(Path(path).stat().st_size)
+            _check_groups(file.metadata, path, left)
             for batch in file.iter_batches(_READ_ROWS, columns=["record"]):
                 for record in batch.column(0):
-                    yield decode_episode(record.as_py())
+                    text = record.as_py() or ""
+                    left -= len(text) + 1
+                    if left < 0:
+                        raise _grows(path)
+                    yield decode_episode(text)
         except arrow.ArrowInvalid as error:
             raise EpisodeFormatError(
                 f"{path} is no Parquet file, or is damaged: {error}"
             ) from error
+
+
+def _check_groups(metadata: Any, path: str | os.PathLike[str], most: int) -> None:
+    """Refuse pages that unpack to more than memory should hold; a row group is held at a time."""
+    for place in range(metadata.num_row_groups):
+        group = metadata.row_group(place)
+        size = sum(group.column(at).total_uncompressed_size for at in range(group.num_columns))
+        if size > min(most, expanded_limit(most)):
+            raise _grows(path)
+
+
+def _grows(path: str | os.PathLike[str]) -> EpisodeFormatError:
+    return EpisodeFormatError(
+        f"{path} unpacks to far more than its size; a file that you trust is read with "
+        f"{LIMIT_VARIABLE}=10 in the environment"
+    )
 
 
 def _pyarrow() -> tuple[Any, Any]:

@@ -25,6 +25,7 @@ from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package
 from agentkit.library.naming import distinct_name
 from agentkit.messages import AssistantMessage, JsonObject, Message, SystemMessage, UserMessage
 from agentkit.metrics import AllowedCall
+from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.sources.json_schema import definition_from_json
 
@@ -294,7 +295,7 @@ def _rows(path: Path, kind: type[Row]) -> Iterator[Row]:
 def _records(path: Path) -> Iterator[JsonObject]:
     for number, line in numbered_lines(path):
         try:
-            yield json.loads(line)
+            yield read_json(line)
         except ValueError as error:
             raise DatasetError(f"{path.name}, line {number}: not JSON: {error}") from error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import zlib
@@ -11,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentkit.errors import DatasetError
+from agentkit.errors import DatasetError, ReadingLimitError
 from agentkit.messages import JsonObject
+from agentkit.reading import read_json, unpacked
 
 _LONGEST_REASON = 300
 
@@ -71,15 +71,15 @@ def _content(path: Path) -> bytes:
         raise DatasetError(f"{path} can not be read: {error}") from error
     if path.suffix == ".gz":
         try:
-            content = gzip.decompress(content)
-        except (EOFError, OSError, zlib.error) as error:
+            content = unpacked(content, is_packed=True)
+        except (EOFError, OSError, zlib.error, ReadingLimitError) as error:
             raise DatasetError(f"{path} can not be unpacked: {error}") from error
     return content.removeprefix(b"\xef\xbb\xbf")
 
 
 def _line(number: int, line: bytes) -> JsonLine:
     try:
-        record = json.loads(
+        record = read_json(
             line.decode("utf-8"),
             object_pairs_hook=_unique_pairs,
             parse_constant=_refused_constant,

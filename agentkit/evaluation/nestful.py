@@ -14,7 +14,6 @@ result; the closing record ``var_result`` becomes ``Trajectory.answered``.
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import zlib
@@ -29,6 +28,7 @@ from agentkit.evolution.mining.trajectory import Flow, Given, Source, Step, Traj
 from agentkit.evolution.mining.trajectory import Path as DataPath
 from agentkit.fetch import PackageFile, Progress, cache_directory, fetch_package_files
 from agentkit.messages import JsonObject
+from agentkit.reading import read_json, unpacked
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.sources.json_schema import definition_from_json
 
@@ -247,7 +247,7 @@ def _records(path: Path) -> list[Any]:
     if not path.is_file():
         return []
     try:
-        records = json.loads(path.read_bytes())
+        records = read_json(path.read_bytes())
     except ValueError as error:
         raise DatasetError(f"{path.name}: not JSON: {error}") from error
     if not isinstance(records, list):
@@ -257,7 +257,7 @@ def _records(path: Path) -> list[Any]:
 
 def _lines(path: Path) -> Iterator[Any]:
     try:
-        text = gzip.decompress(path.read_bytes()).decode("utf-8")
+        text = unpacked(path.read_bytes(), is_packed=True).decode("utf-8")
     except (EOFError, OSError, ValueError, zlib.error) as error:
         raise DatasetError(f"{path.name}: can not be unpacked: {error}") from error
     for number, line in enumerate(text.split("\n"), start=1):
@@ -267,7 +267,7 @@ def _lines(path: Path) -> Iterator[Any]:
 
 def _record(line: str, where: str) -> Any:
     try:
-        return json.loads(line)
+        return read_json(line)
     except ValueError as error:
         raise DatasetError(f"{where}: not JSON: {error}") from error
 

@@ -29,6 +29,7 @@ from agentkit.evolution.lifecycle.ledger import EXPERIMENTS, WHOLE_LIBRARY, Ledg
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.lifecycle.record import ProposalRecord, ProposerRecord
 from agentkit.evolution.lifecycle.revalidating import Revalidation
+from agentkit.evolution.lifecycle.rolling_back import Undoable, find_change, undo_step
 from agentkit.evolution.lifecycle.screening import Validate
 from agentkit.evolution.lifecycle.standing import Standing
 from agentkit.evolution.lifecycle.step import Position, Step
@@ -448,6 +449,46 @@ class ToolManager:
             )
             told = replace(change, reason=reason or change.reason)
             return restoring_step(on, told, author or self._author, to_version=to_version)
+
+        attempts = self._procedure.policy.attempts
+        return self._journal.write(decide, attempts=attempts).library.version
+
+    def last_change(self, which: str = "") -> Undoable | None:
+        """The last change that nobody took back, whoever made it; see ``undo``.
+
+        Args:
+            which: A tool, whose last change is meant, or the id of a change as the log shows it;
+                empty for the last one of the library.
+        """
+        return find_change(self.ledger, self._store, self._store.events(), which)
+
+    def undo(self, change: Undoable, *, reason: str = "", author: Author | None = None) -> int:
+        """Take back a change, whoever made it: ``tools add``, an import, code, an edit, mining.
+
+        Its tools get the definitions that they had before, as a new version; those that were new
+        are removed. A promotion is taken back by ``roll_back``, which its proposal needs.
+
+        Args:
+            change: See ``last_change``.
+            reason: Why.
+            author: Who takes it back; by default the author of this manager.
+
+        Returns:
+            The library version afterwards.
+
+        Raises:
+            UsageError: A tool was changed again since then, or others call one that would go.
+            StoreError: The store failed, or other writers were faster every time.
+        """
+        if change.proposal_id:
+            self.roll_back(change.proposal_id, reason=reason, author=author)
+            return self.library.version
+        change_id = f"rollback-{uuid.uuid4().hex}"
+
+        def decide(on: Position) -> Step | None:
+            who = author or self._author
+            history = self._store.history
+            return undo_step(on, change, who, reason, history=history, change_id=change_id)
 
         attempts = self._procedure.policy.attempts
         return self._journal.write(decide, attempts=attempts).library.version

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import zlib
@@ -12,13 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentkit.errors import ArtifactError
+from agentkit.errors import ArtifactError, ReadingLimitError
 from agentkit.export.artifact import Artifact
 from agentkit.export.form import FORMAT_KEY, content_digest, from_record, to_record
 from agentkit.library.chain import Signer, Verifier
-
-MOST_BYTES = 1 << 29
-"""Most bytes that a compressed artifact may hold: a small file can unpack to any size."""
+from agentkit.reading import read_json, unpacked
 
 _GZIP = b"\x1f\x8b"
 _LISTED = frozenset({"definitions", "evidence", "changes", "events"})
@@ -129,29 +126,19 @@ def _check_signature(signature: str, content: str, verifier: Verifier) -> None:
 
 def _decoded(data: bytes) -> Mapping[str, Any]:
     try:
-        plain = _unpacked(data)
-        record = json.loads(plain.decode("utf-8-sig"), object_pairs_hook=_object)
+        plain = unpacked(data).decode("utf-8-sig")
+        record = read_json(plain, object_pairs_hook=_object)
     except (OSError, EOFError, zlib.error) as error:
         raise ArtifactError(f"the compressed artifact is cut off or damaged: {error}") from error
+    except ReadingLimitError as error:
+        raise ArtifactError(f"this is no artifact that agentkit reads: {error}") from error
     except UnicodeDecodeError as error:
         raise ArtifactError(f"this is no artifact of agentkit: not UTF-8 ({error})") from error
-    except (ValueError, RecursionError) as error:  # also a number of more digits than Python reads
+    except ValueError as error:  # also a number of more digits than Python reads
         raise _broken(data, error) from error
     if not isinstance(record, dict):
         raise ArtifactError(f"this is no artifact of agentkit: a JSON {type(record).__name__}")
     return record
-
-
-def _unpacked(data: bytes) -> bytes:
-    if not data.startswith(_GZIP):
-        return data
-    with gzip.open(io.BytesIO(data)) as file:
-        plain: bytes = file.read(MOST_BYTES + 1)
-    if len(plain) > MOST_BYTES:
-        raise ArtifactError(
-            f"the compressed artifact holds more than {MOST_BYTES:,} bytes; nobody reads that"
-        )
-    return plain
 
 
 def _broken(data: bytes, error: Exception) -> ArtifactError:

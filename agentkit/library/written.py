@@ -13,7 +13,17 @@ from agentkit.tools.canonical import digest
 from agentkit.tools.definition import ToolDefinition
 
 Operation = Literal[
-    "register", "bind", "record", "learn", "insert", "import", "mend", "repin", "rollback", "edit"
+    "register",
+    "bind",
+    "record",
+    "learn",
+    "insert",
+    "import",
+    "mend",
+    "repin",
+    "rollback",
+    "undo",
+    "edit",
 ]
 """What kind of change it is; ``bind`` is a contract that changed in code."""
 

@@ -245,8 +245,6 @@ def test_what_is_not_there(invoke, manager):
         (("review", "approve"), "name one"),
         (("review", "approve", "--proposer", "nobody"), "never proposed anything"),
         (("rollback", "ghost"), "no proposal 'ghost'"),
-        (("rollback", "loan_offer"), "agentkit rollback loan_offer --to VERSION"),
-        (("rollback",), "is left to take back"),
         (("rollback", "--to", "1"), "which tool?"),
         (("rollback", "loan_offer", "--pin", "1"), "--tool loan_offer"),
         (("rollback", "--tool", "loan_offer"), "rollback loan_offer"),
@@ -282,15 +280,18 @@ def test_pins(as_json, invoke, proposal_id):
     assert "nothing is pinned" in invoke("rollback", "--unpin").stdout
 
 
-def test_typed_alone_the_last_promotion_is_taken_back(invoke, proposal_id, as_json):
-    """It says which, takes it back, and shows what models see afterwards."""
+def test_typed_alone_the_last_change_is_taken_back(invoke, proposal_id, as_json):
+    """It says which, takes it back, shows what models see, and then goes on with the one before."""
     as_json("review", "approve", proposal_id)
     done = invoke("rollback")
     assert done.exit_code == 0
-    assert f"the last promotion is {proposal_id} of loan_offer" in done.stderr
+    assert f"the promotion of {proposal_id} of loan_offer" in done.stderr
     assert done.stdout.startswith("library version 3\n")
     assert "  - periods must be one of 36, 48, 60.\n" in done.stdout
-    assert "is left to take back" in invoke("rollback").stderr
+    assert (
+        "library version 1 (loan_offer) changed 1 tool: first import" in invoke("rollback").stderr
+    )
+    assert "nothing is left to take back" in invoke("rollback").stderr
 
 
 def test_a_model_judges(as_json, manager, script):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from agentkit.evaluation.bfcl_multi_turn.gold import UnreadableGoldError, parse_
 from agentkit.evaluation.bfcl_multi_turn.simulators import SimulatorModules
 from agentkit.evaluation.expectations import AnyCall, Expectation, FinalState, GoldCall
 from agentkit.evaluation.task import Benchmark, LeftOut, Task, UserTurn
+from agentkit.reading import read_json
 from agentkit.tools.definition import Effects, ToolDefinition
 from agentkit.tools.sources.json_schema import definition_from_json
 from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
@@ -245,7 +245,7 @@ def _simulator(files: MultiTurnFiles, module: str) -> Simulator:
     definitions = []
     for number, line in numbered_lines(path):
         try:
-            record = json.loads(line)
+            record = read_json(line)
         except ValueError as error:
             raise DatasetError(f"{path.name}, line {number}: not JSON: {error}") from error
         definitions.append(

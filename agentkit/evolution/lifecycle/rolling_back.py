@@ -1,25 +1,185 @@
-"""Taking back what became active, by moving the tool's pointer to an earlier definition."""
+"""Taking changes back, whoever made them, by giving tools the definitions that they had before."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from agentkit.errors import UsageError
 from agentkit.evolution.lifecycle.ancestors import Above, is_wording
 from agentkit.evolution.lifecycle.consenting import record_of
 from agentkit.evolution.lifecycle.drafts import Scribe
+from agentkit.evolution.lifecycle.ledger import Ledger
 from agentkit.evolution.lifecycle.promoting import marks
 from agentkit.evolution.lifecycle.record import ProposalRecord
 from agentkit.evolution.lifecycle.step import Position, Step
 from agentkit.library.chain import EventDraft
-from agentkit.library.events import Author
+from agentkit.library.events import Author, LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.pins import repinned, with_current_pins
-from agentkit.library.store import ToolRevision
+from agentkit.library.store import ToolRevision, ToolStore
+from agentkit.library.written import written
 from agentkit.tools.definition import ToolDefinition
 
 History = Callable[[str], Sequence[ToolRevision]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Undoable:
+    """A change that stands, and can be taken back.
+
+    Attributes:
+        version: The library version that it made.
+        names: The tools of it that are still as it made them, or were.
+        proposal_id: The proposal whose promotion it is; empty for any other change.
+        reason: Why it was made.
+    """
+
+    version: int
+    names: tuple[str, ...]
+    proposal_id: str = ""
+    reason: str = ""
+
+
+def find_change(
+    ledger: Ledger, store: ToolStore, events: Sequence[LibraryEvent], which: str = ""
+) -> Undoable | None:
+    """The last change that nobody took back: of a tool, by its id, or of the whole library.
+
+    Args:
+        ledger: What the events come to.
+        store: Where the library is kept.
+        events: All of them.
+        which: A tool, or the id of a change as the log shows it; empty for the last change.
+
+    Returns:
+        The change; None when nothing is left, or the id is not known.
+    """
+    by_id = [one.library_version for one in events if which and one.facts.get("change") == which]
+    history = () if by_id else store.history(which) if which else ()
+    versions = by_id or ([one.version for one in history] if which else store.versions())
+    backs, undone = _taken_back(events)
+    promoted = {
+        record.activation.library_version: record
+        for record in ledger.proposals.values()
+        if record.activation is not None
+    }
+    for version in reversed(versions):
+        record = promoted.get(version)
+        if version in backs or (record is not None and record.state == "rolled_back"):
+            continue
+        if record is not None and history and record.tool_name != which:
+            continue  # it was only pinned anew
+        if record is not None and record.proposal_id in ledger.promoted.get(record.tool_name, ()):
+            names: tuple[str, ...] = (record.tool_name,)
+            return Undoable(version=version, names=names, proposal_id=record.proposal_id)
+        changed = (which,) if history else _changed(store, version)
+        if names := tuple(name for name in changed if (version, name) not in undone):
+            made = (one for one in store.history(names[0]) if one.version == version)
+            return Undoable(version=version, names=names, reason=next(made).reason)
+    return None
+
+
+def _taken_back(events: Iterable[LibraryEvent]) -> tuple[set[int], set[tuple[int, str]]]:
+    """The versions that take something back, and what was taken back of others, tool by tool."""
+    backs: set[int] = set()
+    undone: set[tuple[int, str]] = set()
+    for event in events:
+        is_restored = event.kind == "rolled_back" and event.digest_after
+        if is_restored or event.facts.get("operation") in {"rollback", "undo"}:
+            backs.add(event.library_version)
+        undone |= {(event.facts["undone"], name) for name in event.facts.get("tools_undone", ())}
+    return backs, undone
+
+
+def _changed(store: ToolStore, version: int) -> tuple[str, ...]:
+    """The tools that a version changed, added or removed."""
+    before, after = store.load(version - 1), store.load(version)
+    names = dict.fromkeys([*after.tools, *before.tools])
+    return tuple(name for name in names if _digest_in(before, name) != _digest_in(after, name))
+
+
+def _digest_in(library: Library, name: str) -> str:
+    tool = library.get(name)
+    return "" if tool is None else tool.definition.digest
+
+
+def undo_step(
+    on: Position,
+    change: Undoable,
+    author: Author,
+    reason: str,
+    *,
+    history: History,
+    change_id: str,
+) -> Step:
+    """Give the tools of a change the definitions that they had before it; new ones are removed.
+
+    Args:
+        on: The newest position.
+        change: What is taken back.
+        author: Who takes it back.
+        reason: Why.
+        history: The revisions of a tool.
+        change_id: Of the change that takes it back.
+
+    Raises:
+        UsageError: A tool was changed again since then, or others call one that would go.
+    """
+    restored, removals = [], []
+    for name in change.names:
+        revisions = history(name)
+        after = [one for one in revisions if one.version <= change.version][-1].definition
+        _check_unchanged(on.library, name, after, revisions[-1].version)
+        earlier = [one for one in revisions if one.version < change.version]
+        before = earlier[-1].definition if earlier else None
+        if before is not None:
+            restored.append(pinned_now(on.library, before))
+        else:
+            removals.append(name)
+    for name in removals:
+        _check_not_called(on.library, name, gone=removals)
+    upserts = repinned(on.library, restored)
+    why = reason or f"take back library version {change.version}"
+    draft = written("undo", change_id, upserts, before=on.library, author=author, reason=why)
+    facts = {"undone": change.version, "tools_undone": list(change.names), "removed": removals}
+    above = tuple(one for one in upserts if one.name not in change.names)
+    unknown = dict.fromkeys((one.name for one in above), "it was not tried with what was restored")
+    marked = Above(repinned=above, unknown=unknown)
+    version = on.library.version + 1
+    return Step(
+        drafts=(
+            replace(draft, facts={**draft.facts, **facts}),
+            *(marks(author, upserts[0], marked, version=version) if above else ()),
+        ),
+        upserts=upserts,
+        removals=tuple(removals),
+        change_id=change_id,
+        author=author,
+        reason=why,
+    )
+
+
+def _check_unchanged(
+    library: Library, name: str, after: ToolDefinition | None, newest: int
+) -> None:
+    current = library.get(name)
+    expected = None if after is None else pinned_now(library, after).digest
+    if (None if current is None else pinned_now(library, current.definition).digest) != expected:
+        raise UsageError(
+            f"{name!r} was changed again by library version {newest}; take that back first "
+            f"('agentkit rollback {name}'), or choose a version ('agentkit rollback {name} --to "
+            "VERSION')"
+        )
+
+
+def _check_not_called(library: Library, name: str, *, gone: Sequence[str]) -> None:
+    callers = [one for one in library.dag.parents.get(name, ()) if one not in gone]
+    if callers:
+        raise UsageError(
+            f"{name!r} was new, so taking it back removes it, and "
+            f"{', '.join(map(repr, callers))} would miss it; take that back first"
+        )
 
 
 def roll_back_step(
@@ -67,8 +227,8 @@ def _wanted(on: Position, which: str) -> ProposalRecord:
         return trial
     if not promoted:
         raise UsageError(
-            f"no proposal serves as {which!r}; to go back to an earlier revision that a person "
-            f"wrote, use 'agentkit rollback {which} --to VERSION'"
+            f"no proposal serves as {which!r}; 'agentkit rollback {which} --to VERSION' goes back "
+            "to an earlier revision"
         )
     return on.ledger.proposals[promoted[-1]]
 
@@ -96,11 +256,8 @@ def _restored(
     current = on.library.get(scribe.tool_name)
     upserts: tuple[ToolDefinition, ...] = ()
     removals = () if before is not None or current is None else (scribe.tool_name,)
-    if removals and (callers := on.library.dag.parents.get(scribe.tool_name, ())):
-        raise UsageError(
-            f"{scribe.tool_name!r} was new, so taking it back removes it, and "
-            f"{', '.join(map(repr, callers))} would miss it; take that back first"
-        )
+    if removals:
+        _check_not_called(on.library, scribe.tool_name, gone=removals)
     if before is not None and current is not None:
         restored = pinned_now(on.library, before)
         if restored != current.definition:

@@ -18,6 +18,7 @@ from agentkit.errors import DefinitionError, StoreFormatError
 from agentkit.library.events import LibraryEvent
 from agentkit.library.sqlite.connection import storable
 from agentkit.library.store import LibraryChange, ToolRevision
+from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
 
 FORMAT_VERSION = 1
@@ -200,8 +201,8 @@ def json_object(content: bytes, path: Path) -> Mapping[str, Any]:
             f"place, and only one can stand. {one_side(path)}"
         )
     try:
-        record = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        record = read_json(content)
+    except ValueError as error:
         raise damaged(path, str(error)) from error
     if not isinstance(record, dict):
         raise damaged(path, "it holds no JSON object")

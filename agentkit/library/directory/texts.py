@@ -10,6 +10,7 @@ from typing import Any
 from agentkit.errors import DefinitionError, UsageError
 from agentkit.library.directory.yaml_reading import check_yaml_is_there, from_yaml
 from agentkit.library.directory.yaml_writing import to_yaml
+from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
 
 _ORDER = (
@@ -71,7 +72,7 @@ def _to_json(record: dict[str, Any]) -> str:
 
 def _from_json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
+        return read_json(text, object_pairs_hook=_once, parse_constant=_no_number)
     except DefinitionError:
         raise
     except json.JSONDecodeError as error:

@@ -18,6 +18,7 @@ from agentkit.errors import AgentKitError, StoreFormatError
 from agentkit.library.chain import ChainHead
 from agentkit.library.store import LibraryChange, ToolRevision
 from agentkit.messages import JsonObject
+from agentkit.reading import check_values
 from agentkit.tools.definition import ToolDefinition
 
 FORMAT_VERSION = 1
@@ -252,6 +253,7 @@ def decode(line: bytes) -> JsonObject:
         StoreFormatError: The line is no JSON object.
     """
     try:
+        check_values(line)
         record = _DECODER.decode(line.decode())
     except (ValueError, RecursionError) as error:
         raise StoreFormatError(f"not JSON ({error}): {line[:100]!r}") from error

@@ -10,6 +10,7 @@ from typing import Any
 
 from agentkit.errors import AgentKitError, StoreFormatError
 from agentkit.library.library import Library
+from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
 
 FORMAT_VERSION = 1
@@ -48,7 +49,7 @@ def read_copy(path: Path) -> Library | None:
         StoreFormatError: The file is damaged, no copy, or written by a newer agentkit.
     """
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_json(path.read_bytes())
         _check_format(record, path)
         library = Library(map(ToolDefinition.from_json, record["tools"]), version=record["version"])
         whole = type(library.version) is int and library.digest == record["digest"]

@@ -7,12 +7,12 @@ parameters go through ``normalise_parameters``, and what was received is kept in
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentkit.errors import DefinitionError
+from agentkit.errors import DefinitionError, ReadingLimitError
+from agentkit.reading import read_json
 from agentkit.tools.definition import Effects, Origin, ToolDefinition
 from agentkit.tools.mcp_record import exact_effects, is_wrapped, unwrapped_schema
 from agentkit.tools.sources.dialects import normalise_parameters, normalise_schema
@@ -207,7 +207,9 @@ def _entries(data: object) -> Iterator[tuple[Any, str]]:
         return
     text = data.removeprefix("\ufeff")
     try:
-        yield from ((entry, "") for entry in _listed(json.loads(text)))
+        yield from ((entry, "") for entry in _listed(read_json(text)))
+    except ReadingLimitError as error:
+        yield text[:2000], f"not JSON within the bounds of reading: {error}"
     except (ValueError, RecursionError) as error:
         yield from _lines(text, error)
 
@@ -223,7 +225,7 @@ def _lines(text: str, error: Exception) -> Iterator[tuple[Any, str]]:
 
 def _decoded(line: str) -> tuple[Any, str]:
     try:
-        return json.loads(line), ""
+        return read_json(line), ""
     except (ValueError, RecursionError) as error:
         return line, f"the line is not JSON: {error}"
 

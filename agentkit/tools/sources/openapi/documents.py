@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias, cast
 
-from agentkit.errors import DefinitionError, UsageError
-from agentkit.tools.sources.openapi.json_data import is_shallow, plain_json
+from agentkit.errors import DefinitionError, ReadingLimitError, UsageError
+from agentkit.reading import read_json
+from agentkit.tools.sources.openapi.json_data import plain_json
 from agentkit.tools.sources.openapi.yaml_text import load_yaml
 
 Document: TypeAlias = "Mapping[str, Any] | str | bytes | Path"
@@ -91,12 +91,12 @@ def decode(text: str | bytes) -> Any:
     if text.lstrip()[:1] not in {"{", "["}:
         return plain_json(load_yaml(text))
     try:
-        data = json.loads(text, parse_constant=lambda _: None)
-    except RecursionError as error:
-        raise DefinitionError("the document is nested too deeply to be read") from error
+        data = read_json(text, parse_constant=lambda _: None)
+    except ReadingLimitError as error:
+        raise DefinitionError(f"the document is not read: {error}") from error
     except ValueError as error:
         return _flow(text, error)
-    is_plain = is_shallow(data) and not _HALF_PAIR.search(text)
+    is_plain = not _HALF_PAIR.search(text)
     return data if is_plain else plain_json(data)
 
 

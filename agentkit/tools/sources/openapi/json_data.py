@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentkit.errors import DefinitionError
+from agentkit.reading import MAX_DEPTH
 
 MAX_NODES = 5_000_000
 """Values in one document, aliases counted as often as they are used. The largest public API
 descriptions hold some 700,000."""
-
-_MAX_DEPTH = 200
 
 
 def plain_json(value: object) -> Any:
@@ -23,22 +22,6 @@ def plain_json(value: object) -> Any:
             five million parts, as aliases of YAML can make of a few lines.
     """
     return _Copy().value(value, 0)
-
-
-def is_shallow(data: object) -> bool:
-    """Whether decoded JSON is nested no deeper than ``plain_json`` allows; takes no recursion."""
-    level = [data]
-    for _ in range(_MAX_DEPTH):
-        below: list[Any] = []
-        for value in level:
-            if isinstance(value, dict):
-                below.extend(value.values())
-            elif isinstance(value, list):
-                below.extend(value)
-        if not below:
-            return True
-        level = below
-    return False
 
 
 class _Copy:
@@ -54,9 +37,9 @@ class _Copy:
                 f"the document has more than {MAX_NODES:,} values once its aliases are written "
                 "out; that is no API description, so it is not read"
             )
-        if depth > _MAX_DEPTH:
+        if depth > MAX_DEPTH:
             raise DefinitionError(
-                f"the document is nested deeper than {_MAX_DEPTH} levels, or holds itself; "
+                f"the document is nested deeper than {MAX_DEPTH} levels, or holds itself; "
                 "write recursion as $ref"
             )
         if isinstance(value, str):

@@ -12,11 +12,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from agentkit.errors import DefinitionError, MissingExtraError
+from agentkit.reading import LIMIT_VARIABLE, MAX_DEPTH, value_limit
 from agentkit.tools.sources.openapi.json_data import MAX_NODES
 
 if TYPE_CHECKING:
     import yaml
 
+_LEAST_VALUES = 50_000  # a value of YAML takes ten times as long as one of JSON
 _STRING = "tag:yaml.org,2002:str"
 _MERGE = "tag:yaml.org,2002:merge"
 _RESOLVERS = (
@@ -47,6 +49,10 @@ def load_yaml(text: str) -> Any:
             package="pyyaml",
             install='pip install "agentkit-evolve[openapi]"',
         ) from error
+    try:
+        _check_events(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise _neither(error) from error
     loader = _loader()(text)
     try:
         node = loader.get_single_node()
@@ -55,10 +61,35 @@ def load_yaml(text: str) -> Any:
         _check(node)
         return loader.construct_document(node)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        told = " ".join(str(error).split())[:300]
-        raise DefinitionError(f"the text is neither JSON nor YAML: {told}") from error
+        raise _neither(error) from error
     finally:
         loader.dispose()
+
+
+def _neither(error: Exception) -> DefinitionError:
+    told = " ".join(str(error).split())[:300]
+    return DefinitionError(f"the text is neither JSON nor YAML: {told}")
+
+
+def _check_events(text: str) -> None:
+    """Count values and levels before nodes of them are built, each of half a kilobyte."""
+    import yaml
+
+    most = value_limit(len(text), least=_LEAST_VALUES)
+    count = levels = 0
+    for event in yaml.parse(text, Loader=_loader()):
+        count += isinstance(event, yaml.NodeEvent)
+        levels += isinstance(event, yaml.CollectionStartEvent)
+        levels -= isinstance(event, yaml.CollectionEndEvent)
+        if levels > MAX_DEPTH:
+            raise DefinitionError(
+                f"the YAML text is nested too deeply, deeper than {MAX_DEPTH} levels"
+            )
+        if count > most:
+            raise DefinitionError(
+                f"{len(text):,} characters of YAML hold more than {most:,} values; a file that "
+                f"you trust is read with {LIMIT_VARIABLE}=10 in the environment"
+            )
 
 
 @cache

@@ -1,0 +1,201 @@
+"""Reading what others wrote, with bounds: a small file must not become a large one in memory.
+
+Every reader of foreign JSON and of compressed files goes through here. The bounds are far above
+what honest files need and grow with the size of the input; ``AGENTKIT_READ_LIMIT=10`` in the
+environment makes each of them ten times as high for a file that you trust.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from agentkit.errors import ReadingLimitError, UsageError
+
+LIMIT_VARIABLE = "AGENTKIT_READ_LIMIT"
+MAX_DEPTH = 200
+"""Levels of nesting. Deeper data breaks whatever walks it; no factor raises this."""
+
+_GZIP = b"\x1f\x8b"
+_LEAST_BYTES = 1 << 24
+_MOST_BYTES = 1 << 29
+_RATIO = 64  # gzip reaches some 50 on catalogues of nearly equal tools, and 1,032 on zeros
+_STREAMED_RATIO = 1_032
+_VALUES = 500_000
+_BYTES_A_VALUE = 16  # of definitions and episodes; a value takes some 100 bytes of memory
+_PIECE = 1 << 20
+
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # possessive: linear on any text
+
+
+def expanded_limit(stored: int) -> int:
+    """How many bytes may come of ``stored`` compressed ones.
+
+    Example:
+        >>> expanded_limit(146_000) == 16 * 1024 * 1024
+        True
+    """
+    return _factor() * min(max(_LEAST_BYTES, _RATIO * stored), _MOST_BYTES)
+
+
+def value_limit(size: int, *, least: int = _VALUES) -> int:
+    """How many values a document of ``size`` bytes, or characters, may hold."""
+    return _factor() * (least + size // _BYTES_A_VALUE)
+
+
+def unpacked(data: bytes, *, is_packed: bool | None = None) -> bytes:
+    """The content of a file: as it is, or unpacked.
+
+    Args:
+        data: The file.
+        is_packed: Whether it must be gzip; None looks at how it begins.
+
+    Raises:
+        ReadingLimitError: It would become too large.
+        OSError, EOFError, zlib.error: It is damaged.
+    """
+    if not (data.startswith(_GZIP) if is_packed is None else is_packed):
+        return data
+    most = expanded_limit(len(data))
+    pieces, size = [], 0
+    with gzip.open(io.BytesIO(data)) as file:
+        while piece := file.read(_PIECE):
+            pieces.append(piece)
+            size += len(piece)
+            if size > most:
+                raise _too_much(f"{len(data):,} compressed bytes hold more than {most:,}")
+    return b"".join(pieces)
+
+
+def streamed_limit(stored: int) -> int:
+    """How many bytes may come of a compressed file that is read a little at a time.
+
+    Memory is no question then, only whether reading ever ends: Parquet can say a row a billion
+    times in a kilobyte. The ratio is the best that gzip reaches.
+    """
+    return _factor() * max(_LEAST_BYTES, _STREAMED_RATIO * stored)
+
+
+def unpacked_lines(source: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file, plain or compressed, one at a time; none may be longer than the bound.
+
+    Raises:
+        ReadingLimitError: A line is longer than the bytes that a file of this size may hold.
+        OSError, EOFError, zlib.error: It is damaged.
+    """
+    is_compressed = source.read(len(_GZIP)) == _GZIP
+    stored = source.seek(0, os.SEEK_END)
+    source.seek(0)
+    if not is_compressed:
+        yield from source
+        return
+    most = expanded_limit(stored)
+    file = gzip.GzipFile(fileobj=source)
+    while line := file.readline(most + 1):
+        if len(line) > most:
+            raise _too_much(f"{stored:,} compressed bytes hold a line of more than {most:,} bytes")
+        yield line
+
+
+def read_json(
+    text: str | bytes,
+    *,
+    object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None,
+    parse_constant: Callable[[str], Any] | None = None,
+    parse_float: Callable[[str], Any] | None = None,
+) -> Any:
+    """The data of a JSON text, as ``json.loads`` gives them.
+
+    Values are counted before anything is built, so that what is refused costs a look at its bytes.
+
+    Raises:
+        ReadingLimitError: It holds too many values, or is nested too deeply; a ``ValueError``.
+        ValueError: It is not JSON.
+
+    Example:
+        >>> read_json('{"a": [1, 2]}')
+        {'a': [1, 2]}
+        >>> read_json("[" * 300 + "]" * 300)
+        Traceback (most recent call last):
+            ...
+        agentkit.errors.ReadingLimitError: it is nested too deeply, deeper than 200 levels
+    """
+    check_values(text)
+    try:
+        data = json.loads(
+            text,
+            object_pairs_hook=object_pairs_hook,
+            parse_constant=parse_constant,
+            parse_float=parse_float,
+        )
+    except RecursionError as error:
+        raise _too_deep() from error
+    if _openings(text) > MAX_DEPTH and not is_shallow(data):
+        raise _too_deep()
+    return data
+
+
+def check_values(text: str | bytes) -> None:
+    """Refuse a JSON text of more values than a text of its size has any business to hold.
+
+    Raises:
+        ReadingLimitError: It does.
+    """
+    most = value_limit(len(text))
+    if _separators(text) < most:  # also counts what stands in texts, so it is never too low
+        return
+    bare = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    count = 1 + _separators(_STRING.sub(b"", bare))
+    if count > most:
+        raise _too_much(f"{len(text):,} bytes of JSON hold {count:,} values, more than {most:,}")
+
+
+def is_shallow(data: object, levels: int = MAX_DEPTH) -> bool:
+    """Whether decoded JSON is nested no deeper than that many levels; takes no recursion."""
+    level = [data]
+    for _ in range(levels):
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below.extend(value.values())
+            elif isinstance(value, list):
+                below.extend(value)
+        if not below:
+            return True
+        level = below
+    return False
+
+
+def _openings(text: str | bytes) -> int:
+    if isinstance(text, str):
+        return text.count("[") + text.count("{")
+    return text.count(b"[") + text.count(b"{")
+
+
+def _separators(text: str | bytes) -> int:
+    return _openings(text) + (text.count(",") if isinstance(text, str) else text.count(b","))
+
+
+def _factor() -> int:
+    written = os.environ.get(LIMIT_VARIABLE) or "1"
+    if not written.isdecimal() or not 0 < int(written[:10]) <= 1_000_000:
+        raise UsageError(
+            f"{LIMIT_VARIABLE} is {written[:40]!r}; give a whole number, such as 10 to read files "
+            "ten times as large"
+        )
+    return int(written)
+
+
+def _too_much(what: str) -> ReadingLimitError:
+    return ReadingLimitError(
+        f"{what}; a file that you trust is read with {LIMIT_VARIABLE}=10 in the environment"
+    )
+
+
+def _too_deep() -> ReadingLimitError:
+    return ReadingLimitError(f"it is nested too deeply, deeper than {MAX_DEPTH} levels")

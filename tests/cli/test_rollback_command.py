@@ -1,0 +1,106 @@
+"""``agentkit rollback`` takes back every kind of change, whoever made it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit import open_store
+from agentkit.library.chain_faults import verify_chain
+from agentkit.library.chain_library import verify_library
+
+TOOLS = '''
+from agentkit import tool
+
+
+@tool(effects=[])
+def price(article: str) -> float:
+    """Price of an article."""
+    return 1.0
+
+
+@tool(effects=[])
+def stock(article: str) -> int:
+    """How many are left."""
+    return 1
+'''
+
+
+@pytest.fixture
+def added(invoke, tmp_path):
+    """A library to which a command added two tools."""
+    file = tmp_path / "shop.py"
+    file.write_text(TOOLS)
+    assert invoke("tools", "add", str(file)).exit_code == 0
+    return file
+
+
+def names(store_url):
+    """The tools of the library, which is as its events say."""
+    store = open_store(store_url)
+    library = store.load()
+    assert not verify_chain(store.events())
+    assert not [one for one in verify_library(store, store.events()) if not one.is_note]
+    store.close()
+    return {one.name: one.description.summary for one in library.definitions}
+
+
+def test_added_tools_go(invoke, added, store_url):
+    """What tools add wrote is taken back as one change."""
+    assert set(names(store_url)) == {"price", "stock"}
+    done = invoke("rollback", "--yes")
+    assert done.exit_code == 0, done.stderr
+    assert "taken back: library version 1 (price, stock)" in done.stderr
+    assert names(store_url) == {}
+    assert "nothing is left to take back" in invoke("rollback").stderr
+
+
+def test_one_tool_of_a_change(invoke, added, store_url):
+    """A name takes back the last change of that tool alone; the rest of the change can follow."""
+    assert invoke("rollback", "price").exit_code == 0
+    assert set(names(store_url)) == {"stock"}
+    assert "nothing is left to take back" not in invoke("rollback").stderr
+    assert names(store_url) == {}
+
+
+def test_replaced_words_come_back(invoke, added, store_url):
+    """A replacement is taken back to the words before, and then the first import is."""
+    added.write_text(TOOLS.replace("Price of an article.", "What it costs."))
+    again = invoke("tools", "add", str(added), "--on-conflict", "replace")
+    assert again.exit_code == 0, again.stderr
+    assert names(store_url)["price"] == "What it costs."
+    assert invoke("rollback", "price").exit_code == 0
+    assert names(store_url)["price"] == "Price of an article."
+    assert invoke("rollback", "price").exit_code == 0
+    assert set(names(store_url)) == {"stock"}
+
+
+def test_composites(invoke, added, store_url, tmp_path):
+    """A tool that a composite calls stays until the composite was taken back."""
+    composite = tmp_path / "total.py"
+    composite.write_text(
+        "def total(article: str) -> float:\n"
+        '    """Price of all that is left of an article.\n\n'
+        "    Example:\n        >>> total(article='soap')\n        1.0\n"
+        '    """\n'
+        "    return price(article=article) * stock(article=article)\n"
+    )
+    made = invoke("tools", "add", "--composite", str(composite), "--tools", str(added))
+    assert made.exit_code == 0, made.stderr
+    refused = invoke("rollback", "price")
+    assert refused.exit_code == 2
+    assert "'total' would miss it" in refused.stderr
+    assert invoke("rollback").exit_code == 0
+    assert set(names(store_url)) == {"price", "stock"}
+
+
+def test_a_change_under_a_later_one_waits(invoke, added, store_url):
+    """An older change is refused by its id while a later one stands on the same tool."""
+    added.write_text(TOOLS.replace("Price of an article.", "What it costs."))
+    assert invoke("tools", "add", str(added), "--on-conflict", "replace").exit_code == 0
+    store = open_store(store_url)
+    first = store.events()[0].facts["change"]
+    store.close()
+    refused = invoke("rollback", first)
+    assert refused.exit_code == 2
+    assert "changed again by library version 2" in refused.stderr
+    assert names(store_url)["price"] == "What it costs."

@@ -1,0 +1,173 @@
+"""Whatever strangers write, reading it takes time and memory in proportion to its size."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from agentkit import Episode
+from agentkit.cli.main import main
+from agentkit.episodes.files import export_episodes, import_episodes
+from agentkit.episodes.jsonl import encode_episode
+from agentkit.errors import AgentKitError, ArtifactError, EpisodeFormatError, ReadingLimitError
+from agentkit.evaluation.benchmarks.task_files import load_tasks
+from agentkit.export.file import parse_artifact
+from agentkit.reading import expanded_limit, read_json, unpacked
+from agentkit.tools.sources import openapi
+from agentkit.tools.sources.json_schema import DefinitionBatch, definitions_from_json
+
+BOMB = b"[" + b"[]," * 50_000_000 + b"[]]"
+"""150 MB of JSON, 146 kB of gzip, 3.7 GB of lists."""
+
+MUCH = 60_000_000
+"""Bytes that no hostile input of these tests may take."""
+
+
+@pytest.fixture(scope="module")
+def bomb() -> bytes:
+    """The compressed bomb."""
+    return gzip.compress(BOMB)
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """Fail where the block takes more than ``MUCH`` bytes at any moment."""
+    tracemalloc.start()
+    try:
+        yield
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < MUCH, f"{peak:,} bytes"
+
+
+def test_an_artifact_does_not_grow_in_memory(bomb: bytes) -> None:
+    """146 kB that stand for 3.7 GB are refused with the numbers and the way to raise them."""
+    assert len(bomb) < 160_000
+    with little_memory(), pytest.raises(ArtifactError, match="AGENTKIT_READ_LIMIT=10"):
+        parse_artifact(bomb)
+
+
+def test_commands_refuse_a_compressed_bomb(bomb: bytes, tmp_path: Path) -> None:
+    """Files of tools, of tasks and of whatever import is given are bounded alike."""
+    bombs = [tmp_path / "tools.json.gz", tmp_path / "tasks.jsonl.gz"]
+    for path in bombs:
+        path.write_bytes(bomb)
+    store = ["--store", f"sqlite:///{tmp_path / 'a.db'}"]
+    for command in (["tools", "import", str(bombs[0])], ["import", str(bombs[1])]):
+        with little_memory():
+            result = CliRunner().invoke(main, [*command, *store])
+        assert result.exit_code == 2, result.output
+        assert "AGENTKIT_READ_LIMIT" in result.stderr
+    with little_memory(), pytest.raises(AgentKitError, match="AGENTKIT_READ_LIMIT"):
+        load_tasks(bombs[1])
+
+
+def test_a_line_of_episodes_is_bounded(tmp_path: Path) -> None:
+    """Compressed episodes are read a line at a time, and a line has a bound of its own."""
+    path = tmp_path / "episodes.jsonl.gz"
+    good = encode_episode(Episode(episode_id="e1", request="Hi")).encode()
+    path.write_bytes(gzip.compress(good + b"\n" + b" " * 100_000_000 + b"\n"))
+    found, broken = [], []
+    with little_memory():
+        found = list(import_episodes(path, on_broken=broken.append))
+    assert [one.episode_id for one in found] == ["e1"]
+    assert "a line of more than" in broken[0].reason
+
+
+def test_rows_of_parquet_are_bounded(tmp_path: Path) -> None:
+    """A text that a dictionary repeats a hundred thousand times ends with an error."""
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "episodes.parquet"
+    text = encode_episode(Episode(episode_id="e1", request="x" * 100_000))
+    indices = arrow.array([0] * 100_000, arrow.int32())
+    column = arrow.DictionaryArray.from_arrays(indices, arrow.array([text]))
+    parquet.write_table(arrow.table({"record": column}), path, compression="zstd")
+    assert path.stat().st_size < 10_000
+    with little_memory(), pytest.raises(EpisodeFormatError, match="AGENTKIT_READ_LIMIT"):
+        sum(1 for _ in import_episodes(path))
+
+
+def _yaml_bomb() -> str:
+    layers = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 12)]
+    return "\n".join(["openapi: 3.1.0", "l0: &l0 [a]", *layers])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _yaml_bomb(),
+        "openapi: 3.1.0\nx: [" + "a," * 2_000_000 + "a]",
+        "openapi: 3.1.0\nx: " + "[" * 100_000,
+        '{"openapi": "3.1.0", "x": [' + "[]," * 2_000_000 + "[]]}",
+        '{"openapi": "3.1.0", "x": ' + "[" * 400 + "]" * 400 + "}",
+    ],
+    ids=["aliases", "many YAML values", "deep YAML", "many JSON values", "deep JSON"],
+)
+def test_api_descriptions_are_bounded(text: str) -> None:
+    """Anchors that multiply, millions of values and thousands of levels are refused early."""
+    with little_memory(), pytest.raises(AgentKitError, match=r"values|nested"):
+        openapi.read_document(text)
+
+
+@pytest.mark.parametrize("read", [read_json, definitions_from_json], ids=["json", "catalogue"])
+@pytest.mark.parametrize(
+    "text",
+    ["[" + "[]," * 2_000_000 + "[]]", "[" * 100_000, '[{"a":' * 300 + "1" + "}]" * 300],
+    ids=["many values", "only openings", "deep"],
+)
+def test_json_is_bounded_before_it_is_built(read: Callable[[str], object], text: str) -> None:
+    """Too many values and too many levels are errors; a catalogue tells them as its problems."""
+    with little_memory():
+        try:
+            found = read(text)
+        except ReadingLimitError:
+            return
+    assert isinstance(found, DefinitionBatch)
+    assert "AGENTKIT_READ_LIMIT" in found.rejected[0].reason or "nested" in found.rejected[0].reason
+
+
+def test_texts_do_not_count_as_values() -> None:
+    """A document may hold as many commas and brackets as it likes inside its texts."""
+    text = json.dumps({"text": '[{,"' * 1_000_000})
+    assert read_json(text)["text"].startswith("[{,")
+
+
+def test_a_project_file_may_not_break_the_parser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nesting that tomllib can not follow is told as a mistake in the file."""
+    (tmp_path / "agentkit.toml").write_text("tools = " + "[" * 5_000 + "]" * 5_000)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["tools", "list"])
+    assert result.exit_code == 2, result.output
+    assert "agentkit.toml" in result.stderr
+
+
+def test_the_environment_raises_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large file that its owner made can still be read."""
+    data = gzip.compress(b" " * 20_000_000)
+    with pytest.raises(ReadingLimitError):
+        unpacked(data)
+    monkeypatch.setenv("AGENTKIT_READ_LIMIT", "10")
+    assert len(unpacked(data)) == 20_000_000
+    assert expanded_limit(1) == 160 * 1024 * 1024
+    monkeypatch.setenv("AGENTKIT_READ_LIMIT", "lots")
+    with pytest.raises(AgentKitError, match="whole number"):
+        unpacked(data)
+
+
+def test_honest_files_are_far_below_the_bounds(tmp_path: Path) -> None:
+    """Ten thousand episodes that hardly differ compress very well, and are read."""
+    for name in ("many.jsonl.gz", "many.parquet"):
+        many = (Episode(episode_id=f"e{n}", request="The same " * 20) for n in range(10_000))
+        export_episodes(tmp_path / name, many)
+        assert sum(1 for _ in import_episodes(tmp_path / name)) == 10_000
