@@ -33,7 +33,7 @@ ORDER = (
 )
 """A layer may import itself and those before it."""
 
-LEAVES = {"_lazy", "_loop_bound", "_version", "_waiting"}
+LEAVES = {"_lazy", "_loop_bound", "_proxies", "_version", "_waiting"}
 """Modules that import nothing of ours, so that every layer may import them."""
 
 FOREIGN = (

@@ -93,6 +93,8 @@ class Agent:
         tool_retries: Retry budget per tool and run, unless the tool says otherwise.
         tool_repeats: How often a call that raised is made again without asking the model, where the
             tool is safe to repeat; no more than it has retries.
+        show_exceptions: Show the model the text of every exception of a tool, for development;
+            otherwise it reads only what was meant for it, see ``agentkit.agent.failures``.
         contracts: ``always`` checks the pre- and postconditions of every tool that the model
             calls; a broken one is a failed call that says which and why.
         router: Decides before each run which library it uses and how its episode is labelled, see
@@ -146,6 +148,7 @@ class Agent:
         tool_timeout_seconds: float = 30.0,
         tool_retries: int = 1,
         tool_repeats: int = 3,
+        show_exceptions: bool = False,
         contracts: Literal["off", "always"] = "off",
         router: Router | None = None,
         observers: Iterable[Observer] = (),
@@ -178,6 +181,7 @@ class Agent:
                     timeout_seconds=tool_timeout_seconds,
                     retries=tool_retries,
                     repeats=tool_repeats,
+                    show_exceptions=show_exceptions,
                 ),
                 limits=limits,
                 approve=approve,

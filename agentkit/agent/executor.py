@@ -45,6 +45,7 @@ class ExecutionPolicy:
             even where the model may try for as long as it likes.
         backoff_seconds: Wait before the second attempt; doubles each time.
         sleep: How to wait; a test passes its own.
+        show_exceptions: Show models the text of every exception, see ``agentkit.agent.failures``.
     """
 
     timeout_seconds: float = 30.0
@@ -52,6 +53,7 @@ class ExecutionPolicy:
     repeats: int = 3
     backoff_seconds: float = 0.2
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    show_exceptions: bool = False
 
     def __post_init__(self) -> None:
         if self.timeout_seconds <= 0:
@@ -267,7 +269,10 @@ class Executor:
             return result if broken is None else self._counted(call, tool, broken)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - becomes the result's failure
             late = seconds if deadline.expired() else None
-            return self._counted(call, tool, failure_of(error, late_seconds=late))
+            failure = failure_of(
+                error, call, late_seconds=late, show_exceptions=self.policy.show_exceptions
+            )
+            return self._counted(call, tool, failure)
 
     async def _invoke(self, call: ToolCall, tool: Tool, arguments: JsonObject) -> Any:
         """What the tool's function returns for validated arguments."""

@@ -61,6 +61,7 @@ class Toolset:
             is used; where it has none, such calls are refused with the reason.
         tool_timeout_seconds: Longest run of one call, unless the tool says otherwise.
         tool_retries: Retry budget per tool and run, unless the tool says otherwise.
+        show_exceptions: Show models the text of every exception of a tool, for development.
         contracts: ``always`` checks pre- and postconditions of every call.
         tracer: Is told of retrieval, calls and checks, see ``agentkit.tracing``; its spans lie
             below that of the framework, if that is active. None for nobody.
@@ -99,6 +100,7 @@ class Toolset:
         approve: Approver | None = None,
         tool_timeout_seconds: float = 30.0,
         tool_retries: int = 1,
+        show_exceptions: bool = False,
         contracts: Literal["off", "always"] = "off",
         tracer: Tracer | None = None,
         name: str = "",
@@ -114,7 +116,11 @@ class Toolset:
             retriever, offers=OfferPolicy(search_tool=search_tool), tracing=tracing
         )
         self._executing = Executing(
-            policy=ExecutionPolicy(timeout_seconds=tool_timeout_seconds, retries=tool_retries),
+            policy=ExecutionPolicy(
+                timeout_seconds=tool_timeout_seconds,
+                retries=tool_retries,
+                show_exceptions=show_exceptions,
+            ),
             limits=limits,
             approve=approve,
             contracts=ContractChecker(contracts),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.executing import Executing
 from agentkit.agent.executor import ExecutionPolicy
 from agentkit.agent.limits import Limits
+from agentkit.agent.recording import new_episode_id
 from agentkit.agent.snapshots import Snapshots
 from agentkit.errors import AgentKitError, StoreUnavailableError
 from agentkit.library.abilities import SelfRefreshing
@@ -27,7 +28,7 @@ from agentkit.mcp.serving.asking import NOBODY, ask_client, can_ask
 from agentkit.mcp.serving.exposure import Exposure, HiddenTool
 from agentkit.mcp.serving.guarding import Guard, KeyHolder
 from agentkit.mcp.serving.news import News
-from agentkit.mcp.serving.results import call_record, error_record
+from agentkit.mcp.serving.results import call_record, error_record, for_client
 from agentkit.mcp.serving.running import CallRunner
 from agentkit.mcp.serving.searching import CALL, SEARCH, answer_search, search_records
 from agentkit.retrieval.retriever import Retriever
@@ -62,6 +63,8 @@ class LibraryServer:
         approve: Decides here about tools that need approval. Without it they are listed only to
             clients that can ask their person, who is then asked for each call.
         timeout_seconds: Longest run of a call, unless the tool says otherwise.
+        show_exceptions: Show clients the text of every exception of a tool, for development;
+            otherwise they read its class and an id that is also in the log.
         poll_seconds: How often the store is asked for a newer library. A ``Replica`` tells of it
             when it is there.
 
@@ -92,6 +95,7 @@ class LibraryServer:
         retriever: Retriever | None = None,
         approve: Approver | None = None,
         timeout_seconds: float = 60.0,
+        show_exceptions: bool = False,
         poll_seconds: float = _POLL_SECONDS,
     ) -> None:
         require_sdk("serving MCP")
@@ -100,6 +104,7 @@ class LibraryServer:
         self._name = name
         self._prefix = prefix
         self._search = search
+        self._show_exceptions = show_exceptions
         self._approve = approve
         self._poll_seconds = poll_seconds
         self._retriever = retriever
@@ -107,7 +112,9 @@ class LibraryServer:
             store=store, library=library, tools=tuple(tools), pin=pin, frozen=frozen
         )
         executing = Executing(
-            policy=ExecutionPolicy(timeout_seconds=timeout_seconds),
+            policy=ExecutionPolicy(
+                timeout_seconds=timeout_seconds, show_exceptions=show_exceptions
+            ),
             limits=Limits(),
             approve=None,
             contracts=ContractChecker(),
@@ -162,8 +169,8 @@ class LibraryServer:
             version=__version__,
             instructions=self._instructions(),
             lifespan=self._lifespan,
-            on_list_tools=self._list_tools,
-            on_call_tool=self._call_tool,
+            on_list_tools=_guarded(self._list_tools),
+            on_call_tool=_guarded(self._call_tool),
             on_subscriptions_listen=self._announcer.listen,
         )
         server.add_notification_handler(
@@ -297,7 +304,8 @@ class LibraryServer:
             approve=approve,
             client=_client(context),
         )
-        return call_record(result, tool.definition)
+        shown = result if self._show_exceptions else for_client(result)
+        return call_record(shown, tool.definition)
 
     def _callable_near(self, name: str) -> list[str]:
         """Names like this one that a client can call; the library has others, without code."""
@@ -315,6 +323,26 @@ class LibraryServer:
         if not can_ask(context):
             return Approval(approved=False, reason=NOBODY)
         return await ask_client(context, params, name, arguments)
+
+
+def _guarded(handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """A handler whose unexpected errors are logged; the official library would send their text."""
+
+    async def answer(context: Any, params: Any) -> Any:
+        from mcp import MCPError
+        from mcp_types import INTERNAL_ERROR
+
+        try:
+            return await handler(context, params)
+        except MCPError:
+            raise
+        except Exception as error:
+            incident = new_episode_id()
+            _logger.exception("incident %s (%s)", incident, type(error).__name__)
+            message = f"something unexpected went wrong; incident {incident} in the server's log"
+            raise MCPError(INTERNAL_ERROR, message) from None
+
+    return answer
 
 
 def _always(decision: Approval) -> Approver:

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from typing import Any
 
+from agentkit.diagnosis.wording import describe_failure
 from agentkit.mcp.wire import RESULT_FIELD, describes_object
 from agentkit.messages import ToolResult
 from agentkit.tools.definition import ToolDefinition
+
+_logger = logging.getLogger(__name__)
+
+
+def for_client(result: ToolResult) -> ToolResult:
+    """A result as somebody outside may read it: of an exception only its class.
+
+    The model of an agent reads what a tool says about its arguments (``agentkit.agent.failures``);
+    a client is somebody else's. What it does not read is in the log and in the episode, under
+    the id that it is given.
+    """
+    failure = result.failure
+    if failure is None or failure.kind not in {"tool_error", "unserialisable_result"}:
+        return result
+    _logger.warning("incident %s: %s: %s", result.call_id, result.name, failure.rule)
+    what = f"{failure.cause}; incident" if failure.cause else "Incident"
+    hidden = replace(failure, rule=f"{what} {result.call_id} in the server's log")
+    return replace(result, text=describe_failure(result.name, hidden), failure=hidden)
 
 
 def call_record(result: ToolResult, definition: ToolDefinition | None) -> dict[str, Any]:

@@ -113,16 +113,6 @@ def place(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def environment_proxy(url: str) -> str | None:
-    """The proxy that HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY name for a URL, or None."""
-    from urllib.request import getproxies, proxy_bypass
-
-    parts = urlsplit(url)
-    proxies = getproxies()
-    proxy = proxies.get(parts.scheme) or proxies.get("all")
-    return None if proxy is None or proxy_bypass(parts.hostname or "") else proxy
-
-
 def trusted_certificates(url: str) -> ssl.SSLContext:
     """What servers are checked against: the machine's certificates and those of certifi.
 

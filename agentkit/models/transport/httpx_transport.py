@@ -8,11 +8,11 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from agentkit._loop_bound import LoopBound
+from agentkit._proxies import environment_proxy
 from agentkit.errors import ModelError, ModelTimeoutError
 from agentkit.models.transport.base import (
     HttpResponse,
     HttpStream,
-    environment_proxy,
     hung_up,
     place,
     trusted_certificates,

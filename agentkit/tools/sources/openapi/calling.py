@@ -12,7 +12,7 @@ from agentkit.errors import ModelRetry, ToolFailed
 from agentkit.tools.sources.openapi.answers import AGAIN_LATER, HttpAnswer, signal_of, value_of
 from agentkit.tools.sources.openapi.credentials import Secrets
 from agentkit.tools.sources.openapi.plan import RequestPlan
-from agentkit.tools.sources.openapi.public_addresses import refuse_private
+from agentkit.tools.sources.openapi.public_addresses import NotPublicError
 from agentkit.tools.sources.openapi.requests import PreparedRequest, prepare
 from agentkit.tools.sources.openapi.sending import Sender
 
@@ -50,8 +50,6 @@ class OperationCaller:
             request = prepare(self.plan, arguments, secrets)
         except (ValueError, RecursionError) as error:  # NaN, half a surrogate pair, far too deep
             raise ModelRetry(f"the arguments can not be sent: {error}") from error
-        if self.plan.public_only and not self.sender.has_own_client:
-            await refuse_private(self.plan.server)
         answer = await self._tried(request, secrets)
         if 200 <= answer.status < 300:
             return value_of(answer)
@@ -73,6 +71,8 @@ class OperationCaller:
                 async with asyncio.timeout(max(left, 0.001)):
                     answer = await self.sender.once(request, secrets, seconds=left)
                 wait = self._wait(answer, backoff)
+            except NotPublicError as error:
+                raise ToolFailed(_not_public(error, self.plan.server)) from error
             except httpx.InvalidURL as error:
                 raise ModelRetry(f"the arguments can not be sent in a URL: {error}") from error
             except (httpx.HTTPError, TimeoutError) as error:
@@ -112,6 +112,13 @@ class OperationCaller:
             seconds = self.sender.policy.timeout_seconds
             return ToolFailed(f"{host} did not answer within {seconds:g} seconds{done}")
         return ToolFailed(f"{host} broke off ({secrets.redacted(told)[:200]}){done}")
+
+
+def _not_public(error: NotPublicError, server: str) -> str:
+    return (
+        f"{error}, and the API's description comes from elsewhere: such a call could reach what "
+        f"only this network may. The person who runs this program can allow it with {server=}"
+    )
 
 
 def _withheld(server: str) -> str:

@@ -163,7 +163,12 @@ def openapi_tools(
         notes=notes,
     )
     importer.run()
-    sender = Sender(client=client, credentials=credentials, policy=rules)
+    sender = Sender(
+        client=client,
+        credentials=credentials,
+        policy=rules,
+        public_only=not isinstance(server, str) and is_remote(opened.reference),
+    )
     tools = tuple(
         Tool(
             definition=mapped.definition,
@@ -268,7 +273,6 @@ class _Importer:
                 is_known=self._is_known(server),
                 security=requirements_of(operation, self.root, self.schemes),
                 reference=self.reference,
-                public_only=not isinstance(self.server, str) and is_remote(self.reference),
             )
         except Unmappable as error:
             note = OpenApiNote(pointer=error.pointer, code="unusable", message=error.message)

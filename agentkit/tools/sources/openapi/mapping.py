@@ -75,7 +75,6 @@ def map_operation(
     is_known: bool,
     security: tuple[tuple[SecurityScheme, ...], ...],
     reference: str,
-    public_only: bool,
 ) -> MappedOperation:
     """Map one operation.
 
@@ -116,7 +115,6 @@ def map_operation(
         accept=answer.accept,
         security=security,
         repeatable=effects.idempotent is True,
-        public_only=public_only,
         is_known=is_known,
     )
     notes = (*arguments.notes, *answer.notes, *_left_out(operation))

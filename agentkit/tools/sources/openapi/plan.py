@@ -111,8 +111,6 @@ class RequestPlan:
         security: Alternatives; of each, all schemes are needed. Empty when nothing is wanted; an
             alternative without schemes allows anonymous calls.
         repeatable: Whether an identical second request changes nothing more.
-        public_only: Whether the server must have a public address: a description from elsewhere
-            named it, not the caller.
         is_known: Whether credentials may go to the server: it is the API's own, or the caller
             named it. Elsewhere a description could have keys sent to whom it likes.
     """
@@ -126,5 +124,4 @@ class RequestPlan:
     accept: tuple[str, ...] = ()
     security: tuple[tuple[SecurityScheme, ...], ...] = ()
     repeatable: bool = False
-    public_only: bool = False
     is_known: bool = True

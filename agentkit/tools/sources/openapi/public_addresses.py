@@ -2,9 +2,9 @@
 
 Whoever writes a description chooses its servers. One that was fetched from the network could name
 ``localhost``, a machine of the private network or the metadata service of a cloud, and have an
-agent read there for it (server-side request forgery). The name is looked up and all of its
-addresses are held to the registries of special-purpose addresses (RFC 6890) before each call. A
-name whose addresses change between that and the connection gets through; only a proxy can stop it.
+agent read there for it (server-side request forgery). ``PublicTransport`` looks a name up, checks
+every address it has, and connects to one of those that it checked, so that a name whose answer
+changes in between leads nowhere else. Certificates and ``Host`` remain those of the name.
 """
 
 from __future__ import annotations
@@ -12,11 +12,43 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from agentkit.errors import ToolFailed
+_UNICAST = ipaddress.ip_network("2000::/3")  # the only part of IPv6 from which addresses are given
+_TUNNELS = tuple(map(ipaddress.ip_network, ("2001::/23", "2002::/16", "3fff::/20")))
+"""Of it: Teredo, 6to4 and other special purposes, which may hold any address of IPv4."""
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_INNER = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32")))
+"""IPv4 that registries of some Python versions call global: protocol assignments (among them
+Oracle's metadata service), relays of 6to4, and Azure's services for its machines."""
+
+_INNER_NAMES = (
+    "localhost",
+    "local",
+    "internal",
+    "home.arpa",
+    "lan",
+    "intranet",
+    "corp",
+    "localdomain",
+)
+_METADATA_NAMES = ("metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com")
+
+
+class NotPublicError(Exception):
+    """A server that only this network may reach.
+
+    Attributes:
+        host: Its name.
+        why: What it is, as the end of a sentence that starts with the name.
+    """
+
+    def __init__(self, host: str, why: str) -> None:
+        super().__init__(f"{host} {why}")
+        self.host = host
+        self.why = why
 
 
 def is_remote(reference: str) -> bool:
@@ -42,7 +74,7 @@ def is_remote(reference: str) -> bool:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address can be reached from everywhere.
+    """Whether an IP address can be reached from everywhere, and not only from this network.
 
     Raises:
         ValueError: It is no address.
@@ -53,30 +85,58 @@ def is_public(address: str) -> bool:
     """
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour
+        inner = found.ipv4_mapped
         if found in _NAT64:
             inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-        if inner is not None:
-            found = inner
-    return found.is_global and not found.is_multicast
+        if inner is None:
+            is_given = found in _UNICAST and not any(found in tunnel for tunnel in _TUNNELS)
+            return is_given and found.is_global
+        found = inner
+    is_inner = any(found in network for network in _INNER)
+    return found.is_global and not found.is_multicast and not is_inner
 
 
-async def refuse_private(server: str) -> None:
-    """Look a server's name up, and refuse it when it leads into the own network.
+def refuse_inner_name(host: str) -> None:
+    """Refuse a name that stands for a machine of the own network, whoever looks it up.
+
+    A proxy resolves names itself, so that there is no address to check.
 
     Raises:
-        ToolFailed: One of its addresses is not public.
+        NotPublicError: It is such a name, or a private address in whatever spelling.
     """
-    host = urlsplit(server).hostname or ""
-    loop = asyncio.get_running_loop()
+    name = host.strip("[]").rstrip(".").lower()
     try:
-        found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return  # it can not be reached, which the request itself will tell
-    for address in dict.fromkeys(str(entry[4][0]) for entry in found):
-        if not is_public(address):
-            raise ToolFailed(
-                f"{host} is {address}, which is not a public address, and the API's description "
-                "comes from elsewhere: such a call could reach what only this network may. The "
-                f"person who runs this program can allow it with server={server!r}"
-            )
+        address = str(ipaddress.ip_address(name.partition("%")[0]))
+    except ValueError:
+        try:
+            address = socket.inet_ntoa(socket.inet_aton(name))  # such as 0x7f.1 and 2130706433
+        except OSError:
+            address = ""
+    if address:
+        _refuse_private(host, address)
+    elif (
+        "." not in name
+        or name in _METADATA_NAMES
+        or any(name.endswith(f".{suffix}") for suffix in _INNER_NAMES)
+    ):
+        raise NotPublicError(host, "is a name of the own network")
+
+
+async def public_addresses(host: str, port: int) -> Sequence[str]:
+    """The addresses of a name, all of which are public.
+
+    Raises:
+        NotPublicError: One of them is not.
+        OSError: The name is unknown.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    addresses = tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+    for address in addresses:
+        _refuse_private(host, address)
+    return addresses
+
+
+def _refuse_private(host: str, address: str) -> None:
+    if not is_public(address):
+        raise NotPublicError(host, f"is {address}, which is not a public address")

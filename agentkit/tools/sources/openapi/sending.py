@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
@@ -74,6 +75,8 @@ class Sender:
         client: An ``httpx.AsyncClient`` of the caller's; None opens one for each event loop.
         credentials: Where secrets come from.
         policy: How calls are made.
+        public_only: Whether a client of our own connects to public addresses only, except for
+            the policy's ``redirect_hosts``.
     """
 
     def __init__(
@@ -82,12 +85,15 @@ class Sender:
         client: httpx.AsyncClient | None,
         credentials: Credentials,
         policy: CallPolicy,
+        public_only: bool = False,
     ) -> None:
         self._given = client
         self.credentials = credentials
         self.policy = policy
         self._clients: LoopBound[httpx.AsyncClient] = LoopBound(
-            opened=_open, closed=_close, is_closed=_is_closed
+            opened=partial(_open, policy.redirect_hosts if public_only else None),
+            closed=_close,
+            is_closed=_is_closed,
         )
 
     def __repr__(self) -> str:
@@ -168,15 +174,24 @@ class Sender:
             )
 
 
-def _open() -> httpx.AsyncClient:
+def _open(private_hosts: Collection[str] | None) -> httpx.AsyncClient:
+    """A client; unless it is None, it connects to no private hosts but these."""
     from http.cookiejar import CookieJar, DefaultCookiePolicy
 
     import httpx
 
+    transport = None
+    if private_hosts is not None:
+        from agentkit.tools.sources.openapi.public_transport import PublicTransport
+
+        transport = PublicTransport(private_hosts)
     # No cookie is kept: what one call is told would otherwise be sent with another's.
     jar = CookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
     return httpx.AsyncClient(
-        cookies=jar, follow_redirects=False, headers={"User-Agent": f"agentkit/{__version__}"}
+        transport=transport,
+        cookies=jar,
+        follow_redirects=False,
+        headers={"User-Agent": f"agentkit/{__version__}"},
     )
 
 

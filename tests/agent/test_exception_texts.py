@@ -1,0 +1,143 @@
+"""What an exception says reaches only those that it was meant for."""
+
+import asyncio
+import logging
+
+import pytest
+from mcp import Client, MCPError
+
+from agentkit import Agent, Library, composite, tool
+from agentkit.errors import ModelRetry, StoreError, ToolFailed
+from agentkit.interop.toolset import Toolset
+from agentkit.library import open_store
+from agentkit.mcp import LibraryServer
+from agentkit.messages import AssistantMessage, ToolCall
+from agentkit.testing import ScriptedModel
+from agentkit.tools.definition import Effects
+
+PASSWORD = "hunter2-Tr0ub4dor"
+URL = f"postgres://admin:{PASSWORD}@db.internal/orders"
+
+
+class DriverError(Exception):
+    """What some database driver raises."""
+
+
+@tool(effects=Effects.pure())
+def fetch(kind: str) -> str:
+    """Fetch something."""
+    raise {
+        "driver": DriverError(f"login failed for admin with {PASSWORD}"),
+        "runtime": RuntimeError(f"cannot reach {URL}"),
+        "os": ConnectionError(f"{PASSWORD} was refused"),
+        "refusal": ValueError(f"kind must be 'a' or 'b' (asked {URL})"),
+        "retry": ModelRetry("Use kind 'a'."),
+        "final": ToolFailed("This is over."),
+    }[kind]
+
+
+@composite(tools=[fetch])
+def fetch_twice(kind: str) -> str:
+    """Fetch something, twice."""
+    return fetch(kind=kind) + fetch(kind=kind)
+
+
+KINDS = ("driver", "runtime", "os", "refusal", "retry", "final")
+SHOWN = {
+    "driver": "DriverError",
+    "runtime": "RuntimeError",
+    "os": "ConnectionError",
+    "refusal": "kind must be 'a' or 'b'",
+    "retry": "Use kind 'a'.",
+    "final": "This is over.",
+}
+
+
+def called(name, kind):
+    """A call of one of the tools."""
+    return ToolCall(call_id="c1", name=name, arguments={"kind": kind})
+
+
+def read_by_model(name, kind, **options):
+    """What an agent's model reads, and the run."""
+    agent = Agent(
+        ScriptedModel([[called(name, kind)], "Done."]),
+        library=Library([fetch, fetch_twice]),
+        tool_repeats=0,
+        **options,
+    )
+    return agent.run_sync("Go.").episode.results[0].text
+
+
+@pytest.mark.parametrize("name", ["fetch", "fetch_twice"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_reads_what_was_meant_for_it(name, kind, caplog):
+    """Refusals and signals keep their words, without secrets; of other exceptions only the class."""
+    text = read_by_model(name, kind)
+    assert PASSWORD not in text
+    assert SHOWN[kind] in text
+    is_hidden = kind in {"driver", "runtime", "os"}
+    assert any(PASSWORD in one.getMessage() for one in caplog.records) is is_hidden
+    assert ("call c1" in caplog.text) is is_hidden
+
+
+def test_a_developer_may_show_everything():
+    """With the switch the texts of all exceptions are there."""
+    assert PASSWORD in read_by_model("fetch", "driver", show_exceptions=True)
+    assert PASSWORD in read_by_model("fetch_twice", "runtime", show_exceptions=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_frameworks_read_what_an_agent_reads(kind):
+    """The toolset behind all framework adapters runs calls under the same policy."""
+    run = await Toolset(Library([fetch])).start("Go.")
+    run.answered(AssistantMessage(tool_calls=(called("fetch", kind),)))
+    result = await run.call(called("fetch", kind))
+    assert PASSWORD not in result.text
+    assert SHOWN[kind] in result.text
+
+
+@pytest.mark.parametrize("name", ["fetch", "fetch_twice"])
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_client_outside_reads_the_class_and_an_incident(name, kind, caplog):
+    """A client of MCP reads no exception's text, and is given an id that stands in the log."""
+    caplog.set_level(logging.WARNING)
+    server = LibraryServer(Library([fetch, fetch_twice]))
+    async with Client(server.sdk_server()) as client:
+        answer = await client.call_tool(name, {"kind": kind})
+    text = answer.content[0].text
+    assert answer.is_error
+    assert PASSWORD not in text
+    if kind in {"retry", "final"}:
+        assert SHOWN[kind] in text
+        return
+    assert "must be" not in text
+    assert "incident" in text
+    incident = text.partition("incident ")[2].split()[0]
+    assert f"incident {incident}" in caplog.text
+
+
+async def test_a_developer_may_show_clients_everything():
+    """With the switch a client reads what the exception says."""
+    server = LibraryServer(Library([fetch]), show_exceptions=True)
+    async with Client(server.sdk_server()) as client:
+        answer = await client.call_tool("fetch", {"kind": "driver"})
+    assert PASSWORD in answer.content[0].text
+
+
+async def test_the_server_itself_does_not_tell_what_broke(caplog):
+    """An error around a call, such as one of the store, is no more shown than one of the tool."""
+
+    class Broken(type(open_store("memory:"))):
+        def append(self, episode):
+            raise StoreError(f"cannot write to {URL}")
+
+    store = Broken()
+    server = LibraryServer(store, tools=[fetch])
+    async with Client(server.sdk_server()) as client:
+        with pytest.raises(MCPError) as caught:
+            await client.call_tool("fetch", {"kind": "retry"})
+    assert PASSWORD not in str(caught.value)
+    incident = str(caught.value).partition("incident ")[2].split()[0]
+    assert f"incident {incident}" in caplog.text
+    await asyncio.to_thread(store.close)
