@@ -48,8 +48,8 @@ class ValidationPolicy:
             known to only read. A calculator that declares ``writes=False`` moves nothing.
         comparing: Needed when a text prefers the tool to another one: it takes calls from that one.
         new_words: Needed when a text says something that the tool did not say
-            (``novelty.says_new``), whatever the tool does. A person who agrees answers for the judge too, unless both are
-            asked for by something else.
+            (``novelty.says_new``), whatever the tool does. A person who agrees answers for the
+            judge too, unless something else asks for both.
         undeclared: Needed when the tool declares nothing about writing. It is treated as one that
             may write, which alone is no reason to wait: without effects most imported tools would
             wait for a person forever, and people would learn to agree unread.
