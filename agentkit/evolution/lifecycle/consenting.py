@@ -6,7 +6,7 @@ from agentkit.errors import UsageError
 from agentkit.evolution.lifecycle.drafts import Scribe
 from agentkit.evolution.lifecycle.ledger import Ledger
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.lifecycle.record import Consent, ProposalRecord
+from agentkit.evolution.lifecycle.record import Consent, ProposalRecord, outstanding
 from agentkit.evolution.lifecycle.rejecting import rejection
 from agentkit.evolution.lifecycle.step import Position, Step
 from agentkit.library.chain import EventDraft
@@ -148,7 +148,7 @@ def _validated(
     record: ProposalRecord, agreed: Consent, on: Position, author: Author
 ) -> tuple[EventDraft, ...]:
     """The proposal comes on when nobody else has to agree."""
-    if record.state != "proposed" or set(record.awaits) - {agreed}:
+    if record.state != "proposed" or outstanding(record.needs, (*record.agreed, agreed)):
         return ()
     scribe = Scribe.of(record, author, version=on.library.version)
     return (scribe.draft("validated", "every check passed, and everybody agreed who must"),)

@@ -99,8 +99,11 @@ def consent_awaited(record: ProposalRecord) -> Wait:
         "person": ("a person", command("review", "approve", record.proposal_id)),
     }
     who = [asked[one] for one in record.awaits]
+    between = " and "
+    if record.needs == ("judge",):
+        who, between = list(asked.values()), " or "
     return Wait(
-        why=f"waits for {' and '.join(name for name, _ in who)} to agree",
+        why=f"waits for {between.join(name for name, _ in who)} to agree",
         commands=tuple(command for _, command in who),
     )
 

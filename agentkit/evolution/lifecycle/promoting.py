@@ -14,7 +14,7 @@ from agentkit.evolution.lifecycle.drafts import Scribe, screening_facts
 from agentkit.evolution.lifecycle.ledger import EXPERIMENTS
 from agentkit.evolution.lifecycle.moves import Enter, Move, Wait, next_move, recorded_reports
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
-from agentkit.evolution.lifecycle.record import ProposalRecord
+from agentkit.evolution.lifecycle.record import ProposalRecord, outstanding
 from agentkit.evolution.lifecycle.rejecting import rejection
 from agentkit.evolution.lifecycle.screening import RejectedBy, Screen, Screened
 from agentkit.evolution.lifecycle.step import Position, Step
@@ -74,7 +74,7 @@ class Promotion:
         if candidate is None:  # an answer that could not be read is never validated
             return Wait(why="it has no candidate")
         screened = await self._screened(record, candidate, on, sources)
-        missing = [who for who in screened.needs if who not in record.agreed]
+        missing = outstanding(screened.needs, record.agreed)
         if screened.failed:
             entered: Step | Wait = Step(drafts=self._lost(scribe, record, on, screened))
         elif screened.waits_for:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -15,6 +15,19 @@ from agentkit.tools.definition import ToolDefinition
 
 Consent = Literal["judge", "person"]
 """Who may have to agree to a proposal: a judge of another model, a person."""
+
+
+def outstanding(needs: Iterable[Consent], agreed: Collection[Consent]) -> tuple[Consent, ...]:
+    """Who must still agree. A person answers for a judge where no person is asked for besides.
+
+    Example:
+        >>> outstanding(("judge",), ("person",)), outstanding(("judge", "person"), ("person",))
+        ((), ('judge',))
+    """
+    needed = tuple(needs)
+    if "person" in agreed and "person" not in needed:
+        return ()
+    return tuple(who for who in needed if who not in agreed)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +115,7 @@ class ProposalRecord:
     @property
     def awaits(self) -> tuple[Consent, ...]:
         """Who has to agree and has not yet."""
-        return tuple(who for who in self.needs if who not in self.agreed)
+        return outstanding(self.needs, self.agreed)
 
     @property
     def reason(self) -> str:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from agentkit.evolution.validation.novelty import says_new
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.semantic.comparing import compares
 from agentkit.evolution.validation.texts import sentences_of
@@ -46,6 +47,9 @@ class ValidationPolicy:
         money: Needed when name or words of the tool are about moving money and the tool is not
             known to only read. A calculator that declares ``writes=False`` moves nothing.
         comparing: Needed when a text prefers the tool to another one: it takes calls from that one.
+        new_words: Needed when a text says something that the tool did not say
+            (``novelty.says_new``), whatever the tool does. A person who agrees answers for the
+            judge too, unless something else asks for both.
         undeclared: Needed when the tool declares nothing about writing. It is treated as one that
             may write, which alone is no reason to wait: without effects most imported tools would
             wait for a person forever, and people would learn to agree unread.
@@ -64,6 +68,7 @@ class ValidationPolicy:
     open_world: tuple[Needed, ...] = _BOTH
     money: tuple[Needed, ...] = _BOTH
     comparing: tuple[Needed, ...] = _BOTH
+    new_words: tuple[Needed, ...] = ("judge",)
     undeclared: tuple[Needed, ...] = ()
 
     def needs(self, change: ProposedChange) -> tuple[Needed, ...]:
@@ -71,6 +76,8 @@ class ValidationPolicy:
         wanted = {*self.needs_for(change.base), *self.needs_for(change.candidate)}
         if self.comparing and compares(change):
             wanted.update(self.comparing)
+        if not wanted.issuperset(self.new_words) and says_new(change):
+            wanted.update(self.new_words)
         return tuple(needed for needed in _BOTH if needed in wanted)
 
     def needs_for(self, definition: ToolDefinition) -> tuple[Needed, ...]:

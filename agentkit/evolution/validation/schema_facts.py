@@ -29,6 +29,7 @@ class ParameterFacts:
         numbers: Every number that schema and rules state about it.
         minimum: Smallest number that it takes; None for no bound.
         maximum: Largest number that it takes; None for no bound.
+        is_formed: Whether a format or pattern says how it is written.
         required: Whether a call must give it, as far as the object that holds it goes.
     """
 
@@ -38,6 +39,7 @@ class ParameterFacts:
     numbers: frozenset[float] = frozenset()
     minimum: float | None = None
     maximum: float | None = None
+    is_formed: bool = False
     required: bool = False
 
     def takes(self, number: float) -> bool:
@@ -118,6 +120,7 @@ def _facts(path: str, part: Mapping[str, Any], *, required: bool, rules: Any) ->
         numbers=frozenset(_numbers([*limits, *values])),
         minimum=max(_numbers(lows), default=None) if len(branches) == 1 else None,
         maximum=min(_numbers(highs), default=None) if len(branches) == 1 else None,
+        is_formed=any(one.get("pattern") or one.get("format") for one in branches),
         required=required,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -11,6 +12,7 @@ from agentkit.evolution.lifecycle.judging import Judgement
 from agentkit.evolution.lifecycle.ledger import Ledger
 from agentkit.evolution.lifecycle.policy import LifecyclePolicy
 from agentkit.evolution.validation.overruling import OVERRULABLE
+from agentkit.evolution.validation.policy import ValidationPolicy
 from agentkit.evolution.validation.report import FailedCheck, ValidationReport
 from agentkit.evolution.validation.validate import validate
 from agentkit.library.chain_faults import verify_chain
@@ -28,8 +30,9 @@ def words(code, excerpt):
 
 @pytest.fixture
 def strict(make_manager):
-    """A manager with the real checks and the real policy."""
-    return make_manager(validate=validate, lifecycle=LifecyclePolicy())
+    """A manager with the real checks and the real policy, which asks nobody about new words."""
+    asks_nobody = ValidationPolicy(new_words=())
+    return make_manager(validate=partial(validate, policy=asks_nobody), lifecycle=LifecyclePolicy())
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_taking_calls_from_another_tool_needs_others_to_agree():
     )
     report = validate(closed)
     assert (report.is_valid, report.needs) == (True, ("judge", "person"))
-    assert validate(rewrite("bill_split", {"rule": "Round to whole cents."})).needs == ()
+    assert validate(rewrite("bill_split", {"rule": "People split the amount."})).needs == ()
     assert codes(rewrite("bill_split", {"rule": f"{form}anything with money."})) == [
         "self_promotion"
     ]

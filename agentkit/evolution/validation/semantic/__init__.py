@@ -8,10 +8,13 @@ from agentkit.evolution.validation.semantic.copying import not_copied
 from agentkit.evolution.validation.semantic.examples import examples_fit
 from agentkit.evolution.validation.semantic.kinds import types_agree
 from agentkit.evolution.validation.semantic.near_copies import no_near_copy
-from agentkit.evolution.validation.semantic.presence import presence_agrees
+from agentkit.evolution.validation.semantic.presence import parameters_known, presence_agrees
 from agentkit.evolution.validation.semantic.promises import no_promises, no_self_promotion
 from agentkit.evolution.validation.semantic.purpose import deeds_declared, purpose_kept
-from agentkit.evolution.validation.semantic.restrictions import restrictions_supported
+from agentkit.evolution.validation.semantic.restrictions import (
+    closed_lists_supported,
+    restrictions_supported,
+)
 from agentkit.evolution.validation.semantic.units import units_agree
 from agentkit.evolution.validation.semantic.values import values_agree, values_left_open
 from agentkit.evolution.validation.semantic.warnings import warnings_kept
@@ -27,6 +30,8 @@ SEMANTIC_CHECKS: tuple[Check, ...] = (
     units_agree,
     bounds_agree,
     restrictions_supported,
+    closed_lists_supported,
+    parameters_known,
     no_promises,
     no_self_promotion,
     not_copied,

@@ -8,6 +8,14 @@ from agentkit.evolution.validation.folding import sentences
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.texts import text_or_empty
 
+_FORMS = re.compile(
+    r"call it only when the value of \S{1,80} is known from the user or from an earlier result;"
+    r" otherwise ask for it\.|call it only when the request asks for what it does;"
+    r" otherwise answer without it\.|(?:do not use it for this, which another tool does"
+    r"|prefer it to a tool that does this, when both seem to fit): (.+)$"
+)
+"""The sentences with which the evidence proposer tells tools apart, and nothing else."""
+
 _PREFERRED = re.compile(r"prefer it to a tool that does this, when both seem to fit: (.+)$")
 
 
@@ -26,10 +34,25 @@ def preferred_to(change: ProposedChange, sentence: str) -> str:
     match = _PREFERRED.match(sentence)
     if match is None:
         return ""
-    said = match.group(1).rstrip(".")
+    return _whose_purpose(change, match.group(1))
+
+
+def without_closed_forms(change: ProposedChange, text: str) -> str:
+    """A folded text without the sentences that tell tools apart in closed forms.
+
+    What such a form quotes must be what another tool says of itself.
+    """
+    found = _FORMS.search(text)
+    if found is None or (found[1] and not _whose_purpose(change, found[1])):
+        return text
+    return f"{text[: found.start()]} {text[found.end() :]}"
+
+
+def _whose_purpose(change: ProposedChange, said: str) -> str:
+    """The other tool whose first sentence this is; empty for none."""
     for tool in change.library.definitions:
         purpose = next(sentences(text_or_empty(tool.description.summary)), "")
-        if tool.name != change.base.name and purpose.rstrip(".") == said:
+        if tool.name != change.base.name and purpose.rstrip(".") == said.rstrip("."):
             return tool.name
     return ""
 

@@ -12,6 +12,8 @@ from agentkit.evolution.validation.report import FailedCheck, ProposedChange
 from agentkit.evolution.validation.semantic.support import share_supported
 
 _RESTRICTION = Phrasebook.shipped("restrictions")
+_CLOSED = Phrasebook.shipped("closed")
+_ITEMS = re.compile(r"\s*(?:,|/|;|、|\b(?:and|or|und|oder|et|ou|y|o)\b|和|或|と)\s*")
 _SAID = Phrasebook.shipped("user_said")
 """A condition about what was said, such as *only when the user names a maker*, restricts nobody."""
 
@@ -57,6 +59,43 @@ def restrictions_supported(change: ProposedChange) -> Iterator[FailedCheck]:
                     advice="leave it out, or propose a rule over the parameters with evidence",
                 )
                 break
+
+
+def closed_lists_supported(change: ProposedChange) -> Iterator[FailedCheck]:
+    """A sentence that says that these values are all there are, where nothing else says so.
+
+    What bears it out: an enum or a rule with values, of the parameter that the text is about or that
+    the sentence names, or a list that stands in the tool's words already.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> known = "Only these units exist: celsius, fahrenheit."
+        >>> list(closed_lists_supported(rewrite("weather_now", {"parameters.unit": known})))
+        []
+        >>> new = rewrite("weather_now", {"rule": "Only these cities exist: Paris and Rome."})
+        >>> [found.code for found in closed_lists_supported(new)]
+        ['unsupported_rule']
+    """
+    for edit, sentence, facts in change.statements:
+        match = _CLOSED.search(sentence)
+        if match is None or (facts is not None and facts.values):
+            continue
+        named = _ITEMS.split(sentence[match.end() :].strip(" .:。"))
+        if len(named) > 1 and all(_is_known(item, change) for item in named if item.strip()):
+            continue
+        yield reason(
+            "unsupported_rule",
+            "semantic",
+            edit,
+            sentence,
+            message=f"it says that there is nothing else ({match.group()!r:.60}), which no enum "
+            "and no rule bears out",
+            advice="propose a one_of rule with evidence; its sentence is derived from it",
+        )
+
+
+def _is_known(item: str, change: ProposedChange) -> bool:
+    return item.strip(" .()\"'`") in change.known_folded
 
 
 def _about(sentence: str, match: re.Match[str]) -> str:

@@ -1,0 +1,277 @@
+"""What a change says that nothing bears out: the measure for who must read it.
+
+Checks see poison that states its wish. One that is worded like an honest rewrite passes every list
+of phrases. It has to say something, though, and say it with words: a tenth *more*, the *last* one,
+a *relative*. So the question is turned round. A rewrite whose words all stand in the tool already
+(its texts, names, schema, worked calls), or say nothing by themselves
+(``phrases/plain_words.txt``), needs nobody. Any other waits for a judge or a person
+(``ValidationPolicy.new_words``). So does one in a language that has no plain words here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from agentkit.evolution.validation.folding import folded
+from agentkit.evolution.validation.numbers import numbers_in, readings_of
+from agentkit.evolution.validation.report import ProposedChange
+from agentkit.evolution.validation.semantic.comparing import without_closed_forms
+from agentkit.evolution.validation.shipped import shipped_sections
+from agentkit.evolution.validation.texts import Edit, leaves, mapping, rules_of
+
+_ENDING = re.compile(r"(?:ations?|ings?|ions?|ers?|ors?|ies|ied|ed|es|ly|al|en|er|te?n|s|e|y|a|o)$")
+_LONGEST_STEM = 7
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"[^\W\d_]+|\d[\d.,]*|[%€£$]")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+
+_COUNTS = {
+    word: float(number)
+    for number, words in enumerate(
+        (
+            "two zwei deux dos", "three drei trois tres", "four vier quatre cuatro",
+            "five funf cinq cinco", "six sechs seis", "seven sieben sept siete",
+            "eight acht huit ocho", "nine neun neuf nueve", "ten zehn dix diez",
+            "eleven elf onze once", "twelve zwolf douze doce",
+        ),
+        start=2,
+    )
+    for word in words.split()
+}  # fmt: skip
+_HOW_LONG = re.compile(
+    rf"(?<![\w.,])(\d{{1,3}}|{'|'.join(_COUNTS)})(?=[- ](?:[^\W\d]+[- ])?"
+    r"(?:digit|letter|character|decimal|ziffer|buchstabe|zeichen|chiffre|lettre|cifra|letra))"
+)
+"""*three letters*, *six digits*: a count of characters."""
+
+_ONE = (
+    r"[`\"'“„«]?(?:[A-Z0-9][\w.+@/:-]{0,30}(?:\s[A-Z][\w-]{0,20}){0,2}"
+    r"|[\w.+-]{0,30}[\d@/_][\w.+@/:-]{0,30}|[a-z]{2,3}(?<!\bor)(?<!\band))[`\"'”“»]?(?!\w)"
+)
+_AND = r"(?:,|/|、|\b(?:or|and|oder|und|ou|et|y|o|to)\b){1,2}"
+_ONES = rf"{_ONE}(?:\s?{_AND}\s?{_ONE}){{0,5}}"
+_AS = (
+    r"(?:\b(?:[Ss]uch as|e\.g\.,?|[Ff]or (?:example|instance),?|[Ll]ike|z\. ?B\.|[Pp]ar exemple"
+    r"|comme|[Pp]\. ?ej\.|[Pp]or ejemplo|como|beispielsweise|[Ee]xample:)\s"
+    r"|(?:例如|比如|例えば|例|如):?)\s?"
+)
+_EXAMPLE = re.compile(rf"{_AS}{_ONES}|\((?:e\.g\.,?\s?|z\. ?B\.\s?|如)?{_ONES}\)")
+"""Values as examples: names with a capital, codes, numbers. Small words are words, and are read."""
+
+_SAYING = r"(?:[`\"“„«「『]\s?[^`\"”“»」』\n]{1,30}\s?[`\"”“»」』]|'[^'\n]{1,30}')(?!\w)"
+_QUOTED = re.compile(
+    rf"{_AS}{_SAYING}|\b(?:not|nicht|statt)\s{_SAYING}"
+    rf"|(?<!\w){_SAYING}(?=\s*(?:is|are|means?|=|:|stands|ist|heisst|est|es|は|是|表示)(?!\w))"
+)
+"""What users may say: an example, or what is explained (*"under 15k" is 15000*)."""
+
+_WIDE = str.maketrans("\uff08\uff09\uff1a\u2018\u2019", "():''")
+
+_PEOPLE = r"(?:user|customer|caller|client|person|people|utilisateur|usuario|nutzer|kunde)"
+_WHAT_WAS_SAID = re.compile(
+    rf"\b{_PEOPLE}s? (?:also |did not |does not |do not |has |have |n'est |no )*"
+    r"(?:ask|name|say|said|mention|give|gave|given|want|mean|meant|specif|state|need|provide|write|wrote"
+    rf"|dice|pide)\w*|\b(?:none|nothing|not|was|is|were|are) mentioned\b"
+    rf"|\bask(?:ing)? (?:the )?{_PEOPLE}s?\b|用户(?:只|所)?(?:说|问|提供|指定|给出)"
+)
+"""What was said decides over arguments; any other word about people is one that is read."""
+
+_BOUND = re.compile(
+    r"\b(?:at (?:most|least)|up to|no (?:more|less|fewer) than|(?:more|less|fewer|greater|higher"
+    r"|lower) than(?: or equal to)?|above|below|over|under|hochstens|mindestens|au plus|au moins"
+    r"|como (?:maximo|minimo))(?= ?-?\d)|(?<=\d) or (?:more|less|above|below)"
+)
+"""Words of a limit, whose number is asked for instead."""
+
+
+def says_new(change: ProposedChange) -> bool:
+    """Whether a change says something that neither the tool nor plain words say.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> says_new(rewrite("weather_forecast", {"parameters.days": "Days, from 1 to 7."}))
+        False
+        >>> says_new(rewrite("cars_search", {"parameters.max_price": "Price; a tenth more."}))
+        True
+    """
+    return any(True for _ in new_words(change))
+
+
+def new_words(change: ProposedChange) -> Iterator[tuple[Edit, tuple[str, ...]]]:
+    """The changed texts that say something new, each with the words that do.
+
+    A parameter's text counts as new as well when it does not begin with that parameter, or less
+    than half of it is about it: it is exchanged then, in words that the tool has elsewhere.
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> moved = rewrite("cars_search", {"parameters.max_price": "Highest price, a tenth more."})
+        >>> [words for _, words in new_words(moved)]
+        [('tenth', 'more')]
+    """
+    if change.base.is_composite and not change.summaries[0]:
+        return  # a program that is new, with its first words: InsertTool and a person look at it
+    grounds = _Grounds(change)
+    for edit in change.edits:
+        if edit.kind in {"example", "rule"}:
+            continue
+        words = tuple(dict.fromkeys(grounds.ungrounded(edit)))
+        if words:
+            yield edit, words
+
+
+class _Grounds:
+    """What a tool says already, made ready for looking words up."""
+
+    def __init__(self, change: ProposedChange) -> None:
+        self._change = change
+        base = change.base
+        said: list[object] = [base.name, *change.parameters, base.signature.parameters]
+        said += [base.signature.result, *([one.arguments, one.result] for one in base.examples)]
+        said += [facts.values for facts in change.parameters.values()]
+        said += [rule.words for rule in rules_of(change.candidate) if hasattr(rule, "words")]
+        parts = [str(leaf) for part in said for leaf in leaves(part)]
+        self._said = folded(_HUMP.sub(" ", "\n".join((change.known, *parts))))
+        self._stems = frozenset(map(stem, _LETTERS.findall(self._said)))
+        self._numbers = change.known_numbers | numbers_in(self._said)
+        for facts in change.parameters.values():
+            self._numbers |= facts.numbers
+        self._measures = {_UNITS[word] for word in _LETTERS.findall(self._said) if word in _UNITS}
+
+    def ungrounded(self, edit: Edit) -> Iterator[str]:
+        """The words and numbers of a text that nothing bears out."""
+        about = _About(self._change, edit)
+        text = _QUOTED.sub(" ", _EXAMPLE.sub(" ", edit.after.translate(_WIDE)))
+        text = without_closed_forms(self._change, folded(text))
+        text = _BOUND.sub(" ", _WHAT_WAS_SAID.sub(" ", text))
+        text = _HOW_LONG.sub(lambda found: "" if about.has_length(found[1]) else found[1], text)
+        content: list[bool] = []  # of each word that speaks of something, whether it is of this
+        for match in _WORD.finditer(text):
+            word = match.group()
+            if word[0].isdigit():
+                if not self._knows_number(word.rstrip(".,"), edit.after):
+                    yield word
+            elif _UNSPACED.search(word):
+                yield from self._unspaced(word)
+            elif not self._is_grounded(word, about):
+                yield word
+            elif (cut := stem(word)) in about.stems or not (cut in _FORMAL or word in _UNITS):
+                content.append(cut in about.stems)
+        if edit.parameter and content and not (content[0] and 2 * sum(content) >= len(content)):
+            yield f"nothing of {edit.parameter}"
+
+    def _is_grounded(self, word: str, about: _About) -> bool:
+        cut = stem(word)
+        if cut in self._stems or (len(word) == 1 and word.isascii()):
+            return True
+        if cut in _PLAIN:
+            return cut not in _WRITING or not about.is_fixed
+        measure = _UNITS.get(word)
+        return measure in self._measures or _COUNTS.get(word) in self._numbers
+
+    def _knows_number(self, written: str, text: str) -> bool:
+        """One that stands somewhere already, or that another number of the text explains."""
+        if readings_of(written) & self._numbers:
+            return True
+        digits = _significant(written)
+        alike = [one for one in _NUMBER.findall(text) if _significant(one) == digits]
+        return bool(digits) and len(alike) > 1
+
+    def _unspaced(self, word: str) -> Iterator[str]:
+        """What is left of Chinese and Japanese when what is known and plain is taken away."""
+        for run in _PLAIN_UNSPACED.split(word):
+            for at, char in enumerate(run):
+                pairs = (run[max(at - 1, 0) : at + 1], run[at : at + 2])
+                if not any(pair in self._said for pair in pairs if len(pair) == 2 or run == char):
+                    yield char
+
+
+class _About:
+    """The parameter that a text is about, as far as its words are concerned."""
+
+    def __init__(self, change: ProposedChange, edit: Edit) -> None:
+        facts = change.parameters.get(edit.parameter)
+        before = str(mapping(change.base.description.parameters).get(edit.parameter, ""))
+        said = " ".join((before, _HUMP.sub(" ", edit.parameter).replace("_", " ")))
+        values = list(facts.values) if facts else []
+        self.is_fixed = bool(values) or (facts is not None and facts.is_formed)
+        self.stems = frozenset(
+            map(stem, _LETTERS.findall(folded(" ".join((said, *map(str, values))))))
+        )
+        self._examples = (*values, *_given(change, edit.parameter), *_CODE.findall(before))
+
+    def has_length(self, written: str) -> bool:
+        """Whether a value that was given, or is listed, has so many characters of some kind."""
+        number = _COUNTS.get(written) or float(written)
+        return number in {
+            count
+            for value in map(str, self._examples)
+            for count in (
+                len(value),
+                sum(map(str.isdigit, value)),
+                sum(map(str.isalpha, value)),
+                len(value.partition(".")[2]),
+            )
+        }
+
+
+def _given(change: ProposedChange, path: str) -> Iterator[Any]:
+    """What worked calls gave a top-level parameter."""
+    for example in change.base.examples:
+        given = mapping(example.arguments).get(path)
+        yield from [given] if isinstance(given, str | int | float) else []
+
+
+_CODE = re.compile(r"\b(?:[A-Z]{2,}|[\w-]*\d[\w-]*)\b")
+_NUMBER = re.compile(r"\d[\d.,]*")
+
+
+def _significant(written: str) -> str:
+    return written.replace(".", "").replace(",", "").strip("0")
+
+
+@lru_cache(maxsize=16_384)
+def stem(word: str) -> str:
+    """A word without its ending, roughly: only whether two words may be forms of one matters.
+
+    Example:
+        >>> stem("searching") == stem("searches"), stem("cities") == stem("city")
+        (True, True)
+    """
+    for _ in range(2):
+        cut = _ENDING.sub("", word, count=1)
+        if len(cut) < 3 or not word.isascii():
+            break
+        word = cut
+    if len(word) > 3 and word[-1] == word[-2]:
+        word = word[:-1]
+    return word[:_LONGEST_STEM]
+
+
+def _words(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        yield from line.split()
+
+
+_SECTIONS: Mapping[str, list[str]] = shipped_sections("plain_words")
+_PLAIN = frozenset(
+    stem(word)
+    for section, lines in _SECTIONS.items()
+    if section not in {"zh", "ja"}
+    for word in _words(lines)
+)
+_FORMAL = _PLAIN - frozenset(map(stem, _words(_SECTIONS["subjects"])))
+_WRITING = frozenset(map(stem, _words(_SECTIONS["writing"])))
+_PLAIN_UNSPACED = re.compile(
+    "|".join(sorted((*_words(_SECTIONS["zh"]), *_words(_SECTIONS["ja"])), key=len, reverse=True))
+)
+_UNITS = {
+    word: dimension
+    for dimension, lines in shipped_sections("units").items()
+    for line in lines
+    for word in line.partition(": ")[2].split()
+}
