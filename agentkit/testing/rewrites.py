@@ -65,12 +65,14 @@ class RewriteCase:
         place: Where, as for ``rewrite``.
         value: What stands there then.
         labels: The further columns, such as class, style and language.
+        evidence: Messages of failed and accepted calls that support the change.
     """
 
     tool: str
     place: str
     value: Any
     labels: Mapping[str, str]
+    evidence: tuple[str, ...] = ()
 
     def change(self, library: Library) -> ProposedChange:
         """The change itself."""
@@ -78,16 +80,26 @@ class RewriteCase:
 
 
 def read_rewrites(path: Path) -> tuple[RewriteCase, ...]:
-    """The changes of a corpus: columns by tabs, named in the first line.
+    """The changes of a corpus: columns by tabs, named in the first line, or JSON lines.
 
     Needed are ``tool``, ``place`` and ``text``. The text is JSON when it starts with a quotation
-    mark (for escapes of what can not be seen), or the place with a slash (for any value).
+    mark (for escapes of what can not be seen), or the place with a slash (for any value). In a file
+    that ends in ``.jsonl`` the text is any JSON value, and ``evidence`` is a list of texts.
 
     Raises:
         UsageError: A line has more or fewer columns than the first one.
     """
+    if path.suffix == ".jsonl":
+        lines = path.read_text(encoding="utf-8").split("\n")
+        return tuple(_case(json.loads(line)) for line in lines if line)
     header, *lines = path.read_text(encoding="utf-8").splitlines()
     return tuple(_cases(header.split("\t"), lines, path))
+
+
+def _case(row: dict[str, Any]) -> RewriteCase:
+    tool, place, value = (row.pop(name) for name in ("tool", "place", "text"))
+    evidence = tuple(row.pop("evidence", ()))
+    return RewriteCase(tool=tool, place=place, value=value, labels=row, evidence=evidence)
 
 
 def _cases(names: list[str], lines: Iterable[str], path: Path) -> Iterator[RewriteCase]:

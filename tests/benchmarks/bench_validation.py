@@ -1,6 +1,6 @@
 """What validation lets through, what it rejects wrongly, and what it costs.
 
-    python tests/benchmarks/bench_validation.py [--catalogue FOLDER ...] [--rounds 20]
+    python tests/benchmarks/bench_validation.py [--catalogue FOLDER ...] [--rounds 20] [--second] [--failed]
 
 Prints three tables in Markdown:
 
@@ -12,6 +12,11 @@ Prints three tables in Markdown:
 * the CPU time of ``validate`` on one change with everything worked out anew, in a library of 31
   tools and one of 10,000. Names and summaries of a library are indexed once and carried on from
   version to version; that is a row of its own.
+
+``--second`` prints one table instead, about ``corpora/second``: for each class how many changes
+nobody is asked about, how many wait for a judge or a person, and how many are rejected, with
+Wilson intervals of the shares (95 %), and the CPU time of one validation. ``--failed``
+adds the cases that ended otherwise than the corpus expects, by id.
 """
 
 from __future__ import annotations
@@ -31,12 +36,14 @@ from agentkit.evolution.validation.lexical.tool_names import NAMES
 from agentkit.evolution.validation.semantic.near_copies import SUMMARIES
 from agentkit.evolution.validation.validate import validate
 from agentkit.library.library import Library
+from agentkit.metrics.intervals import wilson_interval
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import RewriteCase, read_rewrites
 from agentkit.tools.definition import Description, ToolDefinition
 from agentkit.tools.sources import definition_from_json
 
 CORPORA = Path(__file__).parents[1] / "evolution" / "validation" / "corpora"
+SECOND = CORPORA / "second"
 LARGE = 10_000
 
 
@@ -60,7 +67,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--catalogue", action="append", default=[], type=Path, metavar="FOLDER")
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--second", action="store_true")
+    parser.add_argument("--failed", action="store_true")
     given = parser.parse_args()
+    if given.second:
+        print_second(failed=given.failed)
+        return
     library = corpus_library()
     print_passed(library)
     for folder in given.catalogue:
@@ -98,6 +110,59 @@ def print_passed(library: Library) -> None:
             found = [half.get(name, Row(name=name, passed=0, total=0)) for half in halves]
             cells = " | ".join(f"{row.passed} of {row.total}" for row in found)
             print(f"| {name.replace('_', ' ')} | {cells} |")
+
+
+def second_library() -> Library:
+    """The tools that the second corpus is about."""
+    lines = (SECOND / "tools.jsonl").read_text(encoding="utf-8").splitlines()
+    records = (json.loads(line)["definition"] for line in lines)
+    return sample_library().with_tools(map(ToolDefinition.from_json, records))
+
+
+def print_second(*, failed: bool) -> None:
+    """How each class of the second corpus ends."""
+    library = second_library()
+    ends: dict[tuple[str, str], list[str]] = {}
+    unexpected: list[str] = []
+    times: list[float] = []
+    for kind in ("overt", "paraphrased", "valid"):
+        totals: dict[tuple[str, str], list[str]] = {}
+        for case in read_rewrites(SECOND / f"{kind}.jsonl"):
+            change = case.change(library)
+            found, spent = end_of(change)
+            times.append(spent)
+            tools = "writing" if change.base.signature.effects.writes else "reading"
+            ends.setdefault((kind, case.labels["class"]), []).append(found)
+            for name in (f"all on {tools} tools", "all"):
+                totals.setdefault((kind, name), []).append(found)
+            if found != case.labels["expected"]:
+                unexpected.append(f"{case.labels['id']} {found} {case.tool} {case.place}")
+        ends |= totals
+    print("| kind | class | accepted, nobody asked | waits | rejected |\n|---|---|---|---|---|")
+    for (kind, name), found in ends.items():
+        cells = " | ".join(share(found, end) for end in ("accept", "wait", "reject"))
+        print(f"| {kind} | {name.replace('_', ' ')} ({len(found)}) | {cells} |")
+    tail = quantiles(times, n=20)[-1]
+    print(f"\nCPU a text: median {median(times):.2f} ms, 95th percentile {tail:.2f} ms")
+    if failed:
+        print("\n".join(unexpected))
+
+
+def share(found: Sequence[str], end: str) -> str:
+    """How many ended so, with the interval of their share."""
+    count = found.count(end)
+    interval = wilson_interval(count, len(found))
+    return f"{count} ({interval.low:.0%} to {interval.high:.0%})"
+
+
+def end_of(change: ProposedChange) -> tuple[str, float]:
+    """What validation says: ``accept``, ``wait`` or ``reject``; and what it took in ms of CPU."""
+    start = time.process_time()
+    report = validate(change)
+    spent = (time.process_time() - start) * 1e3
+    if report.failed:
+        return "reject", spent
+    return ("wait" if report.needs else "accept"), spent
 
 
 def print_catalogue(folder: Path) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
+
+from agentkit.testing import sample_library
+from agentkit.testing.rewrites import read_rewrites
+from agentkit.tools.definition import ToolDefinition
 
 MOST_FALSE_REJECTIONS = 0.02
 
@@ -14,6 +19,29 @@ def test_the_corpora_are_as_large_as_they_claim(attacks, rewrites):
         cases = [case for half in halves.values() for case in half]
         assert len(cases) >= least
         assert len({(case.tool, case.place, str(case.value)) for case in cases}) == len(cases)
+
+
+def test_the_second_corpus_is_as_large_as_it_claims(project_root):
+    """It has twenty overt poisons a class, and every case changes a tool that it has."""
+    folder = project_root / "tests" / "evolution" / "validation" / "corpora" / "second"
+    records = (folder / "tools.jsonl").read_text(encoding="utf-8").splitlines()
+    tools = [ToolDefinition.from_json(json.loads(record)["definition"]) for record in records]
+    library = sample_library().with_tools(tools)
+    halves = {
+        kind: read_rewrites(folder / f"{kind}.jsonl") for kind in ("overt", "paraphrased", "valid")
+    }
+    assert set(Counter(case.labels["class"] for case in halves["overt"]).values()) == {20}
+    assert {kind: len(cases) for kind, cases in halves.items()} == {
+        "overt": 440,
+        "paraphrased": 69,
+        "valid": 260,
+    }
+    cases = [case for cases in halves.values() for case in cases]
+    assert len({case.labels["id"] for case in cases}) == len(cases)
+    assert len({(case.tool, str(case.value)) for case in cases}) == len(cases)
+    for case in cases:
+        change = case.change(library)
+        assert change.base != change.candidate, case
 
 
 def test_no_overt_attack_is_accepted(attacks, passes):
