@@ -13,7 +13,7 @@ from pathlib import Path
 
 from agentkit.errors import StoreFormatError
 from agentkit.fetch import cache_directory
-from agentkit.library.sealing import seal
+from agentkit.library.sealing import seal, sealing
 from agentkit.tools.definition import ToolDefinition
 
 logger = logging.getLogger(__name__)
@@ -34,6 +34,7 @@ class VerifiedDefinitions:
 
     def __init__(self, place: str) -> None:
         self._place = place
+        self._begun = sealing("definition")
         self._known: set[bytes] | None = None
         self._new = 0
 
@@ -63,6 +64,12 @@ class VerifiedDefinitions:
             self._new += 1
         definition.__dict__["digest"] = digest  # where the cached property looks first
 
+    def vouch(self, digest: str, text: str) -> None:
+        """Take a text that was just written from a definition of that digest as looked at."""
+        self._known = self._read() if self._known is None else self._known
+        self._known.add(self._mark(digest, text))
+        self._new += 1
+
     def keep(self) -> None:
         """Remember what was looked at, where that is much."""
         if self._new < _FEW or not self._known:
@@ -79,8 +86,9 @@ class VerifiedDefinitions:
             logger.info("%s can not be written (%s); digests are worked out again", path, error)
 
     def _mark(self, digest: str, text: str) -> bytes:
-        content = f"{digest} {text}".encode("utf-8", "surrogatepass")
-        return seal(content, "definition")[:_MARK_BYTES]
+        begun = self._begun.copy()
+        begun.update(f"{digest} {text}".encode("utf-8", "surrogatepass"))
+        return begun.digest()[:_MARK_BYTES]
 
     def _read(self) -> set[bytes]:
         try:

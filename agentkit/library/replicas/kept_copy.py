@@ -9,6 +9,7 @@ from hmac import compare_digest
 from pathlib import Path
 from typing import Any
 
+from agentkit.episodes.replacing import for_owner
 from agentkit.errors import AgentKitError, StoreFormatError
 from agentkit.library.library import Library
 from agentkit.library.sealing import seal
@@ -36,7 +37,7 @@ def write_copy(path: Path, library: Library) -> None:
     }
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        with beside.open("w", encoding="utf-8") as file:
+        with open(beside, "w", encoding="utf-8", opener=for_owner) as file:
             content = json.dumps(record, separators=(",", ":"))
             file.write(f'{content[:-1]}{_SEAL}{_seal_of(content[:-1], path)}"}}')
             file.flush()

@@ -112,7 +112,11 @@ class ToolTables:
             if change.makes_version:
                 self._write(change, upserts, version=actual + 1)
             self._events.append(events)
-            return actual + change.makes_version
+        if len(upserts) > 1:  # a single one is looked at as quickly as it is remembered
+            for tool in upserts:
+                self._verified.vouch(tool.digest, tool.body)
+            self._verified.keep()
+        return actual + change.makes_version
 
     def _write(self, change: LibraryChange, upserts: Sequence[_Encoded], *, version: int) -> None:
         revisions = [
