@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from agentkit.cli.output import say
+from agentkit.episodes.replacing import replaced
 from agentkit.evaluation.benchmarks.loading import BENCHMARKS
 from agentkit.evaluation.results.comparison import Comparison
 from agentkit.evaluation.results.comparison_page import comparison_html
@@ -73,5 +74,6 @@ def write_report(shown: EvaluationReport | Comparison, paths: Sequence[Path]) ->
             text = _COMPARISONS[suffix](shown)
         else:
             text = _REPORTS[suffix](shown)
-        path.expanduser().write_text(text, encoding="utf-8")
+        with replaced(path.expanduser()) as draft:
+            draft.write_text(text, encoding="utf-8")
         say(f"written: {path}")

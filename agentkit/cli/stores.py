@@ -29,7 +29,7 @@ def opened(url: str) -> Iterator[Store]:
     """The store at ``url``, closed afterwards. The folder ``.agentkit`` is made when absent."""
     path = file_of(url)
     if path is not None and path.parent.name == FOLDER and not path.parent.exists():
-        path.parent.mkdir()
+        path.parent.mkdir(mode=0o700)
         (path.parent / ".gitignore").write_text("*\n")
     store = open_store(url)
     try:

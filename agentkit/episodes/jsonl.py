@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from agentkit.episodes.episode import Episode
+from agentkit.episodes.replacing import for_owner
 from agentkit.errors import EpisodeFormatError, ReadingLimitError
 from agentkit.reading import read_json, unpacked_lines
 
@@ -96,7 +97,7 @@ def write_episodes(
         {"format":1,"episode_id":"e1",...}
     """
     if isinstance(target, str | os.PathLike):
-        with Path(target).open("ab+") as file:
+        with open(target, "ab+", opener=for_owner) as file:
             return _append(file, episodes)
     count = 0
     for episode in episodes:

@@ -14,8 +14,8 @@ def replaced(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A new file beside ``path`` to write to; it takes its place when the block ends well.
 
     Where the block raises, the new file is deleted and what was there stays. Who may read the old
-    file may read the new one, and a link leads on to it. What is no file, such as a pipe or
-    ``/dev/null``, can not be replaced and is written to itself.
+    file may read the new one, a new one is its owner's alone, and a link leads on to it. What is no
+    file, such as a pipe or ``/dev/null``, can not be replaced and is written to itself.
 
     Raises:
         OSError: The file can not be written.
@@ -52,9 +52,32 @@ def _mode(path: Path) -> int | None:
 
 def _make(draft: Path, old: int | None) -> None:
     """Make an empty file that those may read who could read the old one."""
-    draft.touch(mode=0o666 if old is None else 0o600, exist_ok=False)
+    draft.touch(mode=0o600, exist_ok=False)
     if old is not None:
         draft.chmod(stat.S_IMODE(old))
+
+
+def for_owner(path: str, flags: int) -> int:
+    """An opener for ``open``: a file that it makes is its owner's alone; an old one keeps its mode.
+
+    Requests, arguments and answers are people's words. A stricter umask is respected.
+    """
+    return os.open(path, flags, 0o600)
+
+
+def make_private(path: Path) -> None:
+    """Make an empty file for its owner alone, if there is none, without opening it by its name.
+
+    Closing a file of SQLite would let go of the locks that other threads hold on it.
+    """
+    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}.new")
+    os.close(for_owner(str(draft), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass  # another process was faster
+    finally:
+        draft.unlink()
 
 
 def sync_folder(folder: Path) -> None:

@@ -46,7 +46,7 @@ def evolving(store_url: str) -> Iterator[None]:
         yield
         return
     path = _place(store_url)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with path.open("a+", encoding="utf-8") as file:
         if not _taken(file):
             raise StoreError(_who(file, store_url))

@@ -84,7 +84,9 @@ def test_composites(invoke, added, store_url, tmp_path):
         '    """\n'
         "    return price(article=article) * stock(article=article)\n"
     )
-    made = invoke("tools", "add", "--composite", str(composite), "--tools", str(added))
+    made = invoke(
+        "tools", "add", "--composite", str(composite), "--tools", str(added), "--run-undeclared"
+    )
     assert made.exit_code == 0, made.stderr
     refused = invoke("rollback", "price")
     assert refused.exit_code == 2

@@ -34,12 +34,12 @@ CREATE TABLE revisions (
     place INTEGER NOT NULL, PRIMARY KEY (tool_name, version)
 );
 INSERT INTO definitions VALUES (
-    'b6c2b6ee2b6bf5a2f3b7e9ab5e4f31b1e2f3a4b5c6d7e8f90123456789abcdef', 'ping',
+    '22bbda25fb5f9a911dc33e59955a7724fe19e8fb89049681a86549142a6314a6', 'ping',
     '{"format":1,"name":"ping","signature":{"parameters":{"type":"object","properties":{}}}}'
 );
 INSERT INTO versions VALUES (1, 'first', 'Ada', 'import', '["e1"]', '2026-03-02T10:00:00+00:00');
 INSERT INTO revisions VALUES (
-    1, 'ping', 'b6c2b6ee2b6bf5a2f3b7e9ab5e4f31b1e2f3a4b5c6d7e8f90123456789abcdef',
+    1, 'ping', '22bbda25fb5f9a911dc33e59955a7724fe19e8fb89049681a86549142a6314a6',
     '{"kind":"function"}', 1, 0
 );
 """

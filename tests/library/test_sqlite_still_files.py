@@ -52,6 +52,7 @@ def test_a_file_that_another_user_changes_is_read_no_further(tmp_path):
         with closing(open_store(path)) as store:
             store.commit(change("first"), expected_version=0)
         folder.chmod(0o755)
+        path.chmod(0o644)  # it is made for its owner alone
         command = [sys.executable, "-c", READER, str(path)]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -8,14 +8,12 @@ from pathlib import Path
 from agentkit.errors import StoreError
 from agentkit.library.abilities import StoreFault
 from agentkit.library.chain_faults import verify_chain
-from agentkit.library.directory.entries import Entry
 from agentkit.library.directory.folder import Folder
 from agentkit.library.directory.hand_edits import HandEdit
 from agentkit.library.directory.index import Index
 from agentkit.library.directory.log import Log
 from agentkit.library.directory.past import Past, check_follows_file
 from agentkit.library.events import LibraryEvent
-from agentkit.tools.definition import ToolDefinition
 
 _OURS = frozenset({"tools", "history", "local", "index.json"})
 _MAY_BE = frozenset({".gitignore", ".gitattributes", "README.md", "README"})
@@ -31,7 +29,6 @@ def history_faults(folder: Folder, log: Log) -> Iterator[StoreFault]:
         try:
             for entry in log.entries(place, place):
                 check_follows_file(entry, past.head, path)
-                yield from _digest_faults(entry, path)
                 past.apply(entry, path)
                 events += entry.events
         except StoreError as error:
@@ -41,18 +38,6 @@ def history_faults(folder: Folder, log: Log) -> Iterator[StoreFault]:
         if not fault.is_note:
             message = f"event {fault.sequence}: {fault.message}"
             yield StoreFault(place=str(folder.history), message=message)
-
-
-def _digest_faults(entry: Entry, path: Path) -> Iterator[StoreFault]:
-    for told in entry.upserts:
-        record = told.to_json()
-        actual = ToolDefinition.from_json(record).digest
-        if actual != told.digest:
-            yield StoreFault(
-                place=str(path),
-                message=f"the definition of {told.name!r} has the digest {actual[:12]}, and the "
-                f"file says {told.digest[:12]}; restore the file ('git checkout', or a backup)",
-            )
 
 
 def file_faults(folder: Folder, index: Index | None, past: Past) -> Iterator[StoreFault]:

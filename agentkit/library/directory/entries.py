@@ -80,11 +80,20 @@ class Entry:
 
     def _definition(self, row: Mapping[str, Any]) -> ToolDefinition:
         try:
-            return ToolDefinition.from_json(row["definition"], digest=row["digest"])
-        except (DefinitionError, KeyError, TypeError) as error:
+            definition = ToolDefinition.from_json(row["definition"])
+            actual = definition.digest
+        except (DefinitionError, KeyError, TypeError, ValueError) as error:
             raise StoreFormatError(
                 f"the change at place {self.place} holds a definition that can not be read: {error}"
             ) from error
+        if actual != row["digest"]:
+            raise StoreFormatError(
+                f"the change at place {self.place} says that the definition of "
+                f"{definition.name!r} has the digest {row['digest'][:12]}, and it has "
+                f"{actual[:12]}: it was changed after it was written; restore the file "
+                "('git checkout', or a backup)"
+            )
+        return definition
 
     @cached_property
     def upserts(self) -> tuple[ToolDefinition, ...]:

@@ -59,7 +59,9 @@ class Folder:
         """Make the folder of this machine, which git leaves out."""
         with self.translated(self.local):
             self.path.mkdir(exist_ok=True)
-            self.local.mkdir(exist_ok=True)
+            # Episodes are for this user; a folder that a group writes to is shared with that group.
+            shared = self.path.stat().st_mode & 0o070
+            self.local.mkdir(0o700 | (shared if shared & 0o020 else 0), exist_ok=True)
             ignore = self.local / ".gitignore"
             if not ignore.exists():
                 ignore.write_text("*\n", encoding="utf-8")

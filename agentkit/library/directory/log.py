@@ -11,7 +11,7 @@ from agentkit.errors import StoreFormatError
 from agentkit.library.abilities import AppliedChange
 from agentkit.library.changes import no_such_version
 from agentkit.library.directory.checkpoint import Checkpoint
-from agentkit.library.directory.entries import Entry, decoded
+from agentkit.library.directory.entries import Entry, damaged, decoded
 from agentkit.library.directory.folder import Folder
 from agentkit.library.directory.past import Past, applied, check_follows_file
 from agentkit.library.events import LibraryEvent
@@ -141,6 +141,10 @@ class Log:
             if head is not None:
                 check_follows_file(found[0], head, self._folder.entry(place))
             head = found[0].digest
+            known = self._past.digests
+            if place <= len(known) and known[place - 1] != head:
+                path = self._folder.entry(place)
+                raise damaged(path, "it was changed after it was written, and later files follow")
             yield found[0]
 
     def at(self, version: int) -> Library:

@@ -27,6 +27,7 @@ class Past:
         version: The newest library version.
         shown: Place and digest of the file that made it; 0 and nothing for none.
         made_by: Version by the id of the proposal that made it.
+        digests: Of the file at each place.
         version_places: Place of each version; that of version 1 comes first.
         event_ends: For each place, how many events there are up to it.
         last_event: The end of the chain of events.
@@ -39,6 +40,7 @@ class Past:
     version: int = 0
     shown: tuple[int, str] = (0, "")
     made_by: dict[str, int] = field(default_factory=dict)
+    digests: list[str] = field(default_factory=list)
     version_places: list[int] = field(default_factory=list)
     event_ends: list[int] = field(default_factory=list)
     last_event: LibraryEvent | None = None
@@ -61,6 +63,7 @@ class Past:
         if [event.sequence for event in events] != list(range(end + 1, end + 1 + len(events))):
             raise damaged(path, f"its events do not follow event {end}")
         self.length, self.head, self.version = entry.place, entry.digest, entry.version
+        self.digests.append(entry.digest)
         if entry.makes_version:
             self.made_by[entry.proposal_id] = entry.version
             self.version_places.append(entry.place)
@@ -97,6 +100,7 @@ class Past:
             "version": self.version,
             "shown": self.shown,
             "made_by": self.made_by,
+            "digests": self.digests,
             "version_places": self.version_places,
             "event_ends": self.event_ends,
             "last_event": None if last is None else last.to_json(),
@@ -117,6 +121,7 @@ class Past:
             version=record["version"],
             shown=tuple(record["shown"]),
             made_by=record["made_by"],
+            digests=record["digests"],
             version_places=record["version_places"],
             event_ends=record["event_ends"],
             last_event=None if last is None else LibraryEvent.from_json(last),

@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import BrokenLine, read_episodes
-from agentkit.episodes.replacing import sync_folder
+from agentkit.episodes.replacing import for_owner, sync_folder
 from agentkit.library.keeping.buffer import Pending
 
 logger = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class SpillFolder:
         self._made += 1
         path = self.folder / f"{self._name}-{self._made:06}.jsonl"
         try:
-            with open(path, "xb", opener=_for_owner) as file:
+            with open(path, "xb", opener=for_owner) as file:
                 file.writelines(pending.line + b"\n" for pending in episodes)
                 file.flush()
                 os.fsync(file.fileno())
@@ -99,7 +99,7 @@ class SpillFolder:
         """
         self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         path = self.folder / f"refused-{self._name}.jsonl"
-        with open(path, "ab", buffering=0, opener=_for_owner) as file:
+        with open(path, "ab", buffering=0, opener=for_owner) as file:
             before = file.tell()
             try:
                 file.write(b'{"reason":%b,"episode":%b}\n' % (json.dumps(reason).encode(), line))
@@ -162,7 +162,7 @@ class SpillFolder:
         if make:
             self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
         try:
-            file = open(path, "ab" if make else "rb+", opener=_for_owner)  # noqa: SIM115 - until done
+            file = open(path, "ab" if make else "rb+", opener=for_owner)  # noqa: SIM115 - until done
         except FileNotFoundError:  # its owner was done in this moment
             return False
         if not _held_alone(file, path):
@@ -179,10 +179,6 @@ class SpillFolder:
 
 def _new_name() -> str:
     return f"{time.time_ns():016x}-{os.urandom(4).hex()}"
-
-
-def _for_owner(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _held_alone(file: BinaryIO, path: Path) -> bool:

@@ -25,6 +25,7 @@ from agentkit.library.library import Library
 from agentkit.library.remote.address import Address
 from agentkit.library.remote.catching_up import Known
 from agentkit.library.remote.wire import Head, decode, encode
+from agentkit.library.sealing import is_sealed, seal
 from agentkit.library.sqlite.connection import SQLiteConnection
 from agentkit.tools.definition import ToolDefinition
 
@@ -44,6 +45,7 @@ _TABLES = (
     "CREATE TABLE IF NOT EXISTS events (sequence INTEGER PRIMARY KEY, record TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS outlines (version INTEGER PRIMARY KEY, record TEXT NOT NULL)",
 )
+_KIND = "library cache"
 _PUT_ABOUT = "INSERT OR REPLACE INTO about VALUES (?, ?)"
 _PUT_TOOL = "INSERT OR REPLACE INTO tools VALUES (?, ?, ?, ?)"
 
@@ -159,6 +161,9 @@ class LibraryCache:
 
 
 def _known(connection: SQLiteConnection, about: Mapping[str, str]) -> Known:
+    found = bytes.fromhex(about.get("seal", ""))
+    if not is_sealed(_sealed_part(about), found, _KIND):
+        raise StoreFormatError("it was changed, or another user or machine wrote it")
     head = Head.from_json(decode(about["head"].encode()))
     rows = connection.execute("SELECT digest, record FROM tools ORDER BY place")
     events = connection.execute("SELECT sequence, record FROM events ORDER BY sequence")
@@ -166,11 +171,14 @@ def _known(connection: SQLiteConnection, about: Mapping[str, str]) -> Known:
     library = Library((_definition(*row) for row in rows), version=head.version)
     if (library.digest, len(library)) != (head.digest, head.tools):
         raise StoreFormatError("the library that was kept is not the one that its head names")
+    kept = tuple(LibraryEvent.from_json(decode(record.encode())) for _, record in events)
+    if (kept[-1].hash if kept else "") != about.get("end"):
+        raise StoreFormatError("the events that were kept do not end as they did")
     return Known(
         head=head,
         etag=about.get("etag", ""),
         library=library,
-        events=tuple(LibraryEvent.from_json(decode(record.encode())) for _, record in events),
+        events=kept,
         outlines={version: _outline(record) for version, record in outlines},
     )
 
@@ -227,5 +235,13 @@ def _write(connection: SQLiteConnection, known: Known, same: Library) -> None:
     connection.execute_many("INSERT OR REPLACE INTO events VALUES (?, ?)", events)
     outlines = [(version, json.dumps(dict(one))) for version, one in known.outlines.items()]
     connection.execute_many("INSERT OR REPLACE INTO outlines VALUES (?, ?)", outlines)
-    about = [("head", encode(known.head.to_json()).decode()), ("etag", known.etag)]
-    connection.execute_many(_PUT_ABOUT, about)
+    about = dict(connection.execute("SELECT name, value FROM about"))
+    about |= {"head": encode(known.head.to_json()).decode(), "etag": known.etag}
+    about["end"] = known.events[-1].hash if known.events else ""
+    about["seal"] = seal(_sealed_part(about), _KIND).hex()
+    connection.execute_many(_PUT_ABOUT, list(about.items()))
+
+
+def _sealed_part(about: Mapping[str, str]) -> bytes:
+    """What the seal covers; the digests in the head cover the definitions and the events."""
+    return json.dumps([about.get(name, "") for name in ("base", "head", "etag", "end")]).encode()

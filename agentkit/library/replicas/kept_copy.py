@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from hmac import compare_digest
 from pathlib import Path
 from typing import Any
 
+from agentkit.episodes.replacing import for_owner
 from agentkit.errors import AgentKitError, StoreFormatError
 from agentkit.library.library import Library
+from agentkit.library.sealing import seal
 from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
 
 FORMAT_VERSION = 1
 """Version of the file's shape."""
+
+_SEAL = ',"seal":"'
+"""Begins the last member of the file, which covers all that stands before it."""
 
 
 def write_copy(path: Path, library: Library) -> None:
@@ -31,8 +37,9 @@ def write_copy(path: Path, library: Library) -> None:
     }
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        with beside.open("w", encoding="utf-8") as file:
-            json.dump(record, file, separators=(",", ":"))
+        with open(beside, "w", encoding="utf-8", opener=for_owner) as file:
+            content = json.dumps(record, separators=(",", ":"))
+            file.write(f'{content[:-1]}{_SEAL}{_seal_of(content[:-1], path)}"}}')
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
@@ -49,7 +56,8 @@ def read_copy(path: Path) -> Library | None:
         StoreFormatError: The file is damaged, no copy, or written by a newer agentkit.
     """
     try:
-        record = read_json(path.read_bytes())
+        content = path.read_text(encoding="utf-8")
+        record = read_json(content)
         _check_format(record, path)
         library = Library(map(ToolDefinition.from_json, record["tools"]), version=record["version"])
         whole = type(library.version) is int and library.digest == record["digest"]
@@ -67,7 +75,18 @@ def read_copy(path: Path) -> Library | None:
             f"{path} is not as it was written: its tools have another digest; delete it, and a "
             "replica that reaches its store writes it anew"
         )
+    begun, _, found = content.rpartition(_SEAL)
+    if not compare_digest(found.encode(), f'{_seal_of(begun, path)}"}}'.encode()):
+        raise StoreFormatError(
+            f"{path} was not written here by programs of this user, or was changed (its seal is "
+            "another); delete it, and a replica that reaches its store writes it anew. Where homes "
+            "do not last, set AGENTKIT_CACHE to a folder that does"
+        )
     return library
+
+
+def _seal_of(content: str, path: Path) -> str:
+    return seal(content.encode(), f"kept copy {path.absolute()}").hex()
 
 
 def _check_format(record: Any, path: Path) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from agentkit.episodes.replacing import make_private
 from agentkit.errors import StoreError, StoreFormatError, StoreUnavailableError
 from agentkit.library.sqlite.forks import Opening, give_up_inherited, identity_of
 from agentkit.library.sqlite.still_files import check_still, still_state, uri_to_read
@@ -60,6 +61,9 @@ class SQLiteConnection:
         self._still = still_state(self._place) if read_only else None
         with self._translated():
             give_up_inherited(self._place)
+            if not read_only and not self._place.exists():
+                with suppress(OSError):  # SQLite says what is wrong with the folder
+                    make_private(self._place)
             self._raw = sqlite3.connect(
                 uri_to_read(self._place, self._still) if read_only else self._place,
                 uri=read_only,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from itertools import islice
 
 from agentkit.errors import StoreError
+from agentkit.library.sealing import is_sealed, seal
 from agentkit.library.sqlite.connection import SQLiteConnection
 
 logger = logging.getLogger(__name__)
@@ -21,13 +21,19 @@ _AT_A_TIME = 500
 _MOST_BYTES = 512 * 1024 * 1024
 """What the table may hold; the index of a million tools is about 300 MB."""
 
-_DAMAGED = "%s: the index entry %s is damaged and is made anew; tools are not affected"
+_DAMAGED = (
+    "%s: %d index entries are damaged or were written by another user or machine, and are made "
+    "anew; tools are not affected"
+)
 
 _NEXT = "SELECT coalesce(max(generation), 0) + 1 FROM derived"
 
 
 class DerivedTable:
     """A ``DerivedCache`` in a SQLite file.
+
+    Each entry is sealed: a file from elsewhere may hold tools that were reviewed and an index that
+    finds others, so an index is believed only where this user's programs made it.
 
     Whatever goes wrong here, the file is locked, read-only, full or damaged, is said in the log
     and costs the time to work things out again.
@@ -40,19 +46,22 @@ class DerivedTable:
         self._connection = connection
 
     def get(self, keys: Sequence[str]) -> Mapping[str, bytes]:
-        """The bytes of those keys that are there and undamaged; of a damaged one a warning."""
+        """The bytes of those keys that are there and undamaged; of others a warning."""
         found: dict[str, bytes] = {}
+        strange = 0
         try:
             for some in _batches(keys):
                 marks = ",".join("?" * len(some))
                 sql = f"SELECT key, checksum, body FROM derived WHERE key IN ({marks})"  # noqa: S608 - question marks alone
                 for key, checksum, body in self._connection.execute(sql, some):
-                    if _checksum(body) == checksum:
+                    if is_sealed(body, checksum, _kind(key)):
                         found[key] = body
                     else:
-                        logger.warning(_DAMAGED, self._connection.path, key)
+                        strange += 1
         except StoreError as error:
             logger.info("no index was read, it is made anew: %s", error)
+        if strange:
+            logger.warning(_DAMAGED, self._connection.path, strange)
         return found
 
     def put(self, entries: Mapping[str, bytes], *, keep: Collection[str] = ()) -> None:
@@ -67,7 +76,7 @@ class DerivedTable:
         ((generation,),) = self._connection.execute(_NEXT)
         self._connection.execute_many(
             "INSERT OR REPLACE INTO derived VALUES (?,?,?,?)",
-            [(key, generation, _checksum(body), body) for key, body in entries.items()],
+            [(key, generation, seal(body, _kind(key)), body) for key, body in entries.items()],
         )
         self._connection.execute_many(
             "UPDATE derived SET generation = ? WHERE key = ?",
@@ -84,8 +93,8 @@ class DerivedTable:
         return int(total)
 
 
-def _checksum(body: bytes) -> bytes:
-    return blake2b(body, digest_size=16).digest()
+def _kind(key: str) -> str:
+    return f"derived {key}"
 
 
 def _batches(keys: Sequence[str]) -> Iterator[list[str]]:

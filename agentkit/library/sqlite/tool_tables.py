@@ -22,6 +22,7 @@ from agentkit.library.sqlite.change_log import read_changes
 from agentkit.library.sqlite.connection import SQLiteConnection, storable
 from agentkit.library.sqlite.event_table import EventTable, encoded
 from agentkit.library.store import LibraryChange, ToolRevision
+from agentkit.library.verified import VerifiedDefinitions
 from agentkit.tools.definition import ToolDefinition
 
 _NEWEST_VERSION = "SELECT coalesce(max(version), 0) FROM versions"
@@ -72,6 +73,7 @@ class ToolTables:
         self._connection = connection
         self._events = events
         self._newest = NewestLibrary(cache=cache)
+        self._verified = VerifiedDefinitions(str(connection.path.absolute()))
 
     def load(self, version: int | None = None) -> Library:
         """See ``SQLiteStore.load``."""
@@ -88,6 +90,7 @@ class ToolTables:
                 gone.append(name)
             if digest is not None:
                 tools.append(self._definition(digest, origin, body))
+        self._verified.keep()
         return Differences(gone=gone, tools=tools)
 
     def commit(self, change: LibraryChange, *, expected_version: int) -> int:
@@ -109,7 +112,11 @@ class ToolTables:
             if change.makes_version:
                 self._write(change, upserts, version=actual + 1)
             self._events.append(events)
-            return actual + change.makes_version
+        if len(upserts) > 1:  # a single one is looked at as quickly as it is remembered
+            for tool in upserts:
+                self._verified.vouch(tool.digest, tool.body)
+            self._verified.keep()
+        return actual + change.makes_version
 
     def _write(self, change: LibraryChange, upserts: Sequence[_Encoded], *, version: int) -> None:
         revisions = [
@@ -157,12 +164,14 @@ class ToolTables:
         try:
             record = _parsed(body)
             record["origin"] = _parsed(origin)
-            return ToolDefinition.from_json(record, digest=digest)
+            definition = ToolDefinition.from_json(record)
+            self._verified.check(definition, digest, body)
         except (ValueError, TypeError, AttributeError, DefinitionError) as error:
             raise StoreFormatError(
                 f"{self._connection.path} holds a definition that can not be read ({digest}): "
                 f"{error}"
             ) from error
+        return definition
 
     def _removals(self, names: Sequence[str], *, version: int) -> list[tuple[object, ...]]:
         """Rows of the table ``revisions`` that take tools out."""

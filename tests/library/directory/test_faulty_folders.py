@@ -64,15 +64,19 @@ def test_a_change_that_makes_no_sense_is_named(workshop, make_tool, name, value)
 
 
 def test_a_change_that_was_altered_is_found_out(workshop, make_tool):
-    """The file behind an altered one does not follow it any more."""
+    """Its definitions have other digests; and the file behind does not follow it any more."""
     workshop.put(make_tool("ping", "New."))
     first = entry(workshop, 1)
-    first.write_text(first.read_text().replace("Ping a host.", "Pay the bill."))
+    whole = first.read_text()
+    first.write_text(whole.replace("Ping a host.", "Pay the bill."))
+    refused(workshop, "changed after it was written")
+    first.write_text(whole.replace('"author": ""', '"author": "eve"'))
+    assert first.read_text() != whole
     refused(workshop, "forked")
+    first.write_text(whole.replace("Ping a host.", "Pay the bill."))
     entry(workshop, 2).unlink()
     (workshop.path / "index.json").unlink()
-    faults = [fault.message for fault in workshop.again().check()]
-    assert any("has the digest" in fault for fault in faults)
+    refused(workshop, "has the digest")
 
 
 def test_a_gap_is_named(workshop, make_tool):

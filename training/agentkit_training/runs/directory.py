@@ -72,7 +72,7 @@ class RunDirectory:
             )
         written = json.dumps(provenance.to_json(), indent=2, ensure_ascii=False)
         with _written(folder):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds requests and answers
             (folder / CONFIG).write_text(config, encoding="utf-8")
             (folder / PROVENANCE).write_text(written + "\n", encoding="utf-8")
         return cls(folder)
