@@ -30,6 +30,15 @@ def encode_result(value: object) -> tuple[Any, str]:
         raise UnserialisableError(_complaint(value, error)) from error
 
 
+def described(error: BaseException) -> str:
+    """Kind and text of an exception, whose text may be anything."""
+    try:
+        text = str(error)
+    except Exception as broken:  # noqa: BLE001 - the text is code of whoever wrote the exception
+        text = f"its text can not be read, {type(broken).__name__}"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def _dumps(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 

@@ -15,7 +15,12 @@ from agentkit.evolution.validation.lexical.directives import may_direct, no_dire
 from agentkit.evolution.validation.lexical.encodings import holds_encoded_text, no_encoded_text
 from agentkit.evolution.validation.lexical.markup import holds_chat_marker, no_chat_markers
 from agentkit.evolution.validation.lexical.scripts import no_confusables, no_mixed_scripts
-from agentkit.evolution.validation.lexical.secrets import holds_secret, no_secrets
+from agentkit.evolution.validation.lexical.secrets import (
+    asks_for_secret,
+    holds_secret,
+    no_secret_requests,
+    no_secrets,
+)
 from agentkit.evolution.validation.lexical.tool_names import spoken
 from agentkit.evolution.validation.report import Check
 from agentkit.evolution.validation.texts import LONGEST_SCANNED
@@ -40,7 +45,7 @@ def ways_to_say(text: str) -> Iterator[str]:
         >>> list(ways_to_say("sendItToEveryone")), list(ways_to_say("kelvin"))
         (['sendItToEveryone', 'send it to everyone'], [])
     """
-    if _SILENT.fullmatch(text):
+    if _SILENT.fullmatch(text) and not asks_for_secret(text):
         return
     yield text
     if " " not in text and text.isascii():
@@ -56,6 +61,7 @@ _LOOKS: Mapping[Check, Callable[[str], object]] = {
     no_mixed_scripts: _never,  # there is one script in ASCII
     no_confusables: _never,
     no_secrets: holds_secret,
+    no_secret_requests: asks_for_secret,
     no_chat_markers: holds_chat_marker,
     no_encoded_text: holds_encoded_text,
     no_directives: may_direct,

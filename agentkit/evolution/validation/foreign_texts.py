@@ -20,7 +20,12 @@ from agentkit.evolution.validation.lexical.directives import no_directives
 from agentkit.evolution.validation.lexical.encodings import no_encoded_text
 from agentkit.evolution.validation.lexical.markup import no_chat_markers
 from agentkit.evolution.validation.lexical.scripts import no_confusables, no_mixed_scripts
-from agentkit.evolution.validation.lexical.secrets import no_secrets
+from agentkit.evolution.validation.lexical.secrets import (
+    asks_for_secret,
+    no_secret_requests,
+    no_secrets,
+)
+from agentkit.evolution.validation.lexical.tool_names import spoken
 from agentkit.evolution.validation.report import Check, FailedCheck, ProposedChange
 from agentkit.evolution.validation.texts import (
     LONGEST_SCANNED,
@@ -36,6 +41,7 @@ IMPORT_CHECKS: tuple[Check, ...] = (
     no_mixed_scripts,
     no_confusables,
     no_secrets,
+    no_secret_requests,
     no_chat_markers,
     no_encoded_text,
     no_directives,
@@ -47,6 +53,7 @@ length, and the names of other tools are no reproach to a definition that comes 
 and semantic checks compare with what was there before, and here nothing was.
 """
 
+_MOST_SIDE_BY_SIDE = 12
 _OVERLAP = 400  # of two parts of a long text, so that no sentence is cut in both
 _CODED = frozenset({"pattern", "digest"})
 """Keys whose values look like keys and encoded text; only their words are read."""
@@ -195,6 +202,8 @@ def _strings(value: Any, place: _Place) -> Iterator[tuple[_Place, str]]:
         if isinstance(part, str):
             yield where, _words_of(part) if key in _CODED else part
         elif isinstance(part, Mapping):
+            if said := _side_by_side(part):
+                yield _Place(" (names)", kind, where), said
             for name, inner in part.items():
                 yield _Place(" (a name)", kind, where), name
                 waiting.append((_Place(f".{name}", kind, where), name, inner))
@@ -217,6 +226,8 @@ def _texts_in(definition: ToolDefinition) -> Iterable[str]:
             waiting.extend(part)
         elif isinstance(part, Mapping):
             found.update(dict.fromkeys(part))
+            if said := _side_by_side(part):
+                found[said] = None
             waiting.extend(
                 part.values() if _CODED.isdisjoint(part) else map(_decoded, part, part.values())
             )
@@ -225,6 +236,15 @@ def _texts_in(definition: ToolDefinition) -> Iterable[str]:
 
 def _decoded(key: str, value: Any) -> Any:
     return _words_of(value) if key in _CODED and isinstance(value, str) else value
+
+
+def _side_by_side(schema: Mapping[Any, Any]) -> str:
+    """The names of an object's fields as one text, where they ask for a secret together."""
+    fields = schema.get("properties")
+    if not isinstance(fields, Mapping) or not 1 < len(fields) <= _MOST_SIDE_BY_SIDE:
+        return ""
+    said = " ".join(map(spoken, fields))
+    return said if asks_for_secret(said) else ""
 
 
 def _words_of(coded: str) -> str:

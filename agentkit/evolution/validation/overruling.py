@@ -42,6 +42,7 @@ OVERRULABLE_OF_ARRIVALS: frozenset[str] = frozenset(
         "mixed_scripts",
         "confusable_characters",
         "secret",
+        "secret_request",
         "chat_markers",
         "encoded_text",
         "directive",

@@ -7,6 +7,7 @@ import pytest
 from agentkit import ToolDefinition
 from agentkit.evolution.validation.foreign_texts import IMPORT_CHECKS, suspicions
 from agentkit.evolution.validation.lexical import LEXICAL_CHECKS
+from agentkit.evolution.validation.lexical.secrets import no_secret_requests
 from agentkit.evolution.validation.report import FailedCheck
 from agentkit.testing import primitive_library, sample_library
 from agentkit.tools.definition import Description, Example, Specification
@@ -100,7 +101,7 @@ def test_secrets_and_hidden_signs_are_found_in_short_values():
 )
 def test_short_values_are_read_where_they_are_no_words(part, code):
     """A mark of conversations or a path needs no twelve characters."""
-    assert {one.code for one in suspicions(schema(part))} == {code}
+    assert code in {one.code for one in suspicions(schema(part))}
 
 
 @pytest.mark.parametrize(
@@ -178,9 +179,9 @@ def test_tools_of_people_pass():
 
 
 def test_the_checks_are_of_the_first_layer():
-    """They are lexical ones, in that order, and leave out what compares with earlier words."""
+    """They are lexical ones, in that order, and one about names, which no suggestion changes."""
     kept = [check for check in LEXICAL_CHECKS if check in IMPORT_CHECKS]
-    assert kept == list(IMPORT_CHECKS)
+    assert kept == [check for check in IMPORT_CHECKS if check is not no_secret_requests]
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from agentkit.tools.composite.interpreter.frames import ACTIVATION, Frame
 from agentkit.tools.composite.interpreter.guard import Guard
 from agentkit.tools.composite.problems import RunCode
 from agentkit.tools.composite.render import render_expression
+from agentkit.tools.encoding import described
 
 FAILURES = (
     Guard,
@@ -84,15 +85,6 @@ def repeated_signal(path: Sequence[str], signal: ToolSignal) -> ToolSignal:
     kind = next(kind for kind in type(signal).__mro__ if kind.__module__ == ToolSignal.__module__)
     again: ToolSignal = kind(f"{path_text(path)}: {signal.message}")
     return again
-
-
-def described(error: BaseException) -> str:
-    """Kind and text of an exception, whose text may be anything."""
-    try:
-        text = str(error)
-    except Exception as broken:  # noqa: BLE001 - the text is code of whoever wrote the exception
-        text = f"its text can not be read, {type(broken).__name__}"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def path_text(path: Sequence[str]) -> str:
