@@ -111,8 +111,9 @@ def _facts(path: str, part: Mapping[str, Any], *, required: bool, rules: Any) ->
         lowest = [getattr(rule, word, None) for word in ("minimum", "exclusive_minimum")]
         highest = [getattr(rule, word, None) for word in ("maximum", "exclusive_maximum")]
         limits += [*lowest, *highest, getattr(rule, "multiple_of", None)]
-        lows += lowest
-        highs += highest
+        if getattr(rule, "measure", "value") == "value":
+            lows += lowest
+            highs += highest
     return ParameterFacts(
         path=path,
         types=frozenset(types),
