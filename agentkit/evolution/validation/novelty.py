@@ -43,10 +43,10 @@ _COUNTS = {
     for word in words.split()
 }  # fmt: skip
 _HOW_LONG = re.compile(
-    rf"(?<![\w.,])(\d{{1,3}}|{'|'.join(_COUNTS)})(?=[- ](?:[^\W\d]+[- ])?"
+    rf"(?<![\w.,])(?<!least )(?<!most )(?<!up to )(?<!than )(\d{{1,3}}|{'|'.join(_COUNTS)})(?=[- ](?:[^\W\d]+[- ])?"
     r"(?:digit|letter|character|decimal|ziffer|buchstabe|zeichen|chiffre|lettre|cifra|letra))"
 )
-"""*three letters*, *six digits*: a count of characters."""
+"""*three letters*, *six digits*: how many characters a value has, and no limit of that."""
 
 _ONE = (
     r"[`\"'“„«]?(?:[A-Z0-9][\w.+@/:-]{0,30}(?:\s[A-Z][\w-]{0,20}){0,2}"
@@ -137,7 +137,7 @@ class _Grounds:
         parts = [str(leaf) for part in said for leaf in leaves(part)]
         self._said = folded(_HUMP.sub(" ", "\n".join((change.known, *parts))))
         self._stems = frozenset(map(stem, _LETTERS.findall(self._said)))
-        self._numbers = change.known_numbers | numbers_in(self._said)
+        self._numbers = change.shown_numbers | numbers_in(self._said)
         for facts in change.parameters.values():
             self._numbers |= facts.numbers
         self._measures = {_UNITS[word] for word in _LETTERS.findall(self._said) if word in _UNITS}
@@ -147,8 +147,9 @@ class _Grounds:
         about = _About(self._change, edit)
         text = _QUOTED.sub(" ", _EXAMPLE.sub(" ", edit.after.translate(_WIDE)))
         text = without_closed_forms(self._change, folded(text))
-        text = _BOUND.sub(" ", _WHAT_WAS_SAID.sub(" ", text))
+        text = _WHAT_WAS_SAID.sub(" ", text)
         text = _HOW_LONG.sub(lambda found: "" if about.has_length(found[1]) else found[1], text)
+        text = _BOUND.sub(" ", text)
         content: list[bool] = []  # of each word that speaks of something, whether it is of this
         for match in _WORD.finditer(text):
             word = match.group()
