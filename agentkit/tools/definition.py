@@ -22,7 +22,7 @@ from agentkit.tools.schema import attach_descriptions, copied, detach_descriptio
 if TYPE_CHECKING:
     from agentkit.tools.rules.records import Rule
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Newest version of the JSON form of a definition. Each is written in the oldest version that holds
 all of it, so that what needs nothing new keeps its JSON and its digest: 2 has learned rules."""
 
@@ -322,11 +322,19 @@ class ToolDefinition:
     def __hash__(self) -> int:
         return hash((self.name, self.digest))
 
+    @property
+    def _format(self) -> int:
+        """The oldest format that says all of it, so that digests stay what they were."""
+        rules = self.specification.rules
+        if any(getattr(rule, "measure", "value") != "value" for rule in rules):
+            return 3
+        return 2 if rules else 1
+
     def to_json(self) -> dict[str, Any]:
         """The definition as a JSON object with its format version; empty parts are left out."""
         signature, description = self.signature, self.description
         record: dict[str, Any] = {
-            "format": 2 if self.specification.rules else 1,
+            "format": self._format,
             "name": self.name,
             "signature": _without_empty(
                 keep="parameters",

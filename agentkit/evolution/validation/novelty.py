@@ -22,7 +22,9 @@ from agentkit.evolution.validation.semantic.comparing import without_closed_form
 from agentkit.evolution.validation.shipped import shipped_sections
 from agentkit.evolution.validation.texts import Edit, leaves, mapping, rules_of
 
-_ENDING = re.compile(r"(?:ations?|ings?|ions?|ers?|ors?|ies|ied|ed|es|ly|al|en|er|te?n|s|e|y|a|o)$")
+_ENDING = re.compile(
+    r"(?:ations?|ings?|ions?|ers?|ors?|ies|ied|ed|es|ly|al|en|er|te?n|(?<!s)s|e|y|a|o)$"
+)
 _LONGEST_STEM = 7
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -43,10 +45,10 @@ _COUNTS = {
     for word in words.split()
 }  # fmt: skip
 _HOW_LONG = re.compile(
-    rf"(?<![\w.,])(\d{{1,3}}|{'|'.join(_COUNTS)})(?=[- ](?:[^\W\d]+[- ])?"
+    rf"(?<![\w.,])(?<!least )(?<!most )(?<!up to )(?<!than )(\d{{1,3}}|{'|'.join(_COUNTS)})(?=[- ](?:[^\W\d]+[- ])?"
     r"(?:digit|letter|character|decimal|ziffer|buchstabe|zeichen|chiffre|lettre|cifra|letra))"
 )
-"""*three letters*, *six digits*: a count of characters."""
+"""*three letters*, *six digits*: how many characters a value has, and no limit of that."""
 
 _ONE = (
     r"[`\"'“„«]?(?:[A-Z0-9][\w.+@/:-]{0,30}(?:\s[A-Z][\w-]{0,20}){0,2}"
@@ -74,18 +76,25 @@ _WIDE = str.maketrans("\uff08\uff09\uff1a\u2018\u2019", "():''")
 _PEOPLE = r"(?:user|customer|caller|client|person|people|utilisateur|usuario|nutzer|kunde)"
 _WHAT_WAS_SAID = re.compile(
     rf"\b{_PEOPLE}s? (?:also |did not |does not |do not |has |have |n'est |no )*"
-    r"(?:ask|name|say|said|mention|give|gave|given|want|mean|meant|specif|state|need|provide|write|wrote"
+    r"(?:ask|name|say|said|mention|give|gave|given|want|mean|meant|specif|state|need|provide|write|wrote|care|know"
     rf"|dice|pide)\w*|\b(?:none|nothing|not|was|is|were|are) mentioned\b"
     rf"|\bask(?:ing)? (?:the )?{_PEOPLE}s?\b|用户(?:只|所)?(?:说|问|提供|指定|给出)"
 )
 """What was said decides over arguments; any other word about people is one that is read."""
 
 _BOUND = re.compile(
-    r"\b(?:at (?:most|least)|up to|no (?:more|less|fewer) than|(?:more|less|fewer|greater|higher"
+    r"\bat (?:most|least)\b|\b(?:up to|no (?:more|less|fewer) than|(?:more|less|fewer|greater|higher"
     r"|lower) than(?: or equal to)?|above|below|over|under|hochstens|mindestens|au plus|au moins"
     r"|como (?:maximo|minimo))(?= ?-?\d)|(?<=\d) or (?:more|less|above|below)"
 )
 """Words of a limit, whose number is asked for instead."""
+
+_OF_FORM = re.compile(
+    r"\b(?:upper|lower)[- ]?case\w*|\b(?:upper|lower)(?= (?:or|and) (?:upper|lower)\b)"
+    r"|\biso[- ]?\d{3,5}(?:-\d)?\b|\blast(?= name\b)|\bfrom one (?:\w+ ){1,2}(?:in)?to another\b"
+    r"|\bfirst(?= (?:day|week|month|year|name|letter|digit|character|word|page|line|row|item)\b)"
+)
+"""Words that move a value elsewhere; here they say how it is written, or which part is meant."""
 
 
 def says_new(change: ProposedChange) -> bool:
@@ -137,7 +146,7 @@ class _Grounds:
         parts = [str(leaf) for part in said for leaf in leaves(part)]
         self._said = folded(_HUMP.sub(" ", "\n".join((change.known, *parts))))
         self._stems = frozenset(map(stem, _LETTERS.findall(self._said)))
-        self._numbers = change.known_numbers | numbers_in(self._said)
+        self._numbers = change.shown_numbers | numbers_in(self._said)
         for facts in change.parameters.values():
             self._numbers |= facts.numbers
         self._measures = {_UNITS[word] for word in _LETTERS.findall(self._said) if word in _UNITS}
@@ -147,8 +156,9 @@ class _Grounds:
         about = _About(self._change, edit)
         text = _QUOTED.sub(" ", _EXAMPLE.sub(" ", edit.after.translate(_WIDE)))
         text = without_closed_forms(self._change, folded(text))
-        text = _BOUND.sub(" ", _WHAT_WAS_SAID.sub(" ", text))
+        text = _WHAT_WAS_SAID.sub(" ", text)
         text = _HOW_LONG.sub(lambda found: "" if about.has_length(found[1]) else found[1], text)
+        text = _OF_FORM.sub(" ", _BOUND.sub(" ", text))
         content: list[bool] = []  # of each word that speaks of something, whether it is of this
         for match in _WORD.finditer(text):
             word = match.group()

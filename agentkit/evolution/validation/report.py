@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from agentkit.evolution.validation.folding import folded, sentences, stands_in
 from agentkit.evolution.validation.numbers import numbers_in
-from agentkit.evolution.validation.schema_facts import ParameterFacts, facts_of
+from agentkit.evolution.validation.schema_facts import ParameterFacts, facts_of, limits_of
 from agentkit.evolution.validation.texts import (
     Edit,
     Text,
@@ -88,6 +88,13 @@ class ProposedChange:
         """Numbers that the base's words state; those of examples are values, not statements."""
         said = (text.text for text in self.texts if text.kind != "example")
         return frozenset(numbers_in(folded("\n".join(said))))
+
+    @cached_property
+    def shown_numbers(self) -> frozenset[float]:
+        """``known_numbers``, and those of postconditions and of limits in the result's schema."""
+        promised = (str(one) for one in self.base.specification.post)
+        said = numbers_in(folded("\n".join(promised)))
+        return self.known_numbers.union(said, limits_of(self.base.signature.result))
 
     @cached_property
     def known_folded(self) -> str:

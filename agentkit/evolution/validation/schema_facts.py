@@ -15,7 +15,9 @@ _LIMITS = (
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
     "minLength", "maxLength", "minItems", "maxItems", "default",
 )  # fmt: skip
+_OF_COUNTS = ("minLength", "maxLength", "minItems", "maxItems")
 _DEEPEST = 16
+_MOST_PARTS = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +31,7 @@ class ParameterFacts:
         numbers: Every number that schema and rules state about it.
         minimum: Smallest number that it takes; None for no bound.
         maximum: Largest number that it takes; None for no bound.
+        is_counted: Whether something bounds its length or its number of items.
         is_formed: Whether a format or pattern says how it is written.
         required: Whether a call must give it, as far as the object that holds it goes.
     """
@@ -39,6 +42,7 @@ class ParameterFacts:
     numbers: frozenset[float] = frozenset()
     minimum: float | None = None
     maximum: float | None = None
+    is_counted: bool = False
     is_formed: bool = False
     required: bool = False
 
@@ -80,6 +84,19 @@ def _parts(schema: Any, root: JsonObject, path: str, depth: int) -> Iterator[tup
         yield from _parts(part, root, f"{path}[]", depth + 1)
 
 
+def limits_of(schema: Any) -> frozenset[float]:
+    """Every number that a schema states as a limit, however deep."""
+    found: list[Any] = []
+    waiting = [schema]
+    for _ in range(_MOST_PARTS):
+        if not waiting:
+            break
+        part = waiting.pop()
+        found += [part.get(word) for word in _LIMITS] if isinstance(part, Mapping) else []
+        waiting.extend(mapping(part).values() or sequence(part))
+    return frozenset(_numbers(found))
+
+
 def _resolved(part: Any, root: JsonObject) -> Mapping[str, Any]:
     reference = mapping(part).get("$ref")
     if isinstance(reference, str):
@@ -106,13 +123,17 @@ def _facts(path: str, part: Mapping[str, Any], *, required: bool, rules: Any) ->
     limits = [one.get(word) for one in branches for word in _LIMITS]
     lows = [one.get(word) for one in branches for word in ("minimum", "exclusiveMinimum")]
     highs = [one.get(word) for one in branches for word in ("maximum", "exclusiveMaximum")]
+    is_counted = any(word in one for one in branches for word in _OF_COUNTS) or any(
+        getattr(rule, "measure", "value") != "value" for rule in rules
+    )
     for rule in rules:
         values.extend(sequence(getattr(rule, "values", ())))
         lowest = [getattr(rule, word, None) for word in ("minimum", "exclusive_minimum")]
         highest = [getattr(rule, word, None) for word in ("maximum", "exclusive_maximum")]
         limits += [*lowest, *highest, getattr(rule, "multiple_of", None)]
-        lows += lowest
-        highs += highest
+        if getattr(rule, "measure", "value") == "value":
+            lows += lowest
+            highs += highest
     return ParameterFacts(
         path=path,
         types=frozenset(types),
@@ -120,6 +141,7 @@ def _facts(path: str, part: Mapping[str, Any], *, required: bool, rules: Any) ->
         numbers=frozenset(_numbers([*limits, *values])),
         minimum=max(_numbers(lows), default=None) if len(branches) == 1 else None,
         maximum=min(_numbers(highs), default=None) if len(branches) == 1 else None,
+        is_counted=is_counted,
         is_formed=any(one.get("pattern") or one.get("format") for one in branches),
         required=required,
     )

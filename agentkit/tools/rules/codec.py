@@ -109,6 +109,7 @@ _KINDS: Mapping[str, tuple[Callable[..., Rule], Mapping[str, _Read]]] = MappingP
                 "exclusive_maximum": _number,
                 "multiple_of": _number,
                 "unit": _text,
+                "measure": _text,
             },
         ),
         "form": (

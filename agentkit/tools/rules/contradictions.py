@@ -14,7 +14,7 @@ from agentkit.messages import JsonObject
 from agentkit.tools.fit import fits, is_of_type
 from agentkit.tools.references import resolve_local
 from agentkit.tools.rules.holding import holds
-from agentkit.tools.rules.records import Between, Form, OneOf
+from agentkit.tools.rules.records import Between, Form, Measure, OneOf
 
 JSON_TYPES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
 
@@ -97,11 +97,11 @@ def contradiction(
     for values in _lists(rules, parts, root):
         if not any(_is_left(value, rules, parts, root) for value in values):
             return "no listed value is allowed by all that must hold"
-    if not any(isinstance(rule, Between) for rule in rules):
-        return ""
-    if any(_has_number(_interval(rules, part, root)) for part in parts):
-        return ""
-    return "no number lies within all the bounds and steps"
+    for measure in dict.fromkeys(rule.measure for rule in rules if isinstance(rule, Between)):
+        if not any(_has_number(_interval(rules, part, root, measure)) for part in parts):
+            number = {"value": "number", "length": "length of a text", "items": "number of items"}
+            return f"no {number[measure]} lies within all the bounds and steps"
+    return ""
 
 
 def _lists(
@@ -168,21 +168,28 @@ def _common_multiple(one: Fraction, other: Fraction) -> Fraction:
     )
 
 
-def _interval(rules: Sequence[OneOf | Between | Form], part: Any, root: JsonObject) -> _Interval:
+_OF_COUNTS = {"length": ("minLength", "maxLength"), "items": ("minItems", "maxItems")}
+
+
+def _interval(
+    rules: Sequence[OneOf | Between | Form], part: Any, root: JsonObject, measure: Measure
+) -> _Interval:
     interval = _Interval()
-    if "number" not in possible_types(part, root):
+    if measure != "value" or "number" not in possible_types(part, root):
         interval = interval.every(Fraction(1))
+    low, high = _OF_COUNTS.get(measure, ("minimum", "maximum"))
     for one in _together(part, root):
+        is_value = measure == "value"
         interval = _within(
             interval,
-            minimum=one.get("minimum"),
-            maximum=one.get("maximum"),
-            step=one.get("multipleOf"),
-            over=one.get("exclusiveMinimum"),
-            under=one.get("exclusiveMaximum"),
+            minimum=one.get(low),
+            maximum=one.get(high),
+            step=one.get("multipleOf") if is_value else None,
+            over=one.get("exclusiveMinimum") if is_value else None,
+            under=one.get("exclusiveMaximum") if is_value else None,
         )
     for rule in rules:
-        if isinstance(rule, Between):
+        if isinstance(rule, Between) and rule.measure == measure:
             interval = _within(
                 interval,
                 minimum=rule.minimum,

@@ -22,20 +22,32 @@ _MOST_NEAREST = 3
 def holds(rule: OneOf | Between | Form, value: Any) -> bool:
     """Whether a value is as a rule says.
 
-    As in JSON Schema, a range speaks of numbers and a form of texts; values of other types are
-    left to the contract. A pattern that is not safe is not applied.
+    As in JSON Schema, a range speaks of numbers (or of the length of texts, or lists) and a form of
+    texts; values of other types are left to the contract. A pattern that is not safe is not applied.
 
     Example:
         >>> holds(Between(parameter="x", multiple_of=0.01), 19.99)
         True
+        >>> holds(Between(parameter="x", measure="length", maximum=3), "four")
+        False
     """
     match rule:
         case OneOf():
             return any(same_json(value, allowed) for allowed in rule.values)
         case Between():
-            return isinstance(value, bool) or not isinstance(value, int | float) or _in(rule, value)
+            measured = _measured(rule, value)
+            return measured is None or _in(rule, measured)
         case Form():
             return not isinstance(value, str) or _has_form(rule, value)
+
+
+def _measured(rule: Between, value: Any) -> float | None:
+    """What the bounds are about; None for a value that they say nothing of."""
+    if rule.measure == "length":
+        return len(value) if isinstance(value, str) else None
+    if rule.measure == "items":
+        return len(value) if isinstance(value, list | tuple) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _in(rule: Between, value: float) -> bool:
@@ -89,7 +101,8 @@ def nearest_allowed(rule: OneOf | Between | Form, value: Any) -> tuple[str, ...]
         case OneOf():
             return _nearest_members(rule, value)
         case Between():
-            return tuple(map(scalar_text, _nearest_numbers(rule, value)))
+            near = _nearest_numbers(rule, value) if rule.measure == "value" else ()
+            return tuple(map(scalar_text, near))
         case Form():
             example = rule.example or FORMAT_EXAMPLES.get(rule.format, "")
             return (example,) if example else ()

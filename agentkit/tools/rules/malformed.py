@@ -14,7 +14,7 @@ from typing import Any, get_args
 from agentkit.tools.rules.records import Rule
 
 _TEXT = frozenset(
-    {"parameter", "unit", "pattern", "format", "words", "example", "expression", "tool"}
+    {"parameter", "unit", "pattern", "format", "words", "example", "expression", "tool", "measure"}
 )
 _NUMBERS = ("minimum", "maximum", "exclusive_minimum", "exclusive_maximum", "multiple_of")
 _REPR = Repr()

@@ -190,6 +190,10 @@ def _stated(
     match rule:
         case OneOf():
             return _with_values(rule, found, root, part)
+        case Between(measure="length" | "items"):
+            what = "Length" if rule.measure == "length" else "Items"
+            part = _tighter(part, f"min{what}", rule.minimum, max)
+            return _tighter(part, f"max{what}", rule.maximum, min)
         case Between():
             part = _tighter(part, "minimum", rule.minimum, max)
             part = _tighter(part, "maximum", rule.maximum, min)

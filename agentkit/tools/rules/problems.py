@@ -26,6 +26,7 @@ from agentkit.tools.rules.records import (
     CallBefore,
     Condition,
     Form,
+    Measure,
     NamedFormat,
     OneOf,
     Requires,
@@ -153,6 +154,8 @@ def _values(rule: OneOf) -> Iterator[RuleProblem]:
 
 def _range(rule: Between) -> Iterator[RuleProblem]:
     lows, highs = rule.lows, rule.highs
+    if rule.measure != "value":
+        yield from _count(rule)
     limits = [*lows, *highs, *([] if rule.multiple_of is None else [rule.multiple_of])]
     if not limits and not rule.unit:
         yield _empty("it has no bound, no step and no unit")
@@ -165,6 +168,20 @@ def _range(rule: Between) -> Iterator[RuleProblem]:
             message=f"the minimum {_number(max(lows))} is above the maximum {_number(min(highs))}",
             advice="Exchange them.",
         )
+
+
+def _count(rule: Between) -> Iterator[RuleProblem]:
+    """What can not be said of a length or of a number of items."""
+    if rule.measure not in get_args(Measure):
+        yield _malformed(f"its measure is {rule.measure!r:.60}, not value, length or items")
+    elif not (rule.lows or rule.highs) and rule.unit:
+        yield _empty("a count has bounds, and no unit")
+    for number in (*rule.lows, *rule.highs):
+        if is_finite(number) and (number < 0 or number % 1):
+            yield _unusable(number, "as a count; give a whole number that is not below 0")
+    others = (rule.exclusive_minimum, rule.exclusive_maximum, rule.multiple_of)
+    if any(part is not None for part in others):
+        yield _malformed("a length or number of items has a minimum and a maximum, and no others")
 
 
 def _form(rule: Form) -> Iterator[RuleProblem]:
@@ -314,12 +331,16 @@ def _refused(rule: OneOf, place: _Place, contract: JsonObject) -> RuleProblem | 
 
 
 def _wrong_type(rule: Between | Form, place: _Place, contract: JsonObject) -> RuleProblem | None:
-    wanted = {"string"} if isinstance(rule, Form) else {"integer", "number"}
+    what, wanted = "number", {"integer", "number"}
+    if isinstance(rule, Form) or rule.measure == "length":
+        what, wanted = "text", {"string"}
+    elif rule.measure == "items":
+        what, wanted = "list", {"array"}
     if any(possible_types(part, contract) & wanted for part in place.parts):
         return None
     return RuleProblem(
         code="wrong_type",
-        message=f"{rule.parameter} is never a {'text' if 'string' in wanted else 'number'}",
+        message=f"{rule.parameter} is never a {what}",
         advice="Use a kind of rule that speaks of the type that the schema declares.",
     )
 

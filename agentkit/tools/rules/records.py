@@ -11,6 +11,10 @@ NamedFormat = Literal["date", "time", "date-time", "email", "uri", "uuid"]
 """Forms with a checker of their own, in the words of JSON Schema."""
 
 
+Measure = Literal["value", "length", "items"]
+"""What a range is about."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OneOf:
     """A parameter takes one of these values.
@@ -27,7 +31,7 @@ class OneOf:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Between:
-    """A number lies in a range, or is a multiple of a step.
+    """A number lies in a range, or is a multiple of a step; or a text or list is that long.
 
     Attributes:
         parameter: Dotted path.
@@ -37,6 +41,9 @@ class Between:
         exclusive_maximum: The value is below this, which is itself not allowed; None for no bound.
         multiple_of: The value is a multiple of this; None for any.
         unit: What the number counts, in words (``months``); empty when not known.
+        measure: What the bounds are about: the ``value`` itself, the ``length`` of a text in
+            characters, or how many ``items`` a list has. Of the latter two there are whole bounds,
+            themselves allowed, and neither steps nor units.
     """
 
     parameter: str
@@ -46,6 +53,7 @@ class Between:
     exclusive_maximum: float | None = None
     multiple_of: float | None = None
     unit: str = ""
+    measure: Measure = "value"
     kind: Literal["between"] = "between"
 
     @property

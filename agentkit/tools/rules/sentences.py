@@ -39,6 +39,8 @@ def rule_sentence(rule: Rule) -> str:
         'amount must be at least 500 and a multiple of 100, in euros.'
         >>> rule_sentence(Between(parameter="rate", exclusive_minimum=0, maximum=1))
         'rate must be more than 0 and at most 1.'
+        >>> rule_sentence(Between(parameter="title", measure="length", maximum=80))
+        'title must have at most 80 characters.'
         >>> rule_sentence(CallBefore(tool="find_customer", parameter="customer_id"))
         'Call find_customer first; customer_id comes from its result.'
     """
@@ -78,8 +80,14 @@ def scalar_text(value: Any) -> str:
         return "a number of very many digits"
 
 
+_COUNTED = {"length": "character", "items": "item"}
+
+
 def _range(rule: Between) -> str:
     bounds = _bounds(rule)
+    if counted := _COUNTED.get(rule.measure):
+        plural = "" if {*rule.lows, *rule.highs} == {1} else "s"
+        return f"must have {bounds} {counted}{plural}"
     step = f"a multiple of {scalar_text(rule.multiple_of)}" if rule.multiple_of is not None else ""
     limits = " and ".join(filter(None, (bounds, step)))
     if not limits:

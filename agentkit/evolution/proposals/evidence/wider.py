@@ -24,7 +24,8 @@ def allows_more(rule: Rule, other: Rule) -> bool:
         case Between(), Between():
             mine, yours = (_low(rule), _high(rule)), (_low(other), _high(other))
             is_wider = mine[0] <= yours[0] and mine[1] >= yours[1] and mine != yours
-            return is_wider and rule.multiple_of == other.multiple_of
+            is_alike = rule.measure == other.measure and rule.multiple_of == other.multiple_of
+            return is_wider and is_alike
         case _:
             return False
 

@@ -18,6 +18,19 @@ _QUOTED = re.compile(
 )
 """What a user may say, explained: *"under 15k" is 15000*."""
 
+_COUNTED = re.compile(
+    r"[- ]?(?:\w+ )?(?:characters?|letters?|signs|symbols|digits?|words?|items?|entr(?:y|ies)|results?|rows?"
+    r"|records?|hits?|matche?s?|elements?|zeichen|buchstaben|worter|eintrage|ergebnisse|treffer|caracteres"
+    r"|lettres|mots|resultats|elements|letras|palabras|resultados|elementos)\b"
+    r"|\s?(?:个|個)?(?:字符|字|文字|条|件|项|个结果|結果)"
+)
+_RETURNED = re.compile(
+    r"^(?:it |this tool |the (?:tool|answer|result|list) )?(?:also )?(?:returns?|gives?|lists?|shows?|yields?|finds?"
+    r"|holds|contains|has|liefert|zeigt|renvoie|affiche|devuelve|muestra)\b[^,;]*$"
+)
+"""Before a limit on what the tool returns. That is for a judge to hold against what was seen: a
+postcondition or the result's schema bears it out, and it can lead no call astray."""
+
 _LIST = re.compile(r"(?<![\w.-])\d{1,9}(?:\s?(?:[/,]|\bor\b|\band\b)\s?\d{1,9}){2,}(?![\w-])")
 _LISTED = re.compile(r"\d+")
 _EXPLAINS = re.compile(
@@ -31,7 +44,8 @@ def bounds_agree(change: ProposedChange) -> Iterator[FailedCheck]:
 
     Where the schema says something else about that very parameter, the text contradicts it;
     otherwise the limit is one that nothing supports: a rule in words alone, which a model follows
-    and nobody can check. With a ``Between`` or ``OneOf`` rule beside it the same sentence passes.
+    and nobody can check. A limit on characters, items or results that contradicts nothing is left to
+    those who read what is new (``ValidationPolicy.new_words``). With a ``Between`` or ``OneOf`` rule beside it the same sentence passes.
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
@@ -49,16 +63,23 @@ def bounds_agree(change: ProposedChange) -> Iterator[FailedCheck]:
             continue
         stated = _QUOTED.sub("", sentence)
         told = [
-            number
+            (number, _is_count(stated, match, at))
             for match in _CLAIM.matches(stated)
             for at, number in enumerate(match.groups(), start=1)
             if number and not _EXPLAINS.search(stated, 0, match.start(at))
         ]
         known = _known_numbers(change, facts) if told else set()
-        wrong = [number for number in told if not readings_of(number) & known]
+        is_counted = facts is not None and facts.is_counted
+        wrong = [
+            number
+            for number, is_count in told
+            if not readings_of(number) & known and (is_counted or not is_count)
+        ]
         wrong += _beyond(stated, change, facts)
         if wrong:
-            bounded = facts and (facts.minimum is not None or facts.maximum is not None)
+            bounded = facts and (
+                is_counted or facts.minimum is not None or facts.maximum is not None
+            )
             path = facts.path if facts and bounded else ""
             yield reason(
                 "bounds_contradicted" if path else "unsupported_rule",
@@ -69,6 +90,12 @@ def bounds_agree(change: ProposedChange) -> Iterator[FailedCheck]:
                 + (f"the schema has otherwise for {path}" if path else "nothing else states"),
                 advice="propose the limit as a rule with evidence; its sentence is derived from it",
             )
+
+
+def _is_count(sentence: str, match: re.Match[str], at: int) -> bool:
+    """Whether a limit counts characters, items or results, and is none of a value."""
+    counts = _COUNTED.match(sentence, match.end(at))
+    return counts is not None or _RETURNED.search(sentence, 0, match.start()) is not None
 
 
 def _beyond(sentence: str, change: ProposedChange, facts: ParameterFacts | None) -> list[str]:
@@ -90,7 +117,7 @@ def _beyond(sentence: str, change: ProposedChange, facts: ParameterFacts | None)
 
 def _known_numbers(change: ProposedChange, facts: ParameterFacts | None) -> set[float]:
     """Numbers that stand somewhere already; of the one parameter when a sentence is about one."""
-    known = set(change.known_numbers)
+    known = set(change.shown_numbers)
     for one in [facts] if facts else change.parameters.values():
         known |= one.numbers
         known |= {bound + step for bound in one.numbers for step in (-1, 1)} if facts else set()
