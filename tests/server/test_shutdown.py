@@ -122,12 +122,12 @@ class SlowDisk(UnreliableStore):
         super().__init__(store)
         self.waits, self.go_on = threading.Event(), threading.Event()
 
-    def append(self, episode):
-        """Keep it."""
+    def append_many(self, episodes):
+        """Keep them."""
         if not self.waits.is_set():
             self.waits.set()
             self.go_on.wait(20)
-        super().append(episode)
+        super().append_many(episodes)
 
 
 async def test_a_run_that_is_cut_while_it_is_kept_has_ended_as_it_had(make_app, talk, body, store):
