@@ -198,7 +198,7 @@ class Toolset:
         except BaseException as error:  # a retriever's; the run has begun, and is kept as one
             nothing = Offering(offer=Offer(library=start.library))
             run = self._run(start, nothing, model)
-            run.finish_now(stop_reason=stop_reason(error), error=error)
+            await run.finish(stop_reason=stop_reason(error), error=error)
             raise
         return self._run(start, offering, model)
 

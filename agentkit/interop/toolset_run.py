@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -34,6 +35,7 @@ from agentkit.models.wire.names import WireNames
 from agentkit.models.wire.response import decode_call
 from agentkit.tools.definition import ToolDefinition
 from agentkit.tools.encoding import UnserialisableError, encode_result
+from agentkit.tools.threads import run_in_daemon_thread
 from agentkit.tools.tool import Tool
 
 NOBODY_TO_ASK = (
@@ -244,7 +246,7 @@ class ToolsetRun:
     ) -> Episode:
         """End the run: make its episode and keep it. A second call changes nothing.
 
-        Cancelled while it is being kept, it is kept here and now.
+        Cancelled while it is being kept, this returns when it is kept.
 
         Args:
             output: The final answer; None takes the text of the last one.
@@ -253,10 +255,12 @@ class ToolsetRun:
         """
         episode = self._ended(output, stop_reason, error)
         if self._store is not None:
+            append = partial(self._store.append, episode)
+            keeping = asyncio.ensure_future(run_in_daemon_thread(append))
             try:
-                await asyncio.to_thread(self._store.append, episode)
-            except asyncio.CancelledError:  # the thread may not have begun
-                self._store.append(episode)  # a store ignores an id that it knows
+                await asyncio.shield(keeping)
+            except asyncio.CancelledError:
+                await asyncio.wait({keeping})
                 raise
         return episode
 

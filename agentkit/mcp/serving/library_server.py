@@ -12,6 +12,7 @@ from agentkit import retrieval
 from agentkit._version import __version__
 from agentkit.agent.approval import Approval, Approver
 from agentkit.agent.contracts import ContractChecker
+from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executing import Executing
 from agentkit.agent.executor import ExecutionPolicy
 from agentkit.agent.limits import Limits
@@ -111,6 +112,7 @@ class LibraryServer:
         self._snapshots = Snapshots(
             store=store, library=library, tools=tuple(tools), pin=pin, frozen=frozen
         )
+        queue = EpisodeQueue(store, on_failure="refuse_writes")
         executing = Executing(
             policy=ExecutionPolicy(
                 timeout_seconds=timeout_seconds, show_exceptions=show_exceptions
@@ -119,8 +121,9 @@ class LibraryServer:
             approve=None,
             contracts=ContractChecker(),
             tracing=None,
+            queue=queue,
         )
-        self._runner = CallRunner(store=store, executing=executing)
+        self._runner = CallRunner(queue=queue, executing=executing)
         self._exposure = self._exposed(self._snapshots.current)
         self._announcer = Announcer()
         self._store = store

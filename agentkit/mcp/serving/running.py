@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agentkit.agent.approval import Approver
+from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executing import Executing
 from agentkit.agent.offer import Offer
 from agentkit.agent.recording import Start, new_episode_id
 from agentkit.episodes import Episode, Turn
 from agentkit.library.library import Library
-from agentkit.library.store import EpisodeStore
 from agentkit.messages import AssistantMessage, ToolCall, ToolResult
 
 
@@ -25,11 +25,11 @@ class CallRunner:
     """Runs calls as an agent would: arguments checked, contracts kept, failures as values.
 
     Attributes:
-        store: Where episodes are kept; None keeps none.
+        queue: Takes episodes to their store.
         executing: How calls are run; who is asked for approval is said with each call.
     """
 
-    store: EpisodeStore | None
+    queue: EpisodeQueue
     executing: Executing
     _running: int = field(init=False, default=0)
     _quiet: asyncio.Event | None = field(init=False, default=None)
@@ -69,15 +69,15 @@ class CallRunner:
         try:
             (result,) = await executor.execute((call,))
         except asyncio.CancelledError:
-            if self.store is not None:  # nothing can be awaited any more
-                self.store.append(begun.episode(None))
+            await self.queue.put(begun.episode(None))
             raise
         finally:
             self._running -= 1
             if self._quiet is not None and not self._running:
                 self._quiet.set()
-        if self.store is not None:
-            await asyncio.to_thread(self.store.append, begun.episode(result))
+        unkept = await self.queue.put(begun.episode(result))
+        if unkept is not None:
+            raise unkept
         return result
 
 
