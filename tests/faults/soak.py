@@ -18,7 +18,6 @@ import json
 import multiprocessing
 import os
 import resource
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -30,13 +29,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 from soak_load import (
     FAILING,
     KEY,
     MOST_BYTES,
     WELL,
     answer_as_a_model,
-    answer_at_once,
     asked,
     use,
     watch,
@@ -117,6 +116,7 @@ def main() -> int:
         store = stack.enter_context(STORES[options.store](folder, options.seconds))
         records = endure(options, folder, store, stack)
         found = report(records)
+        (folder / "report.json").write_text(json.dumps(found.to_json(), indent=1))
     if options.json:
         print(json.dumps(found.to_json(), indent=1))
     else:
@@ -158,13 +158,18 @@ class Disk:
     is_small: bool
 
     def fill(self, server: int) -> None:
-        """Leave no room; without a small disk, let the server's files not grow."""
+        """Leave no room; without a small disk, SQLite's log can not grow, and PostgreSQL can."""
         if self.is_small:
             with (self.folder / "ballast").open("wb") as file:
-                os.posix_fallocate(file.fileno(), 0, max(1, shutil.disk_usage(self.folder).free))
-        else:
-            largest = max(path.stat().st_size for path in self.folder.iterdir())
-            resource.prlimit(server, resource.RLIMIT_FSIZE, (largest, resource.RLIM_INFINITY))
+                step = 1 << 24
+                while step >= resource.getpagesize():
+                    try:
+                        os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, step)
+                    except OSError:  # no room for so much
+                        step //= 2
+        for log in self.folder.glob("*-wal") if not self.is_small else ():
+            most = (log.stat().st_size, resource.RLIM_INFINITY)
+            resource.prlimit(server, resource.RLIMIT_FSIZE, most)
 
     def clear(self, server: int) -> None:
         """Give the room back."""
@@ -246,6 +251,11 @@ class Served:
     lives: list[Life] = field(default_factory=list)
     process: subprocess.Popen | None = None
 
+    @property
+    def logged(self) -> int:
+        """How many lines all its processes wrote."""
+        return sum(life.log.read_bytes().count(b"\n") for life in self.lives)
+
     def start(self) -> None:
         """Start it until it listens."""
         deadline = time.monotonic() + START_SECONDS
@@ -287,7 +297,12 @@ class Served:
         life.ended, life.how = time.time(), how
 
 
-def endure(options: argparse.Namespace, folder: Path, store: StoreUnderTest, stack) -> Records:
+def endure(
+    options: argparse.Namespace,
+    folder: Path,
+    store: StoreUnderTest,
+    stack: ExitStack,
+) -> Records:
     """The whole day."""
     spawning = multiprocessing.get_context("spawn")
     health, stop, stop_watching, pid = (spawning.Value("i", 0) for _ in range(4))
@@ -304,7 +319,6 @@ def endure(options: argparse.Namespace, folder: Path, store: StoreUnderTest, sta
         return here.recv(), here
 
     base_url, _model = told_by(answer_as_a_model, health)
-    control_port, _ = told_by(answer_at_once)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     spills = folder / "spills"
@@ -317,9 +331,7 @@ def endure(options: argparse.Namespace, folder: Path, store: StoreUnderTest, sta
     )
     served.start()
     stack.callback(served.kill)
-    here, there = spawning.Pipe()
-    here.send(control_port)
-    watching = started(watch, url, there, pid, stop_watching, folder / "watched.jsonl")
+    watching = started(watch, url, pid, stop_watching, folder / "watched.jsonl")
     using = started(use, url, options.users, options.think, stop, folder / "replies.jsonl")
     while not (folder / "replies.jsonl").exists() or not (folder / "replies.jsonl").stat().st_size:
         time.sleep(0.05)  # the users are on their way
@@ -327,7 +339,9 @@ def endure(options: argparse.Namespace, folder: Path, store: StoreUnderTest, sta
     stop.value = 1
     using.join(120)
     time.sleep(REST_SECONDS)  # whose clients left may still be at work
-    _, at_rest = asked(url.removeprefix("http://"), "/metrics")
+    left_open = psutil.Process(served.process.pid).net_connections("tcp")
+    left_open = sum(one.laddr.port == port and one.status == "ESTABLISHED" for one in left_open)
+    _, at_rest = asked(url, "/metrics")
     served.end("stop")
     served.start()  # takes in what waits in files
     settle(url)
@@ -344,6 +358,7 @@ def endure(options: argparse.Namespace, folder: Path, store: StoreUnderTest, sta
         phases=phases,
         spills=spills if options.spill else None,
         at_rest=at_rest,
+        left_open=left_open,
         slack=options.slack,
     )
 
@@ -397,20 +412,23 @@ def suffer(seconds: float, served: Served, store: StoreUnderTest, health) -> lis
     faults = SHORT if seconds <= SHORT_SECONDS else FAULTS
     steps = [(fault.begin, fault.name, True) for fault in faults]
     steps += [(fault.end, fault.name, False) for fault in faults if fault.end is not None]
-    phases, began, names = [], time.time(), []
-    phase = Phase(name="all well", began=began)
-    for at, name, begins in [*sorted(steps), (1.0, "end", True)]:
+    phases, began, now = [], time.time(), "all well"
+
+    def enter(name: str) -> None:
+        if phases:
+            phases[-1].ended, phases[-1].logged = time.time(), served.logged - phases[-1].logged
+        phases.append(Phase(name=name, began=time.time(), logged=served.logged))
+
+    enter("all well")
+    for at, name, begins in [*sorted(steps), (1.0, "the end", True)]:
         time.sleep(max(0.0, began + at * seconds - time.time()))
-        phase.ended = time.time()
-        phases.append(phase)
-        phase = Phase(name=name if begins else "all well", began=time.time())
+        enter(name if begins else "all well")
         match name, begins:
             case (("kill" | "stop"), _):
                 served.end(name)
                 served.start()
-                phase.ended = time.time()
-                phases.append(phase)
-                phase = Phase(name=names[-1] if names else "all well", began=time.time())
+                enter(now)
+                continue
             case "locked store", True:  # a server that starts meanwhile may need it to end
                 (end,) = (fault.end for fault in faults if fault.begin == at)
                 left = began + end * seconds - time.time()
@@ -422,9 +440,8 @@ def suffer(seconds: float, served: Served, store: StoreUnderTest, health) -> lis
             case "full disk", False:
                 store.disk.clear(served.process.pid)
                 store.revive()
-        if name not in {"kill", "stop"}:
-            names = [name] if begins else []
-    return phases
+        now = name if begins else "all well"
+    return phases[:-1]
 
 
 def settle(url: str) -> None:
@@ -432,7 +449,7 @@ def settle(url: str) -> None:
     waiting = ("agentkit_episodes_in_memory", "agentkit_episodes_in_files")
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        _, body = asked(url.removeprefix("http://"), "/metrics")
+        _, body = asked(url, "/metrics")
         numbers = [line.split() for line in body.splitlines() if line.startswith(waiting)]
         if body and not any(float(number) for _, number in numbers):
             return

@@ -235,39 +235,33 @@ def _text(message: dict) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
-def watch(url: str, control: Connection, pid: Synchronized[int], stop: Synchronized[int], to: Path):
+def watch(url: str, pid: Synchronized[int], stop: Synchronized[int], to: Path) -> None:
     """Ask for ``/healthz`` 20 times a second, and for the rest of what a server says of itself.
 
-    ``control`` gets a server of this process' own making that does nothing else: how long it takes
-    to answer is what the machine takes. What was heard becomes lines of ``to``: the path, when,
-    how long it took, the status, and the server's processor time meanwhile.
+    What was heard becomes lines of ``to``: the path, when, how long it took, the status, the
+    server's processor time meanwhile, and how long it could have run but had no core.
     """
-    port = control.recv()
     with suppress(OSError):
         os.nice(-10)  # what is measured is the server, and not who measures
     lock = threading.Lock()
     with to.open("w", buffering=1, encoding="utf-8") as file:
 
-        def ask(base: str, path: str, every: float) -> None:
-            host = base.removeprefix("http://")
+        def ask(path: str, every: float) -> None:
             while not stop.value:
-                began, cpu = time.time(), cpu_seconds(pid.value)
-                status, body = asked(host, path)
-                seconds = time.time() - began
-                found = {"path": path if base == url else "control", "began": began}
-                found |= {"seconds": seconds, "status": status}
-                found["cpu"] = cpu_seconds(pid.value) - cpu
-                if path != "/healthz":
-                    found["body"] = body[:20_000]
+                began, before = time.time(), Processor.of(pid.value)
+                status, body = asked(url, path)
+                seconds, after = time.time() - began, Processor.of(pid.value)
+                found = {"path": path, "began": began, "seconds": seconds, "status": status}
+                found |= {"cpu": after.used - before.used, "no_core": after.waited_since(before)}
+                found["body"] = "" if status == 200 else body[:200]
                 with lock:
                     file.write(json.dumps(found) + "\n")
                 time.sleep(max(0.0, every - seconds))
 
         asking = [
-            threading.Thread(target=ask, args=(url, "/healthz", 0.05)),
-            threading.Thread(target=ask, args=(f"http://127.0.0.1:{port}", "/healthz", 0.05)),
-            threading.Thread(target=ask, args=(url, "/readyz", 0.2)),
-            threading.Thread(target=ask, args=(url, "/metrics", 1.0)),
+            threading.Thread(target=ask, args=("/healthz", 0.05)),
+            threading.Thread(target=ask, args=("/readyz", 0.2)),
+            threading.Thread(target=ask, args=("/metrics", 1.0)),
         ]
         for thread in asking:
             thread.start()
@@ -275,9 +269,9 @@ def watch(url: str, control: Connection, pid: Synchronized[int], stop: Synchroni
             thread.join()
 
 
-def asked(host: str, path: str) -> tuple[int, str]:
+def asked(url: str, path: str) -> tuple[int, str]:
     """The status and the body; 0 where nobody answers."""
-    connection = http.client.HTTPConnection(host, timeout=30)
+    connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()
@@ -288,28 +282,29 @@ def asked(host: str, path: str) -> tuple[int, str]:
         connection.close()
 
 
-def cpu_seconds(pid: int) -> float:
-    """The processor time of a process, where the system says so; 0 for one that is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+@dataclass(frozen=True, kw_only=True)
+class Processor:
+    """What a process had of the processor until now, where the system says so (Linux).
 
+    Attributes:
+        used: Seconds that its threads ran.
+        waited: Seconds that each thread could have run but had no core.
+    """
 
-def answer_at_once(told: Connection) -> None:
-    """Be a server with nothing to do, in one thread like the one that is watched."""
+    used: float
+    waited: Mapping[str, float]
 
-    async def answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, asyncio.IncompleteReadError):
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-            await writer.drain()
-        writer.close()
+    @classmethod
+    def of(cls, pid: int) -> Processor:
+        """That of a process; nothing for one that is gone."""
+        used, waited = 0.0, {}
+        for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            with suppress(OSError):
+                ran, waits, _ = path.read_text(encoding="ascii").split()
+                used, waited[path.parent.name] = used + int(ran) / 1e9, int(waits) / 1e9
+        return cls(used=used, waited=waited)
 
-    async def serve() -> None:
-        server = await asyncio.start_server(answered, "127.0.0.1", 0)
-        told.send(server.sockets[0].getsockname()[1])
-        await server.serve_forever()
-
-    asyncio.run(serve())
+    def waited_since(self, earlier: Processor) -> float:
+        """The longest that one thread waited: it may have held what the others needed."""
+        waits = (after - earlier.waited.get(name, 0.0) for name, after in self.waited.items())
+        return max(waits, default=0.0)

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from math import ceil
 from pathlib import Path
 
 from soak_load import KINDS
@@ -25,6 +26,10 @@ _GRACE_SECONDS = {"full disk": 3.0, "locked store": 12.0}
 
 _NOT_KEPT = frozenset({"store_unavailable", "episode_not_kept"})
 """Codes of answers that say that there may be no episode."""
+
+_WATCHERS = 4
+_LINES_A_MINUTE = 60
+"""Room for one traceback a minute, and for a line or two beside it."""
 
 _BEGAN_NOTHING = frozenset({"refused", "stopping", "overloaded"})
 
@@ -49,11 +54,12 @@ class Life:
 
 @dataclass(kw_only=True)
 class Phase:
-    """A time in which one thing was wrong, or nothing."""
+    """A time in which one thing was wrong, or nothing, and how many lines were logged in it."""
 
     name: str
     began: float
     ended: float = 0.0
+    logged: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +126,7 @@ class Records:
         phases: The times of the soak.
         spills: Where episodes wait, if the server was told so.
         at_rest: The metrics of the last process that was under load, once nobody asked any more.
+        left_open: Connections to that process then; four are those of the watcher.
         slack: What the bounds on times are multiplied by, for a busy machine.
     """
 
@@ -130,6 +137,7 @@ class Records:
     phases: list[Phase]
     spills: Path | None
     at_rest: str
+    left_open: int
     slack: float = 1.0
 
     @cached_property
@@ -240,7 +248,6 @@ def report(records: Records) -> Report:
         "episodes in files": len(records.spilled),
         "effects": f"{len(records.effects)} ({dict(booked)})",
         "lines in logs": {life.log.name: _log_size(life.log) for life in records.lives},
-        "the machine": watched.machine(),
     }
     return Report(
         title=records.title,
@@ -335,6 +342,26 @@ def counted(records: Records) -> Iterator[Figure]:
         holds=started == kept + not_kept > 0 and not running,
         found=f"{started:g} began, {kept:g} kept, {not_kept:g} not, {running:g} under way at rest",
     )
+    yield Figure(
+        says="connections of clients that are gone are closed",
+        holds=records.left_open <= _WATCHERS,
+        found=f"{records.left_open} open at rest, up to {_WATCHERS} of them the watcher's",
+    )
+    refusals = [one for one in records.replies.values() if one["status"] == 503]
+    silent = [one for one in refusals if not one.get("retry_after")]
+    yield Figure(
+        says="each 503 says when to come back",
+        holds=not silent,
+        found=f"{len(refusals)} answers with 503, {len(silent)} of them without Retry-After",
+    )
+    full = [phase for phase in records.phases if phase.name == "full disk"]
+    minutes = sum(ceil((phase.ended - phase.began) / 60) for phase in full)
+    lines = sum(phase.logged for phase in full)
+    yield Figure(
+        says=f"a full disk logs at most {_LINES_A_MINUTE} lines a minute",
+        holds=lines <= _LINES_A_MINUTE * minutes,
+        found=f"{lines} lines in {sum(phase.ended - phase.began for phase in full):.0f} s",
+    )
 
 
 def stops_told(records: Records, booked: Counter[str]) -> Iterator[Figure]:
@@ -414,7 +441,6 @@ class Watched:
         up = [one for one in heard if records.is_up(one["began"], one["began"] + one["seconds"])]
         self._health = [one for one in up if one["path"] == "/healthz"]
         self._ready = [one for one in up if one["path"] == "/readyz"]
-        self._control = [one for one in heard if one["path"] == "control"]
 
     def row(self, phase: Phase) -> tuple[str, ...]:
         """One time."""
@@ -444,15 +470,15 @@ class Watched:
         """How fast, and whether it was true."""
         longest = self._records.slack * HEALTH_SECONDS
         slow = [one for one in self._health if one["seconds"] > longest]
-        # Where a process with nothing to do had to wait as long, it was the machine.
-        ours = [one for one in slow if one["seconds"] - self._beside(one) > longest]
+        # While it could have run but had no core, others were using them all.
+        ours = [one for one in slow if one["seconds"] - one["no_core"] > longest]
         slowest = max((one["seconds"] for one in self._health), default=0.0)
         failed = [one for one in self._health if one["status"] != 200]
         yield Figure(
             says=f"/healthz never above {1000 * longest:.0f} ms",
             holds=bool(self._health) and not (ours or failed),
             found=f"{len(self._health)} asked, slowest {1000 * slowest:.0f} ms, {len(slow)} above, "
-            f"{len(ours)} of them by more than an idle process took at that time; "
+            f"{len(ours)} of them also without the time in which it had no core; "
             f"{len(failed)} failed",
         )
         slowest = max((one["seconds"] for one in self._ready), default=0.0)
@@ -483,34 +509,17 @@ class Watched:
                     found=f"{yes} of {len(asked)} said yes, {grace:g} s after it began or later",
                 )
 
-    def _beside(self, one: dict) -> float:
-        """The longest that the idle process took in that time."""
-        ended = one["began"] + one["seconds"]
-        return max(
-            (
-                each["seconds"]
-                for each in self._control
-                if each["began"] < ended and each["began"] + each["seconds"] > one["began"]
-            ),
-            default=0.0,
-        )
-
-    def machine(self) -> str:
-        """How long an idle process took to answer."""
-        seconds = sorted(one["seconds"] for one in self._control) or [0.0]
-        far = seconds[int(0.99 * (len(seconds) - 1))]
-        return f"an idle process answered in {1000 * far:.0f} ms (99 %), {1000 * seconds[-1]:.0f} ms at most"
-
-    def examples(self, most: int = 8) -> dict[str, list[str]]:
-        """The slowest answers, with the server's processor time and the idle process meanwhile."""
-        slowest = sorted(self._health, key=lambda one: -one["seconds"])[:most]
-        return {
-            "slowest /healthz": [
-                f"{1000 * one['seconds']:.0f} ms in {self._name(one['began'])!r}, server's CPU "
-                f"{1000 * one['cpu']:.0f} ms, idle process {1000 * self._beside(one):.0f} ms"
-                for one in slowest
-            ]
-        }
+    def examples(self, most: int = 3) -> dict[str, list[str]]:
+        """The slowest answers, with processor times meanwhile."""
+        found = defaultdict(list)
+        for one in sorted(self._health, key=lambda one: -one["seconds"]):
+            name = f"slowest /healthz: {self._name(one['began'])}"
+            if len(found[name]) < most:
+                found[name].append(
+                    f"{1000 * one['seconds']:.0f} ms, server's CPU {1000 * one['cpu']:.0f} ms, "
+                    f"no core for {1000 * one['no_core']:.0f} ms"
+                )
+        return dict(found)
 
     def _name(self, at: float) -> str:
         return next((phase.name for phase in self._records.phases if _in(phase, at)), "the end")
