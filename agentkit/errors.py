@@ -15,6 +15,7 @@
     * StoreError
         * StoreUnavailableError  the store can not be reached now; the same call may work later
         * StoreLookupError       no such store, version, event or episode (a LookupError)
+        * EpisodeNotKeptError    a run ended, and the store does not have its episode yet
         * ReadOnlyStoreError     the store is only read here
         * UnknownSchemeError     no store answers for that URL
         * StaleVersionError      another writer was faster
@@ -259,6 +260,18 @@ class StoreUnavailableError(StoreError):
     Of a commit that ended so nobody knows whether it was applied: send it again as it is. A known
     ``proposal_id`` is applied once.
     """
+
+
+class EpisodeNotKeptError(StoreError):
+    """A run ended and the store does not have its episode yet; it waits in memory.
+
+    Attributes:
+        episode: The record of the run (an ``agentkit.episodes.Episode``).
+    """
+
+    def __init__(self, message: str, *, episode: object) -> None:
+        self.episode = episode
+        super().__init__(message)
 
 
 class UnknownSchemeError(StoreError):

@@ -22,6 +22,7 @@ from agentkit.agent.beginning import Beginnings
 from agentkit.agent.choosing import Choosing
 from agentkit.agent.contracts import ContractChecker
 from agentkit.agent.defaults import opened_store
+from agentkit.agent.episode_queue import EpisodeQueue, OnStoreFailure
 from agentkit.agent.events import RunEvent
 from agentkit.agent.executing import Executing
 from agentkit.agent.executor import ExecutionPolicy
@@ -52,6 +53,8 @@ from agentkit.tracing.guarded import Tracing
 from agentkit.tracing.tracer import Tracer
 
 T = TypeVar("T")
+
+_CLOSE_SECONDS = 10.0
 
 
 class Agent:
@@ -100,6 +103,11 @@ class Agent:
             its conversation.
         observers: Are told of every run that gave a result, once it is there.
         tracer: Is told what runs do while they do it, see ``agentkit.tracing``; None for nobody.
+        on_store_failure: What to do while the store takes no episodes. ``refuse_runs`` begins no
+            run; ``refuse_writes`` begins runs whose tools run only where they are declared
+            read-only; ``continue`` goes on. Episodes that the store did not take stay in memory
+            and are tried again, and the agent recovers by itself. A run under way runs no tool that
+            may write meanwhile, unless the agent goes on.
         name: The agent's name, for records.
 
     Raises:
@@ -150,6 +158,7 @@ class Agent:
         router: Router | None = None,
         observers: Iterable[Observer] = (),
         tracer: Tracer | None = None,
+        on_store_failure: OnStoreFailure = "refuse_runs",
         name: str = "agent",
     ) -> None:
         answers = resolve_model(model)
@@ -167,10 +176,11 @@ class Agent:
         self._beginnings = Beginnings(snapshots=self._snapshots, store=self._store, router=router)
         tracing = None if tracer is None else Tracing(tracer)
         offers = OfferPolicy(search_tool=search_tool, cards=show_cards)
+        self._queue = EpisodeQueue(self._store, on_failure=on_store_failure)
         self._running = Running(
             name=name,
             model=answers,
-            store=self._store,
+            queue=self._queue,
             instructions=instructions,
             choosing=Choosing.of(retriever, offers=offers, tracing=tracing),
             executing=Executing(
@@ -183,6 +193,7 @@ class Agent:
                 approve=approve,
                 contracts=ContractChecker(contracts),
                 tracing=tracing,
+                queue=self._queue,
             ),
             refinement=RefineSettings(mode=refine, max_refinements=max_refinements),
             output_format=OutputFormat.of(output_type),
@@ -206,6 +217,11 @@ class Agent:
     def store(self) -> Store | None:
         """Where episodes are kept, and libraries come from; None for nowhere."""
         return self._store
+
+    @property
+    def queue(self) -> EpisodeQueue:
+        """Takes episodes to the store; its ``state`` says how that goes."""
+        return self._queue
 
     @property
     def library(self) -> Library:
@@ -275,8 +291,11 @@ class Agent:
             RunError: The model failed for good; carries the episode, caused by a ``ModelError``.
             UsageError: A session was asked for without a store, or together with a history.
             StoreUnavailableError: The store is away, and the library of this conversation or
-                what was said in it is not at hand; or a ``Replica`` refuses runs. No model was
-                asked, so the same call may be made again.
+                what was said in it is not at hand; a ``Replica`` refuses runs; or the store takes
+                no episodes (``on_store_failure``). No model was asked, so the same call may be
+                made again.
+            EpisodeNotKeptError: The run ended and the store did not take its episode, which the
+                error carries; it is tried again. The tools did what they did.
         """
         start = await self._start(
             request,
@@ -364,6 +383,7 @@ class Agent:
             UsageError: A waiting call got neither a decision nor a value, or an id is unknown.
             RunError: As for ``run``.
         """
+        await self._queue.check()
         answers = Answers(
             episode=waiting.episode if isinstance(waiting, RunResult) else waiting,
             approvals=approvals or {},
@@ -380,13 +400,17 @@ class Agent:
         return await self._running.run(start, answers)
 
     async def close(self) -> None:
-        """Close the model's connections, and the store if the agent opened it."""
+        """Keep what waits, close the model's connections, and the store if the agent opened it.
+
+        Episodes that the store does not take even now are in ``queue.waiting``.
+        """
+        await asyncio.to_thread(self._queue.flush, _CLOSE_SECONDS)
         close = getattr(self.model, "close", None)
         closing = None if close is None else close()
         if inspect.isawaitable(closing):  # a model with connections closes them asynchronously
             await closing
         if self._owns_store and self._store is not None:
-            self._store.close()
+            await asyncio.to_thread(self._store.close)
 
     async def _start(
         self,
@@ -398,6 +422,7 @@ class Agent:
         session_id: str | None,
         settings: ModelSettings | None,
     ) -> Start:
+        await self._queue.check()
         start = Start(
             request=request,
             library=self._snapshots.for_run(),

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from agentkit.agent.approval import Approver
 from agentkit.agent.contracts import ContractChecker
+from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.executor import ExecutionPolicy, Executor
 from agentkit.agent.limits import Limits
 from agentkit.agent.offer import Offer
@@ -28,6 +29,7 @@ class Executing:
         approve: Asks a person; None where nobody can be asked.
         contracts: Checks learned rules, and pre- and postconditions if that is wanted.
         tracing: Is told of calls and checks; None for nobody.
+        queue: Takes the episodes; while it can not, tools that may write are not run.
     """
 
     policy: ExecutionPolicy
@@ -35,6 +37,7 @@ class Executing:
     approve: Approver | None
     contracts: ContractChecker
     tracing: Tracing | None
+    queue: EpisodeQueue | None = None
     _validators: WeakKeyDictionary[Library, dict[str, ArgumentValidator]] = field(
         init=False, default_factory=WeakKeyDictionary
     )
@@ -57,4 +60,5 @@ class Executing:
             emit=start.emit,
             contracts=self.contracts,
             said=start.history,
+            queue=self.queue,
         )

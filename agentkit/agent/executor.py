@@ -17,6 +17,7 @@ from typing import Any
 from agentkit.agent.approval import Approval, Approver, AskedLater, as_approval
 from agentkit.agent.contracts import ContractChecker, calls_first, is_transient
 from agentkit.agent.earlier import DEFERRED_TEXT, WAITS_FOR_PERSON, EarlierCalls
+from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.events import Emit, ToolCallFinished, ToolCallStarted
 from agentkit.agent.failures import failure_of
 from agentkit.agent.limits import Limits
@@ -31,6 +32,9 @@ from agentkit.tools.encoding import encode_result
 from agentkit.tools.threads import run_in_daemon_thread
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
+
+
+_NO_RECORD = "What it does can not be recorded now, because the store takes no episodes."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +83,7 @@ class Executor:
         contracts: Checks learned rules, and pre- and postconditions if the agent wants that.
         emit: Receives events.
         said: The conversation before the run.
+        queue: Takes the episodes; while it can not, tools that may write are not run.
         finished: Results of the current turn so far, in order of completion.
     """
 
@@ -91,6 +96,7 @@ class Executor:
     emit: Emit
     contracts: ContractChecker = field(default_factory=ContractChecker)
     said: Sequence[Message] = ()
+    queue: EpisodeQueue | None = None
     finished: list[ToolResult] = field(init=False, default_factory=list)
     _calls_left: int = field(init=False)
     _failures: Counter[str] = field(init=False, default_factory=Counter)
@@ -189,6 +195,9 @@ class Executor:
             rule = f"At most {self.limits.max_calls} calls may be started."
             return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
         self._calls_left -= 1
+        if self.queue is not None and not tool.definition.signature.effects.is_read_only:
+            if self.queue.refuses_writes:
+                return self._failed(call, tool, kind="denied", rule=_NO_RECORD, retryable=False)
         broken = self.contracts.before(
             tool.definition, arguments, self._earlier.known
         ) or self._without_calls_of_children(tool)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Mapping
@@ -10,12 +9,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.events import Emit, ignore
 from agentkit.agent.loop import Loop, Outcome
 from agentkit.agent.offering import Shown
 from agentkit.episodes import Episode, Turn
 from agentkit.library.library import Library
-from agentkit.library.store import EpisodeStore
 from agentkit.messages import Message
 from agentkit.models.base import ModelSettings
 
@@ -67,12 +66,12 @@ class Recorder:
     Attributes:
         start: Where the run began.
         model: The model's name.
-        store: Where episodes are kept; None keeps them in the result only.
+        queue: Takes the episode to its store.
     """
 
     start: Start
     model: str
-    store: EpisodeStore | None
+    queue: EpisodeQueue
     _began: float = field(init=False, default_factory=time.perf_counter)
     _at: datetime = field(init=False, default_factory=lambda: datetime.now(UTC))
 
@@ -100,21 +99,6 @@ class Recorder:
             metadata=dict(start.metadata),
         )
 
-    async def keep(self, episode: Episode) -> None:
-        """Append the episode to the store without blocking the event loop.
-
-        Cancelled meanwhile, it is appended here and now: the thread may not have begun, and a
-        store ignores an id that it knows.
-        """
-        if self.store is None:
-            return
-        try:
-            await asyncio.to_thread(self.store.append, episode)
-        except asyncio.CancelledError:
-            self.keep_now(episode)
-            raise
-
-    def keep_now(self, episode: Episode) -> None:
-        """Append the episode before anything else can happen; for a run that is being cancelled."""
-        if self.store is not None:
-            self.store.append(episode)
+    async def keep(self, episode: Episode) -> Exception | None:
+        """Hand the episode to the store; see ``EpisodeQueue.put``."""
+        return await self.queue.put(episode)

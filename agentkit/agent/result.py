@@ -18,11 +18,14 @@ class RunResult:
             run stopped before there was one.
         episode: The full record.
         messages: The whole conversation, history included; pass it as ``history`` to go on.
+        is_kept: Whether the store has the episode, where there is one. False only with an agent
+            that goes on while its store fails; see ``Agent(on_store_failure=...)``.
     """
 
     output: Any
     episode: Episode
     messages: tuple[Message, ...]
+    is_kept: bool = True
 
     @property
     def text(self) -> str:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, cast
 
 from agentkit.agent.choosing import Choosing
+from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.agent.events import RunFinished, RunStarted
 from agentkit.agent.executing import Executing
 from agentkit.agent.loop import Loop, Outcome
@@ -21,8 +22,7 @@ from agentkit.agent.refine import RefineSettings
 from agentkit.agent.result import RunResult
 from agentkit.agent.resuming import Answers
 from agentkit.episodes import Episode, StopReason, Turn
-from agentkit.errors import ModelError, RunError
-from agentkit.library.store import EpisodeStore
+from agentkit.errors import EpisodeNotKeptError, ModelError, RunError
 from agentkit.messages import Message, SystemMessage, UserMessage
 from agentkit.models.base import (
     ChatModel,
@@ -42,7 +42,7 @@ class Running:
     Attributes:
         name: The agent's name.
         model: Answers.
-        store: Where episodes are kept; None keeps them in the result only.
+        queue: Takes episodes to their store.
         instructions: The system message; empty for none.
         choosing: Which tools are offered.
         executing: How calls are run, and the limits.
@@ -56,7 +56,7 @@ class Running:
 
     name: str
     model: ChatModel
-    store: EpisodeStore | None
+    queue: EpisodeQueue
     instructions: str
     choosing: Choosing
     executing: Executing
@@ -105,16 +105,20 @@ class Running:
 
     async def _answer(self, start: Start, answers: Answers | None) -> RunResult:
         start.emit(RunStarted(library_version=start.library.version, labels=start.metadata))
-        recorder = Recorder(start=start, model=self.model.name, store=self.store)
+        recorder = Recorder(start=start, model=self.model.name, queue=self.queue)
         if answers is not None:
             start = replace(start, answered=await self._answered(start, answers, recorder))
         loop = self._loop(start, await self._offering(start, recorder))
         asked = loop.first_request() if self.observers and start.answered is None else None
         outcome = await self._outcome(loop, recorder, start)
         episode = recorder.episode(loop, outcome, data=self._as_data(outcome))
-        await recorder.keep(episode)
+        unkept = await recorder.keep(episode)
+        if unkept is not None and not self._goes_on(unkept):
+            raise unkept
         said = loop.messages[1:] if self.instructions else loop.messages
-        result = RunResult(output=outcome.output, episode=episode, messages=tuple(said))
+        result = RunResult(
+            output=outcome.output, episode=episode, messages=tuple(said), is_kept=unkept is None
+        )
         start.emit(RunFinished(result=result))
         if self.observers:
             self.observers.tell(self._finished(start, asked, result))
@@ -130,7 +134,9 @@ class Running:
             message = f"the model {self.model.name!r} failed: {error}"
             raise RunError(message, episode=episode) from error
         except asyncio.CancelledError as error:
-            recorder.keep_now(recorder.episode(loop, Outcome(stop_reason="cancelled"), error=error))
+            await recorder.keep(
+                recorder.episode(loop, Outcome(stop_reason="cancelled"), error=error)
+            )
             raise
         except Exception as error:  # a defect of a model
             await recorder.keep(recorder.episode(loop, Outcome(stop_reason="error"), error=error))
@@ -157,7 +163,7 @@ class Running:
         try:
             return await answers.turn(executor)
         except BaseException as error:
-            self._keep_broken(start, recorder, error, turns=[answers.so_far(executor)])
+            await self._keep_broken(start, recorder, error, turns=[answers.so_far(executor)])
             raise
 
     async def _offering(self, start: Start, recorder: Recorder) -> Offering:
@@ -168,17 +174,22 @@ class Running:
             return await self.choosing.offering(start, defers=defers)
         except BaseException as error:  # a retriever's; the run has begun, and is kept as one
             turns = [] if start.answered is None else [start.answered]
-            self._keep_broken(start, recorder, error, turns=turns)
+            await self._keep_broken(start, recorder, error, turns=turns)
             raise
 
-    def _keep_broken(
+    async def _keep_broken(
         self, start: Start, recorder: Recorder, error: BaseException, *, turns: Sequence[Turn]
     ) -> None:
         """Keep a run that ends before the model is asked."""
         loop = self._loop(start, Offering(offer=Offer(library=start.library)))
         loop.turns.extend(turns)
         reason: StopReason = "error" if isinstance(error, Exception) else "cancelled"
-        recorder.keep_now(recorder.episode(loop, Outcome(stop_reason=reason), error=error))
+        await recorder.keep(recorder.episode(loop, Outcome(stop_reason=reason), error=error))
+
+    def _goes_on(self, unkept: Exception) -> bool:
+        """Whether the caller gets the result of a run whose episode is not kept yet."""
+        waits = isinstance(unkept, EpisodeNotKeptError)
+        return waits and self.queue.on_failure != "refuse_runs"
 
     def _loop(self, start: Start, offering: Offering) -> Loop:
         model, refiner = self._asked(start)

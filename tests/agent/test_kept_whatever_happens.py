@@ -1,8 +1,6 @@
 """A run leaves its episode whatever ends it, under an id that a caller may choose."""
 
 import asyncio
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -17,24 +15,6 @@ from agentkit.tools.tool import Tool
 
 DESK = Tool(definition=ToolDefinition(name="desk"))
 """Nobody in this process answers it."""
-
-
-async def test_an_answer_that_waits_for_a_thread_is_kept_when_its_caller_leaves():
-    """Cancelled before the store's thread has begun, the run appends its episode itself."""
-    loop = asyncio.get_running_loop()
-    blocked = threading.Event()
-    pool = ThreadPoolExecutor(max_workers=1)
-    loop.set_default_executor(pool)
-    pool.submit(blocked.wait)  # nothing else gets a thread
-    store = open_store("memory:")
-    agent = Agent(ScriptedModel(["Hello."]), store=store)
-    run = asyncio.create_task(agent.run("Hi"))
-    await asyncio.sleep(0.05)
-    run.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await run
-    blocked.set()
-    assert [episode.output for episode in store.select()] == ["Hello."]
 
 
 async def test_a_defect_of_a_model_leaves_an_episode():

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from agentkit import Agent, open_store
-from agentkit.errors import StoreUnavailableError
+from agentkit.errors import EpisodeNotKeptError, StoreUnavailableError
 from agentkit.library import LibraryChange, Replica
 from agentkit.library.graph import DAG
 from agentkit.library.keeping import with_episodes
@@ -148,7 +148,7 @@ async def test_an_episode_that_can_not_be_kept_is_no_secret(far, replica):
     """A run on the last snapshot works; that nobody keeps it is an error, not a loss in silence."""
     agent = Agent(ScriptedModel(["a"]), store=replica)
     far.away()
-    with pytest.raises(StoreUnavailableError, match="the store is away"):
+    with pytest.raises(EpisodeNotKeptError, match="the store is away"):
         await agent.run("hi")
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from agentkit.episodes import Episode
 from agentkit.episodes.jsonl import BrokenLine
+from agentkit.library.delivery import deliver, error_text
 from agentkit.library.keeping.buffer import Buffer, Pending
-from agentkit.library.keeping.delivery import deliver
 from agentkit.library.keeping.outbox import Outbox
 from agentkit.library.keeping.settings import WriterSettings
 from agentkit.library.keeping.spill import SpilledFile, SpillFolder
@@ -76,15 +76,17 @@ class Sender:
 
     def _send(self, batch: Sequence[Pending]) -> int:
         """How many of a batch are done with; pauses where something went wrong."""
-        delivered = deliver(self._store, batch, self._refuse)
+        episodes = [pending.episode for pending in batch]
+        delivered = deliver(self._store, episodes, lambda at, why: self._refuse(batch[at], why))
         self._outbox.note_written(delivered.written)
-        if delivered.error:
-            self._outbox.note_failure(delivered.error)
+        if delivered.error is not None:
+            self._outbox.note_failure(error_text(delivered.error))
         else:
             self._outbox.note_success()
         return delivered.count
 
-    def _refuse(self, pending: Pending, reason: str) -> None:
+    def _refuse(self, pending: Pending, error: Exception) -> None:
+        reason = error_text(error)
         path, name = self._folder.refuse(pending.line, reason), pending.episode.episode_id
         self._outbox.note_refused()
         logger.error("the store refuses episode %r, see %s: %s", name, path, reason)

@@ -1,4 +1,4 @@
-"""Handing a batch of episodes to a store, and telling what went wrong."""
+"""Giving a batch of episodes to a store, and saying what went wrong."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from agentkit.episodes import Episode
 from agentkit.errors import EpisodeFormatError, UsageError
 from agentkit.library.abilities import BatchAppending
-from agentkit.library.keeping.buffer import Pending
 from agentkit.library.store import EpisodeStore
 
 logger = logging.getLogger(__name__)
 
-Refuse = Callable[[Pending, str], None]
-"""Told of an episode that the store will never take, and why."""
+Refuse = Callable[[int, Exception], None]
+"""Called with the place of an episode that the store will never take, and why."""
 
 _REFUSALS = (EpisodeFormatError, UsageError, ValueError, TypeError)
 """What a store raises about the episode itself; everything else may pass."""
@@ -27,47 +27,49 @@ class Delivered:
     Attributes:
         count: How many of its episodes, from the first on, need no further attempt.
         written: How many of these the store has.
-        error: What stopped the rest; empty when all of them are done.
+        error: What stopped the rest; None when all of them are done.
     """
 
     count: int
     written: int
-    error: str = ""
+    error: Exception | None = None
 
 
-def deliver(store: EpisodeStore, batch: Sequence[Pending], refuse: Refuse) -> Delivered:
-    """Give a batch to the store, as one where it can and one by one otherwise.
+def deliver(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -> Delivered:
+    """Give a batch to the store, in one step where it can and one by one otherwise.
 
-    An episode that the store refuses is told to ``refuse`` and holds up no other.
+    An episode that the store refuses is passed to ``refuse`` and holds up no other.
     """
     if isinstance(store, BatchAppending):
         try:
-            store.append_many([pending.episode for pending in batch])
+            store.append_many(batch)
         except _REFUSALS as error:
             logger.info("a batch was refused, its episodes are tried one by one: %s", error)
         except Exception as error:  # noqa: BLE001 - whatever it was, the episodes are still there
-            return Delivered(count=0, written=0, error=_said(error))
+            return Delivered(count=0, written=0, error=error)
         else:
             return Delivered(count=len(batch), written=len(batch))
     return _one_by_one(store, batch, refuse)
 
 
-def _one_by_one(store: EpisodeStore, batch: Sequence[Pending], refuse: Refuse) -> Delivered:
+def _one_by_one(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -> Delivered:
     written = 0
-    for place, pending in enumerate(batch):
+    for place, episode in enumerate(batch):
         try:
-            store.append(pending.episode)
+            store.append(episode)
             written += 1
         except _REFUSALS as error:
             try:
-                refuse(pending, _said(error))
+                refuse(place, error)
             except OSError as full:
-                stopped = f"{_said(error)}; and it can not be set aside: {_said(full)}"
-                return Delivered(count=place, written=written, error=stopped)
+                error.add_note(f"it can not be set aside: {error_text(full)}")
+                return Delivered(count=place, written=written, error=error)
         except Exception as error:  # noqa: BLE001 - as above
-            return Delivered(count=place, written=written, error=_said(error))
+            return Delivered(count=place, written=written, error=error)
     return Delivered(count=len(batch), written=written)
 
 
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+def error_text(error: Exception) -> str:
+    """The error in one line, with its notes."""
+    notes = getattr(error, "__notes__", ())
+    return "; ".join((f"{type(error).__name__}: {error}", *notes))
