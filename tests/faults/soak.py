@@ -356,7 +356,7 @@ def endure(
         store_url=store.url,
         lives=served.lives,
         phases=phases,
-        spills=spills if options.spill else None,
+        spills=options.spill,
         at_rest=at_rest,
         left_open=left_open,
         slack=options.slack,

@@ -170,8 +170,9 @@ def read(status: int, text: str) -> dict:
     parts = [json.loads(part) for part in streamed or [text] if part.startswith("{")]
     error = parts[-1].get("error") if parts else {"code": "no answer"}
     if error:
-        names = {"code": error["code"], "episode": error.get("episode_id")}
-        return {"status": status, "whole": False, "message": error.get("message"), **names}
+        said = {"code": error["code"], "episode": error.get("episode_id")}
+        said["is_kept"] = error.get("episode_kept", True)
+        return {"status": status, "whole": False, **said}
     whole = streamed[-1] == "[DONE]" if streamed else "choices" in parts[0]
     return {
         "status": status,
