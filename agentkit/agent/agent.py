@@ -55,6 +55,7 @@ from agentkit.tracing.tracer import Tracer
 T = TypeVar("T")
 
 _CLOSE_SECONDS = 10.0
+"""A little more than what SQLite waits for a lock, twice."""
 
 
 class Agent:

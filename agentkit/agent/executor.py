@@ -33,7 +33,6 @@ from agentkit.tools.threads import run_in_daemon_thread
 from agentkit.tools.tool import Tool
 from agentkit.tools.validation import ArgumentProblem, ArgumentValidator
 
-
 _NO_RECORD = "What it does can not be recorded now, because the store takes no episodes."
 
 
@@ -195,9 +194,9 @@ class Executor:
             rule = f"At most {self.limits.max_calls} calls may be started."
             return self._failed(call, tool, kind="limit_exceeded", rule=rule, retryable=False)
         self._calls_left -= 1
-        if self.queue is not None and not tool.definition.signature.effects.is_read_only:
-            if self.queue.refuses_writes:
-                return self._failed(call, tool, kind="denied", rule=_NO_RECORD, retryable=False)
+        only_reads = tool.definition.signature.effects.is_read_only
+        if not only_reads and self.queue is not None and self.queue.refuses_writes:
+            return self._failed(call, tool, kind="denied", rule=_NO_RECORD, retryable=False)
         broken = self.contracts.before(
             tool.definition, arguments, self._earlier.known
         ) or self._without_calls_of_children(tool)

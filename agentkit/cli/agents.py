@@ -14,6 +14,7 @@ import click
 
 from agentkit.agent.agent import Agent
 from agentkit.agent.approval import Approval, Approver
+from agentkit.agent.episode_queue import OnStoreFailure
 from agentkit.agent.events import (
     CallsRefined,
     RunEvent,
@@ -120,6 +121,7 @@ def make_agent(
     approve: Approver | None = None,
     router: Router | None = None,
     observers: Iterable[Observer] = (),
+    on_store_failure: OnStoreFailure = "refuse_runs",
     name: str = "agent",
 ) -> Agent:
     """The agent that the options describe, keeping its episodes in ``store``.
@@ -132,6 +134,7 @@ def make_agent(
         approve: Decides about destructive calls.
         router: Chooses the library version of each run.
         observers: Are told of every run.
+        on_store_failure: What to do while the store takes no episodes.
         name: What the agent is called in records.
     """
     tools = load_all(options)
@@ -159,6 +162,7 @@ def make_agent(
             router=router,
             observers=observers,
             tracer=tracer_of(options.trace),
+            on_store_failure=on_store_failure,
             name=name,
         )
     tell_binding(agent.binding)

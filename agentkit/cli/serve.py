@@ -8,24 +8,29 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import click
 from click.core import ParameterSource
 
 from agentkit.agent.agent import Agent
+from agentkit.agent.episode_queue import OnStoreFailure
 from agentkit.cli.agents import AgentOptions, agent_options, make_agent
 from agentkit.cli.options import json_option
 from agentkit.cli.output import plural, say
 from agentkit.cli.serve_library import Place, serve_library
 from agentkit.cli.stores import followed, gathered, opened
+from agentkit.episodes.jsonl import encode_episode
 from agentkit.errors import UsageError
 from agentkit.evolution.serving import CanaryJudge, CanaryRouter, LedgerWatch, ShadowRunner
+from agentkit.library.directory.url import folder_of
 from agentkit.library.keeping import with_episodes
+from agentkit.library.opening import file_of
 from agentkit.library.store import Store
 from agentkit.messages import ToolCall
 from agentkit.server.app import CHAT_PATH, create_app
@@ -159,6 +164,14 @@ Examples:
     help="Answer on while the store takes no episodes: they wait in files of this folder.",
 )
 @click.option(
+    "--on-store-failure",
+    type=click.Choice([name.replace("_", "-") for name in get_args(OnStoreFailure)]),
+    default="refuse-runs",
+    show_default=True,
+    help="While no episode can be kept: begin no run, run only tools that are declared read-only, "
+    "or go on.",
+)
+@click.option(
     "--shadow",
     is_flag=True,
     help="Ask the model again, unseen, with definitions that are in shadow; no tool is run, and at "
@@ -209,6 +222,7 @@ def serve(  # noqa: PLR0917 - click passes every option
     refresh: float,
     max_staleness: float | None,
     spill: str | None,
+    on_store_failure: str,
     shadow: bool,
     evolve: float | None,
     log: bool,
@@ -269,7 +283,14 @@ def serve(  # noqa: PLR0917 - click passes every option
         evolved(chosen, store_url, evolve),
     ):
         kept = source if spill is None else with_episodes(source, episodes=episodes)
-        agent, judge = _routed(chosen, kept, refresh=refresh, shadow=shadow, name=name)
+        agent, judge = _routed(
+            chosen,
+            kept,
+            refresh=refresh,
+            shadow=shadow,
+            on_store_failure=cast("OnStoreFailure", on_store_failure.replace("-", "_")),
+            name=name,
+        )
         app = create_app(
             agent,
             keys=keys,
@@ -288,16 +309,40 @@ def serve(  # noqa: PLR0917 - click passes every option
             on_start=lambda url: _greet(agent, keys, url, as_json=as_json),
             on_stop=lambda: _part(len(app.state.runs), drain),
         )
-        _finish(judge)
+        judge.drain_sync()
+        _tell_end(agent, store_url)
 
 
-def _finish(judge: CanaryJudge) -> None:
-    judge.drain_sync()
-    say("Stopped; every run that began is kept as an episode.")
+def _tell_end(agent: Agent, store_url: str) -> None:
+    """Say whether every run is kept. What the store did not take goes to a file beside it."""
+    waiting, state = agent.queue.waiting, agent.queue.state
+    if not waiting:
+        say("Stopped; every run that began is kept as an episode.")
+        return
+    count = plural(len(waiting), "run")
+    place = file_of(store_url) or folder_of(store_url) or Path("episodes")
+    path = place.with_name(f"{place.stem}-unkept-{time.time_ns():x}.jsonl")
+    say(f"Stopped; {count} of {state.kept + len(waiting)} are not in the store: {state.last_error}")
+    try:
+        with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.writelines(f"{encode_episode(episode)}\n".encode() for episode in waiting)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        say(f"{count} are lost: {path} could not be written either ({error})")
+    else:
+        say(f"{count} are in {path}; once the store is back: agentkit import {path}")
 
 
 def _routed(
-    chosen: AgentOptions, store: Store, *, refresh: float, shadow: bool, name: str
+    chosen: AgentOptions,
+    store: Store,
+    *,
+    refresh: float,
+    shadow: bool,
+    on_store_failure: OnStoreFailure,
+    name: str,
 ) -> tuple[Agent, CanaryJudge]:
     """The agent, some of whose sessions are answered with canaries, and what judges these."""
     watch = LedgerWatch(store, refresh_seconds=min(refresh, _LEDGER_SECONDS))
@@ -309,6 +354,7 @@ def _routed(
         router=None if is_held else CanaryRouter(watch),
         observers=[judge, ShadowRunner(store, watch=watch)] if shadow else [judge],
         approve=_approved if chosen.yes else None,
+        on_store_failure=on_store_failure,
         name=name,
     )
     return agent, judge

@@ -35,6 +35,15 @@ class Delivered:
     error: Exception | None = None
 
 
+def append_all(store: EpisodeStore, episodes: Sequence[Episode]) -> None:
+    """Append episodes in one step, or one by one where the store can not do better."""
+    if isinstance(store, BatchAppending):
+        store.append_many(episodes)
+        return
+    for episode in episodes:
+        store.append(episode)
+
+
 def deliver(store: EpisodeStore, batch: Sequence[Episode], refuse: Refuse) -> Delivered:
     """Give a batch to the store, in one step where it can and one by one otherwise.
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from agentkit.agent.agent import Agent
 from agentkit.errors import AgentKitError, MissingExtraError, UsageError
+from agentkit.library.delivery import append_all
 from agentkit.library.keeping import writer_of
 from agentkit.library.replicas import replica_of
+from agentkit.library.store import Store
 from agentkit.server.asked import Reader
 from agentkit.server.chat import ChatCompletions
 from agentkit.server.feedback import FeedbackEndpoint
@@ -24,6 +26,8 @@ from agentkit.server.measures import Measures
 from agentkit.server.problem import Problem
 from agentkit.server.prometheus import CONTENT_TYPE
 from agentkit.server.runs import Runs
+from agentkit.server.store_health import MinuteLog, Probe
+from agentkit.tools.threads import run_in_daemon_thread
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -39,6 +43,9 @@ MODELS_PATH = "/v1/models"
 HEALTH_PATH = "/healthz"
 READY_PATH = "/readyz"
 METRICS_PATH = "/metrics"
+_SLOW_SECONDS = 1.0
+"""An episode that has waited longer for its store says that the store is in trouble."""
+
 _PATHS = (CHAT_PATH, FEEDBACK_PATH, MODELS_PATH, HEALTH_PATH, READY_PATH, METRICS_PATH)
 
 
@@ -63,9 +70,8 @@ def create_app(
     POST /v1/feedback          what a client says of an answer, kept as a late verdict
     GET /v1/models             the one model that there is
     GET /healthz               the process lives
-    GET /readyz                it takes requests: the store answers and no stop was asked for;
-                               with a ``Replica`` or an ``EpisodeWriter`` also while the store
-                               is away, as degraded
+    GET /readyz                it takes requests: episodes can be kept and no stop was asked for;
+                               answers within a second
     GET /metrics               numbers in Prometheus' text format
     ========================  ===============================================================
 
@@ -160,6 +166,9 @@ class _Service:
         self._agent = agent
         self._limits = limits
         self._model_name = model_name
+        self._queue = agent.queue
+        self._log = MinuteLog(_LOG)
+        self._probe = Probe(lambda: run_in_daemon_thread(lambda: _ask(agent.store)))
         self._began = int(time.time())
         self._replica = replica_of(agent.store)
         self._writer = writer_of(agent.store)
@@ -168,6 +177,7 @@ class _Service:
             in_flight=lambda: len(self.runs),
             draining=lambda: self.runs.is_draining,
             library_version=lambda: agent.library.version,
+            queue=self._queue,
             replica=self._replica,
             writer=self._writer,
         )
@@ -192,7 +202,9 @@ class _Service:
 
     def feedback(self) -> FeedbackEndpoint:
         """Where clients say what they think of an answer."""
-        return FeedbackEndpoint(self._agent.store, runs=self.runs, limits=self._limits)
+        return FeedbackEndpoint(
+            self._agent.store, queue=self._queue, runs=self.runs, limits=self._limits
+        )
 
     async def models(self, request: Request) -> Response:
         """The list of the one model."""
@@ -230,14 +242,15 @@ class _Service:
     async def _not_ready(self) -> str:
         if self.runs.is_draining:
             return "stopping"
-        if self._replica is not None:  # it knows how the store is, and asking may take seconds
-            return "stale" if self._replica.status.refuses else ""
-        store = self._agent.store
-        if store is not None and self._writer is None:  # a writer takes episodes in any case
-            try:
-                await asyncio.to_thread(store.get, "")
-            except AgentKitError:
-                _LOG.exception("the store does not answer")
+        if self._replica is not None and self._replica.status.refuses:
+            return "stale"
+        state = self._queue.state
+        if state.failures or state.oldest_seconds > _SLOW_SECONDS:
+            return "store"
+        if self._agent.store is not None and self._writer is None:  # a writer takes them anyway
+            error = await self._probe.error()
+            if error is not None:
+                self._log.error("not ready, the store does not answer", error)
                 return "store"
         return ""
 
@@ -263,8 +276,15 @@ class _Service:
             await asyncio.sleep(seconds)
             try:
                 await asyncio.to_thread(self._agent.refresh)
-            except AgentKitError:
-                _LOG.exception("the library stays as it was; the store can not be read")
+            except AgentKitError as error:
+                self._log.error("the library stays as it was, the store can not be read", error)
+
+
+def _ask(store: Store | None) -> None:
+    """See whether the store can be read, and written to: nothing is appended to it."""
+    if store is not None:
+        store.get("")
+        append_all(store, ())
 
 
 def _json(value: object, *, status: int = 200) -> Response:

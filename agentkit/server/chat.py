@@ -25,6 +25,7 @@ from agentkit.server.parents import below_caller
 from agentkit.server.problem import Problem, invalid, stopping, store_unavailable
 from agentkit.server.rates import RateLimiter
 from agentkit.server.runs import Receive, Runs
+from agentkit.server.store_health import MinuteLog
 from agentkit.server.streamed import StreamedAnswer
 from agentkit.server.work import Work, already_answered, continued_work, new_work
 
@@ -64,6 +65,7 @@ class ChatCompletions:
         )
         self._rates = RateLimiter(limits.requests_per_minute)
         self._busy: set[str] = set()
+        self._log = MinuteLog(_LOG)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; an ASGI application behind ``Front``."""
@@ -78,6 +80,9 @@ class ChatCompletions:
     def _not_now(self) -> Problem | None:
         if self._runs.is_draining:
             return stopping()
+        queue = self._agent.queue
+        if queue.refuses_runs:
+            return store_unavailable(retry_after=queue.state.retry_after)
         if self._runs.is_full:
             return Problem(
                 status=503,
@@ -112,8 +117,8 @@ class ChatCompletions:
             return asked if isinstance(asked, Problem) else stopping()
         try:
             work = await self._planned(asked, exchange)
-        except AgentKitError:
-            _LOG.exception("request %s: the store can not be read", exchange.request_id)
+        except AgentKitError as error:
+            self._log.error("no run begins, the store can not be read", error)
             return store_unavailable()
         if isinstance(work, Problem):
             return work

@@ -140,6 +140,7 @@ class Completion:
         """What OpenAI's form has no place for."""
         return {
             "episode_id": self.episode_id,
+            "episode_kept": result.is_kept,
             "stop_reason": result.stop_reason,
             "library_version": result.episode.library_version,
             "route": route_of(result.episode.metadata),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.episodes import Episode
 from agentkit.episodes.labels import is_extra_record
 from agentkit.errors import AgentKitError
@@ -22,6 +24,7 @@ from agentkit.server.limits import ServerLimits
 from agentkit.server.problem import Problem, invalid, stopping, store_unavailable
 from agentkit.server.rates import RateLimiter
 from agentkit.server.runs import Receive, Runs
+from agentkit.server.store_health import MinuteLog
 from agentkit.server.work import KEY_LABEL
 from agentkit.tools.canonical import is_json
 
@@ -113,15 +116,20 @@ class FeedbackEndpoint:
 
     Args:
         store: Holds the episodes, and takes what is said of them; None where none are kept.
+        queue: Knows whether the store takes episodes now.
         runs: What is under way.
         limits: What is taken on.
     """
 
-    def __init__(self, store: Store | None, *, runs: Runs, limits: ServerLimits) -> None:
+    def __init__(
+        self, store: Store | None, *, queue: EpisodeQueue, runs: Runs, limits: ServerLimits
+    ) -> None:
         self._store = store
+        self._queue = queue
         self._runs = runs
         self._limits = limits
         self._rates = RateLimiter(limits.requests_per_minute)
+        self._log = MinuteLog(_LOG)
         self._turn = asyncio.Lock()  # the same sent twice at once is looked at in turn
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -149,12 +157,14 @@ class FeedbackEndpoint:
         given = _read(body)
         if isinstance(given, Problem):
             return given
+        if self._queue.is_failing:
+            return _unavailable(self._queue.state.retry_after)
         try:
             async with self._turn:
                 kept = await asyncio.to_thread(self._kept, given, exchange.key)
-        except AgentKitError:
-            _LOG.exception("request %s: the store failed", exchange.request_id)
-            return store_unavailable()
+        except AgentKitError as error:
+            self._log.error("feedback can not be kept", error)
+            return _unavailable()
         if isinstance(kept, Problem):
             return kept
         verdict = kept.verdict
@@ -179,6 +189,11 @@ class FeedbackEndpoint:
                 param="response_id" if given.episode_id is None else "episode_id",
             )
         return keep_feedback(store, episode, given.of(key))
+
+
+def _unavailable(retry_after: float = 5.0) -> Problem:
+    problem = store_unavailable(retry_after=retry_after)
+    return replace(problem, message="the store is not available, so the feedback was not taken")
 
 
 def _is_of(episode: Episode, key: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from agentkit.agent.episode_queue import EpisodeQueue
 from agentkit.episodes import Episode
 from agentkit.library.keeping import EpisodeWriter
 from agentkit.library.replicas import Replica
@@ -22,6 +23,7 @@ class Measures:
         in_flight: Gives how many runs are under way.
         draining: Gives whether the server is about to stop.
         library_version: Gives the version of the library that runs begin with.
+        queue: Takes the episodes to the store.
         replica: Where that library comes from, if it looks for new versions by itself.
         writer: Gathers the episodes, if one does.
     """
@@ -32,6 +34,7 @@ class Measures:
         in_flight: Callable[[], int],
         draining: Callable[[], bool],
         library_version: Callable[[], int],
+        queue: EpisodeQueue,
         replica: Replica | None = None,
         writer: EpisodeWriter | None = None,
     ) -> None:
@@ -46,10 +49,6 @@ class Measures:
         )
         self.runs = Counter("agentkit_runs_started_total", "Runs of the agent that began.")
         self.ended = Counter("agentkit_runs_ended_total", "Runs by how they ended.", "outcome")
-        self.kept = Counter("agentkit_episodes_kept_total", "Episodes that the store has.")
-        self.not_kept = Counter(
-            "agentkit_episodes_not_kept_total", "Episodes that the store did not take."
-        )
         self.tokens = Counter("agentkit_tokens_total", "Tokens of the model.", "kind")
         self.calls = Counter("agentkit_tool_calls_total", "Tool calls.", "tool", "status")
         self.failures = Counter(
@@ -59,6 +58,7 @@ class Measures:
             Gauge("agentkit_runs_in_flight", "Runs that are under way.", in_flight),
             Gauge("agentkit_draining", "1 while the server is about to stop.", draining),
             Gauge("agentkit_library_version", "Version that runs begin with.", library_version),
+            *_gauges_of_queue(queue),
             *(() if replica is None else _gauges_of(replica)),
             *(() if writer is None else _gauges_of_writer(writer)),
         )
@@ -86,7 +86,7 @@ class Measures:
     def _lines(self) -> Iterator[str]:
         for counted in (self.requests, self.seconds, self.first_text, self.runs, self.ended):
             yield from counted.lines()
-        for counted in (self.kept, self.not_kept, self.tokens, self.calls, self.failures):
+        for counted in (self.tokens, self.calls, self.failures):
             yield from counted.lines()
         for gauge in self._gauges:
             yield from gauge.lines()
@@ -126,6 +126,28 @@ def _gauges_of(replica: Replica) -> tuple[Gauge, ...]:
             "Times that the store called for a look.",
             lambda: replica.status.hints,
             kind="counter",
+        ),
+    )
+
+
+def _gauges_of_queue(queue: EpisodeQueue) -> tuple[Gauge, ...]:
+    return (
+        Gauge(
+            "agentkit_episodes_kept_total",
+            "Episodes that the store has.",
+            lambda: queue.state.kept,
+            kind="counter",
+        ),
+        Gauge(
+            "agentkit_episodes_not_kept_total",
+            "Episodes that the store did not take at first, or never will.",
+            lambda: queue.state.delayed + queue.state.refused,
+            kind="counter",
+        ),
+        Gauge(
+            "agentkit_episodes_waiting",
+            "Episodes in memory that the store has not got yet.",
+            lambda: queue.state.waiting,
         ),
     )
 

@@ -9,20 +9,21 @@ from dataclasses import replace
 from typing import Any
 
 from agentkit.agent.agent import Agent
+from agentkit.agent.episode_queue import Watched
 from agentkit.agent.result import RunResult
-from agentkit.episodes import Episode, StopReason
+from agentkit.episodes import StopReason
 from agentkit.errors import (
+    EpisodeNotKeptError,
     ModelStatusError,
     ModelTimeoutError,
     RunError,
     StoreError,
-    StoreUnavailableError,
 )
-from agentkit.library.store import Store
 from agentkit.server.exchange import Exchange
 from agentkit.server.measures import Measures
-from agentkit.server.problem import Problem, stopping, store_unavailable
+from agentkit.server.problem import Problem, not_kept, stopping, store_unavailable
 from agentkit.server.runs import Cut, Runs
+from agentkit.server.store_health import MinuteLog
 from agentkit.server.work import Work
 
 _LOG = logging.getLogger(__name__)
@@ -47,66 +48,58 @@ class Outcomes:
         self._runs = runs
         self._measures = measures
         self._seconds = seconds
+        self._log = MinuteLog(_LOG)
 
     async def of(
         self, work: Work, run: Coroutine[Any, Any, RunResult], exchange: Exchange
     ) -> RunResult | Problem | None:
-        """What came of a run; None when its client left. Its episode is kept in any case."""
+        """What came of a run; None when its client left. Its episode is recorded in any case."""
         self._measures.runs.add()
-        try:
-            ended = await self._runs.see_through(
-                run, receive=exchange.receive, seconds=self._seconds
-            )
-        except RunError as error:
-            return self._model_failed(work, error)
-        except asyncio.CancelledError:
-            await self._keep(work, "cancelled", "CancelledError")
-            raise
-        except StoreError:
-            _LOG.exception("request %s: the store failed", exchange.request_id)
-            await self._keep(work, "error", "StoreError")
-            return store_unavailable(work.episode_id)
-        except Exception as error:  # noqa: BLE001 - logged and kept; the server serves on
-            _LOG.exception("request %s failed", exchange.request_id)
-            await self._keep(work, "error", f"{type(error).__name__}: {error}")
-            return _defect(work.episode_id)
-        if isinstance(ended, RunResult):
-            self._count(ended.episode)
-            return _unmatched(ended) or ended
-        await self._keep(work, "cancelled", f"cut: {ended}")
-        if ended == "disconnected":
-            exchange.status = exchange.status or CLIENT_LEFT
-        return self._cut_short(ended, work)
-
-    def _count(self, episode: Episode) -> None:
-        """Count an episode that the agent has kept."""
-        self._measures.kept.add(by=0 if self._agent.store is None else 1)
-        self._measures.tell(episode)
-
-    async def _keep(self, work: Work, stop_reason: StopReason, why: str) -> None:
-        """See that the store has an episode of work that did not end well.
-
-        The agent has kept it unless the work ended before the model was asked.
-        """
-        store = self._agent.store
-        episode = work.unfinished(self._agent, stop_reason, why)
-        if store is not None:
+        with self._agent.queue.watching(work.episode_id) as episode:
             try:
-                known = await asyncio.shield(asyncio.to_thread(_known, store, work.episode_id))
-                if known is None:
-                    await asyncio.shield(asyncio.to_thread(store.append, episode))
-            except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and counted
-                _LOG.exception("episode %s is not kept (%s)", work.episode_id, type(error).__name__)
-                self._measures.not_kept.add()
-            else:
-                episode = known or episode
-                self._measures.kept.add()
-        self._measures.tell(episode)
+                ended = await self._runs.see_through(
+                    run, receive=exchange.receive, seconds=self._seconds
+                )
+            except asyncio.CancelledError:
+                await self._record(work, episode, "cancelled", "CancelledError")
+                raise
+            except Exception as error:  # noqa: BLE001 - logged and recorded; the server serves on
+                await self._record(work, episode, "error", f"{type(error).__name__}: {error}")
+                problem = self._failed(work, error, exchange)
+                return replace(problem, episode_kept=episode.is_kept)
+            if isinstance(ended, RunResult):
+                self._measures.tell(ended.episode)
+                return _unmatched(ended) or ended
+            await self._record(work, episode, "cancelled", f"cut: {ended}")
+            if ended == "disconnected":
+                exchange.status = exchange.status or CLIENT_LEFT
+                return None
+            return replace(self._cut_short(ended, work), episode_kept=episode.is_kept)
+
+    async def _record(
+        self, work: Work, watched: Watched, stop_reason: StopReason, why: str
+    ) -> None:
+        """See that work that did not end well has an episode: the agent's, if it made one."""
+        if watched.episode is None:
+            await self._agent.queue.put(work.unfinished(self._agent, stop_reason, why))
+        assert watched.episode is not None
+        self._measures.tell(watched.episode)
+
+    def _failed(self, work: Work, error: Exception, exchange: Exchange) -> Problem:
+        match error:
+            case RunError():
+                return self._model_failed(work, error)
+            case EpisodeNotKeptError():  # the queue tells the log
+                return not_kept(work.episode_id)
+            case StoreError():
+                self._log.error("no run begins, the store can not be read", error)
+                return store_unavailable(episode_id=work.episode_id)
+            case _:
+                _LOG.error("request %s failed", exchange.request_id, exc_info=error)
+                return _defect(work.episode_id)
 
     def _model_failed(self, work: Work, error: RunError) -> Problem:
         _LOG.warning("episode %s: %s", work.episode_id, error)
-        if isinstance(error.episode, Episode):
-            self._count(error.episode)
         problem = Problem(
             status=502,
             message="the model behind the agent failed; the episode tells how",
@@ -121,19 +114,15 @@ class Outcomes:
             return replace(problem, status=503, code="model_overloaded", retry_after=wait)
         return problem
 
-    def _cut_short(self, cut: Cut, work: Work) -> Problem | None:
-        match cut:
-            case "disconnected":
-                return None
-            case "stopping":
-                return stopping(work.episode_id)
-            case "late":
-                return Problem(
-                    status=504,
-                    message=f"no answer within {self._seconds:g} s",
-                    code="request_timeout",
-                    episode_id=work.episode_id,
-                )
+    def _cut_short(self, cut: Cut, work: Work) -> Problem:
+        if cut == "stopping":
+            return stopping(work.episode_id)
+        return Problem(
+            status=504,
+            message=f"no answer within {self._seconds:g} s",
+            code="request_timeout",
+            episode_id=work.episode_id,
+        )
 
 
 def _unmatched(result: RunResult) -> Problem | None:
@@ -146,14 +135,6 @@ def _unmatched(result: RunResult) -> Problem | None:
         code="output_invalid",
         episode_id=result.episode.episode_id,
     )
-
-
-def _known(store: Store, episode_id: str) -> Episode | None:
-    """The episode, as far as that can be known; a store ignores an id that it has already."""
-    try:
-        return store.get(episode_id)
-    except StoreUnavailableError:
-        return None
 
 
 def _defect(episode_id: str) -> Problem:

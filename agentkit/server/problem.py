@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,8 @@ class Problem:
         code: A word for programs, such as ``invalid_api_key``.
         param: The field of the request, such as ``messages[2].content``.
         retry_after: Whole seconds after which the same request may succeed.
-        episode_id: The episode that was kept of the run, if one had begun.
+        episode_id: The episode of the run, if one had begun.
+        episode_kept: Whether the store has that episode; otherwise it is tried again.
         headers: Further headers of the answer.
     """
 
@@ -36,6 +38,7 @@ class Problem:
     param: str | None = None
     retry_after: int | None = None
     episode_id: str | None = None
+    episode_kept: bool = True
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
     @property
@@ -55,6 +58,8 @@ class Problem:
         }
         if self.episode_id is not None:
             error["episode_id"] = self.episode_id
+        if not self.episode_kept:
+            error["episode_kept"] = False
         return {"error": error}
 
     def encoded(self) -> bytes:
@@ -79,12 +84,24 @@ def stopping(episode_id: str | None = None) -> Problem:
     )
 
 
-def store_unavailable(episode_id: str | None = None) -> Problem:
-    """Without the store nothing is answered: an answer must have its episode."""
+def store_unavailable(*, retry_after: float = 5.0, episode_id: str | None = None) -> Problem:
+    """Without the store nothing is begun: an answer must have its episode."""
     return Problem(
         status=503,
-        message="the store of episodes is not available, so no answer was given",
+        message="the store of episodes is not available, so no run began",
         code="store_unavailable",
-        retry_after=5,
+        retry_after=max(1, math.ceil(retry_after)),
         episode_id=episode_id,
+    )
+
+
+def not_kept(episode_id: str) -> Problem:
+    """The run has ended, and its answer is withheld because its episode is not kept yet."""
+    return Problem(
+        status=503,
+        message="the run ended, but its episode could not be kept yet, so its answer is withheld; "
+        "its tools may have acted, so do not send the request again",
+        code="store_unavailable",
+        episode_id=episode_id,
+        episode_kept=False,
     )

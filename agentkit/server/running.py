@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.applications import Starlette
 
-_AFTER_CUT_SECONDS = 10.0
+_AFTER_CUT_SECONDS = 15.0
 _START_SECONDS = 10.0
 _LOOK_EVERY_SECONDS = 0.1
 _TURNS_TO_BE_MADE = 4

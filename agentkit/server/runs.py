@@ -22,7 +22,7 @@ class Runs:
         settle_seconds: How long runs that were cut may take to record themselves.
     """
 
-    def __init__(self, most: int, *, settle_seconds: float = 5.0) -> None:
+    def __init__(self, most: int, *, settle_seconds: float = 12.0) -> None:
         self._most = most
         self._settle_seconds = settle_seconds
         self._open = 0

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, StoreUnavailableError
-from agentkit.library.abilities import BatchAppending
+from agentkit.library.delivery import append_all
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.store import EpisodeFilter, LibraryChange, Store, ToolRevision
@@ -111,11 +111,7 @@ class UnreliableStore:
             self.met[fault] += 1
         if fault == "refused":
             raise StoreUnavailableError("the connection was lost before the store got the episodes")
-        if isinstance(store, BatchAppending):
-            store.append_many(episodes)
-        else:
-            for episode in episodes:
-                store.append(episode)
+        append_all(store, episodes)
         if fault == "unanswered":
             raise StoreUnavailableError("the connection was lost before the store answered")
 

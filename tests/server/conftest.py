@@ -1,6 +1,7 @@
 """An agent behind a server: in this process without sockets, or in a thread with them."""
 
 import asyncio
+import functools
 import json
 import os
 import re
@@ -12,6 +13,8 @@ import httpx
 import pytest
 
 from agentkit import Agent, open_store, tool
+from agentkit.library.memory import MemoryStore
+from agentkit.library.sqlite.store import SQLiteStore
 from agentkit.messages import AssistantMessage, ToolCall, Usage
 from agentkit.models.base import ModelResponse
 from agentkit.server import Keys, create_app, serving
@@ -76,6 +79,58 @@ def follow_orders(request):
 
 def _call(name, arguments):
     return ToolCall(call_id="c1", name=name, arguments=json.loads(arguments or "{}"))
+
+
+_READS_AND_WRITES = ("load", "commit", "versions", "history", "events")
+_OF_EPISODES = ("append", "append_many", "get", "select", "close")
+
+
+@pytest.fixture(autouse=True)
+def no_store_on_the_loop(monkeypatch):
+    """Fails a test in which the server, or its agent, called a store on an event loop's thread.
+
+    What a test itself does, and making an agent, may wait.
+    """
+    found = []
+
+    def watched(method):
+        @functools.wraps(method)
+        def call(self, *arguments, **options):
+            if _runs_on_loop() and (culprit := _caller()):
+                found.append(f"{type(self).__name__}.{method.__name__} by {culprit}")
+            return method(self, *arguments, **options)
+
+        return call
+
+    for kind in (MemoryStore, SQLiteStore):
+        for name in _READS_AND_WRITES + _OF_EPISODES:
+            monkeypatch.setattr(kind, name, watched(getattr(kind, name)))
+    yield
+    assert not found
+
+
+def _runs_on_loop():
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _caller():
+    """The first function of the server or its agent in the stack; None below ``Agent()``."""
+    frame, found = sys._getframe(2), None
+    while frame is not None:
+        module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        if module == "agentkit.agent.agent" and name == "__init__":
+            return None
+        if found is None and module.startswith(_WATCHED):
+            found = f"{module}.{name}"
+        frame = frame.f_back
+    return found
+
+
+_WATCHED = ("agentkit.agent", "agentkit.server", "agentkit.evolution.serving")
 
 
 @pytest.fixture

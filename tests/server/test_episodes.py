@@ -19,8 +19,8 @@ SLOW = 'call nap {"seconds": 30}'
 class FullDisk(UnreliableStore):
     """A store that can be read, and takes no episode."""
 
-    def append(self, episode):
-        """Refuse it."""
+    def append_many(self, episodes):
+        """Refuse them."""
         raise StoreError("the disk is full")
 
 

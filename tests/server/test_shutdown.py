@@ -122,12 +122,12 @@ class SlowDisk(UnreliableStore):
         super().__init__(store)
         self.waits, self.go_on = threading.Event(), threading.Event()
 
-    def append(self, episode):
-        """Keep it."""
+    def append_many(self, episodes):
+        """Keep them."""
         if not self.waits.is_set():
             self.waits.set()
             self.go_on.wait(20)
-        super().append(episode)
+        super().append_many(episodes)
 
 
 async def test_a_run_that_is_cut_while_it_is_kept_has_ended_as_it_had(make_app, talk, body, store):
@@ -137,9 +137,11 @@ async def test_a_run_that_is_cut_while_it_is_kept_has_ended_as_it_had(make_app, 
     async with talk(app) as client:
         asking = asyncio.create_task(client.post(URL, json=body("Hi")))
         await asyncio.to_thread(disk.waits.wait, 20)
-        await app.state.runs.drain(0.01)
+        draining = asyncio.create_task(app.state.runs.drain(0))
+        await asyncio.sleep(0.05)
         disk.go_on.set()
         answer = await asking
+        await draining
     [episode] = store.select()
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
     assert answer.json()["error"]["episode_id"] == episode.episode_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from agentkit.episodes import Episode
-from agentkit.library.abilities import BatchAppending
+from agentkit.library.delivery import append_all
 from agentkit.library.store import EpisodeFilter, EpisodeStore
 
 _ABILITIES = ("prune", "prunable", "volume")
@@ -46,12 +46,7 @@ class RedactingStore:
 
     def append_many(self, episodes: Sequence[Episode]) -> None:
         """Keep several, redacted; one by one where the store can not do better."""
-        redacted = tuple(map(self._redact, episodes))
-        if isinstance(self._store, BatchAppending):
-            self._store.append_many(redacted)
-            return
-        for episode in redacted:
-            self._store.append(episode)
+        append_all(self._store, tuple(map(self._redact, episodes)))
 
     def get(self, episode_id: str) -> Episode | None:
         """The episode of that id as it is kept, or None."""

@@ -14,6 +14,7 @@ from typing import Self, get_args
 
 from agentkit.episodes import Episode
 from agentkit.errors import StaleVersionError, StoreUnavailableError, UsageError
+from agentkit.library.delivery import append_all
 from agentkit.library.events import LibraryEvent
 from agentkit.library.library import Library
 from agentkit.library.recent_versions import MOST_VERSIONS, RecentVersions
@@ -235,6 +236,10 @@ class Replica:
     def append(self, episode: Episode) -> None:
         """Keep one episode in the store."""
         self.store.append(episode)
+
+    def append_many(self, episodes: Sequence[Episode]) -> None:
+        """Keep several; one by one where the store can not do better."""
+        append_all(self.store, episodes)
 
     def get(self, episode_id: str) -> Episode | None:
         """The episode of that id, or None."""

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from agentkit.errors import AgentKitError
 from agentkit.library.remote.wire import (
     CHANGES_PATH,
     EVENTS_PATH,
@@ -30,6 +29,7 @@ from agentkit.server.library.reading import LibraryReader
 from agentkit.server.limits import ServerLimits
 from agentkit.server.prometheus import CONTENT_TYPE
 from agentkit.server.runs import Runs
+from agentkit.server.store_health import MinuteLog, Probe
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -142,6 +142,8 @@ class _Service:
         )
         reader = LibraryReader(store)
         self._news = News(reader)
+        self._probe = Probe(self._news.newest)
+        self._log = MinuteLog(_LOG)
         self.measures = LibraryMeasures(
             waiting=lambda: len(self.endpoints.waiting),
             reading=lambda: len(self.endpoints.reading),
@@ -170,10 +172,9 @@ class _Service:
         """The store answers, and no stop was asked for."""
         if self._runs.is_draining:
             return _json({"status": "unavailable", "reason": "stopping"}, status=503)
-        try:
-            await self._news.newest()
-        except AgentKitError as error:
-            _LOG.warning("the store does not answer: %s", error)
+        error = await self._probe.error()
+        if error is not None:
+            self._log.error("not ready, the store does not answer", error)
             return _json({"status": "unavailable", "reason": "store"}, status=503)
         return _json({"status": "ok"})
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias, TypeVar
 from urllib.parse import parse_qs
 
-from agentkit.errors import AgentKitError, StoreUnavailableError
+from agentkit.errors import AgentKitError
 from agentkit.library.remote.wire import (
     CHANGES_PATH,
     EVENTS_PATH,
@@ -29,6 +29,7 @@ from agentkit.server.limits import ServerLimits
 from agentkit.server.problem import Problem, invalid, stopping
 from agentkit.server.rates import RateLimiter
 from agentkit.server.runs import Receive, Runs
+from agentkit.server.store_health import MinuteLog
 
 _LOG = logging.getLogger(__name__)
 
@@ -76,6 +77,7 @@ class LibraryEndpoints:
         self._limits = limits
         self._scope = "private" if is_private else "public"
         self._rates = RateLimiter(limits.requests_per_minute)
+        self._log = MinuteLog(_LOG)
         most = limits.max_concurrent
         self.reading = Slots(most=most, each=max(1, most // 4))
         self.waiting = Slots(most=_MOST_WAITING, each=_MOST_WAITING // 4)
@@ -107,13 +109,7 @@ class LibraryEndpoints:
                 return await self._head(exchange, query, who)
             return await self._page(exchange, query, who)
         except AgentKitError as error:
-            is_away = isinstance(error, StoreUnavailableError)  # said in words for each request
-            _LOG.error(
-                "request %s: the store can not be read: %s",
-                exchange.request_id,
-                error,
-                exc_info=not is_away,
-            )
+            self._log.error("the store can not be read", error)
             return Problem(
                 status=503,
                 message="the store of the library is not available",
