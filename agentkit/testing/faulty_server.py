@@ -261,7 +261,9 @@ async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """Close so that the client sees a reset and not an orderly end."""
+    """Close so that the client sees a reset and not an orderly end, unless it is gone already."""
+    if writer.is_closing():
+        return
     connection: socket.socket = writer.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     writer.transport.abort()
