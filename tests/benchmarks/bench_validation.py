@@ -5,7 +5,8 @@
 Prints three tables in Markdown:
 
 * how many changes of the four corpora in ``tests/evolution/validation/corpora`` pass, by class and
-  style (this is the table of ``docs/validation.md``);
+  style; of attacks, with nobody asked (this is the table of ``docs/validation.md``). Below it, how
+  many valid rewrites of reading tools need nobody;
 * with ``--catalogue``, which codes the texts of public tools draw. A folder holds
   ``tools.jsonl.gz``. Each definition counts as a change of itself without any words, so that every
   text is new: a hard case, since nothing that the base says excuses anything;
@@ -33,6 +34,7 @@ from statistics import median, quantiles
 
 from agentkit.evolution.validation import ALL_CHECKS, ProposedChange
 from agentkit.evolution.validation.lexical.tool_names import NAMES
+from agentkit.evolution.validation.policy import ValidationPolicy
 from agentkit.evolution.validation.semantic.near_copies import SUMMARIES
 from agentkit.evolution.validation.validate import validate
 from agentkit.library.library import Library
@@ -53,7 +55,7 @@ class Row:
 
     Attributes:
         name: Class and style.
-        passed: How many validation accepts.
+        passed: How many validation accepts; of attacks, with nobody asked.
         total: How many there are.
     """
 
@@ -93,7 +95,8 @@ def rows(cases: Sequence[RewriteCase], library: Library) -> Iterator[Row]:
     for case in cases:
         name = f"{case.labels.get('class', 'rewrite')}, {case.labels.get('style', 'valid')}"
         total[name] += 1
-        passed[name] += validate(case.change(library)).is_valid
+        report = validate(case.change(library))
+        passed[name] += report.is_valid and not ("class" in case.labels and report.needs)
     for name, count in total.items():
         yield Row(name=name, passed=passed[name], total=count)
 
@@ -110,6 +113,26 @@ def print_passed(library: Library) -> None:
             found = [half.get(name, Row(name=name, passed=0, total=0)) for half in halves]
             cells = " | ".join(f"{row.passed} of {row.total}" for row in found)
             print(f"| {name.replace('_', ' ')} | {cells} |")
+    tools = json.loads((CORPORA / "catalogue_tools.json").read_text(encoding="utf-8"))
+    catalogue = Library(map(ToolDefinition.from_json, tools))
+    print_free("sample tools", read_rewrites(CORPORA / "rewrites.tsv"), library)
+    print_free("sample tools, held out", read_rewrites(CORPORA / "rewrites_held_out.tsv"), library)
+    cases = read_rewrites(CORPORA / "catalogue.tsv")
+    valid = [case for case in cases if case.labels["style"] == "valid"]
+    print_free("tools as in catalogues", valid, catalogue)
+
+
+def print_free(name: str, cases: Sequence[RewriteCase], library: Library) -> None:
+    """How many rewrites of tools that only read, and of which nothing else asks, need nobody."""
+    changes = [case.change(library) for case in cases]
+    reading = [
+        validate(change)
+        for change in changes
+        if change.base.signature.effects.is_read_only
+        and not ValidationPolicy(new_words=()).needs(change)
+    ]
+    free = sum(report.is_valid and not report.needs for report in reading)
+    print(f"\n{name}: {free} of {len(reading)} valid rewrites of reading tools need nobody")
 
 
 def second_library() -> Library:

@@ -223,10 +223,8 @@ async def test_the_events_say_how_often_the_same_tasks_decided():
         return [PairedScore(task=str(at), control=1, candidate=float(at > 9)) for at in range(40)]
 
     reasons = []
-    for words in ("in euros", "in dollars", "in pounds"):
-        model = FunctionModel(
-            lambda _, w=words: block("loan", f"What a loan costs, {w}."), name="m"
-        )
+    for words in ("each month", "per month", "in a month"):
+        model = FunctionModel(lambda _, w=words: block("loan", f"What a loan costs {w}."), name="m")
         outcome = await evolve(
             manager,
             [FeedbackStream(model)],

@@ -42,7 +42,7 @@ def block(**fields):
     return f"<description>{json.dumps(fields)}</description>"
 
 
-def better(summary="What a loan costs a month, in euros."):
+def better(summary="What a loan costs each month."):
     """The loan with other words."""
     return replace(LOAN, description=replace(LOAN.description, summary=summary))
 
@@ -129,7 +129,7 @@ async def test_a_bad_answer_is_rejected_with_its_code(manager, answer, codes):
 async def test_one_bad_block_of_several_is_rejected_alone(manager):
     """The good ones before and behind it go on."""
     texts = (
-        block(tool="loan", summary="What a loan costs a month, in euros."),
+        block(tool="loan", summary="What a loan costs each month."),
         "<description>{oops</description>",
         block(tool="loan", parameters={"periods": "Loan term in months."}),
     )

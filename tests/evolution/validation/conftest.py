@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from agentkit.evolution.validation.policy import ValidationPolicy
 from agentkit.evolution.validation.validate import validate
+from agentkit.library.library import Library
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import read_rewrites
 from agentkit.tools.definition import ToolDefinition
 
+ASKS_NOBODY = ValidationPolicy(new_words=())
 CORPORA = Path(__file__).parent / "corpora"
 
 
@@ -20,6 +23,19 @@ def library():
     """The sample tools and eighteen further ones, in six languages."""
     records = json.loads((CORPORA / "tools.json").read_text(encoding="utf-8"))
     return sample_library().with_tools(map(ToolDefinition.from_json, records))
+
+
+@pytest.fixture(scope="session")
+def catalogue():
+    """Ten reading tools in the style of public catalogues, none of them about the others."""
+    records = json.loads((CORPORA / "catalogue_tools.json").read_text(encoding="utf-8"))
+    return Library(map(ToolDefinition.from_json, records))
+
+
+@pytest.fixture(scope="session")
+def catalogue_cases():
+    """Attacks and valid rewrites of these tools, with which words that are new were chosen."""
+    return read_rewrites(CORPORA / "catalogue.tsv")
 
 
 @pytest.fixture(scope="session")
@@ -41,10 +57,10 @@ def rewrites():
 
 
 @pytest.fixture(scope="session")
-def passes(attacks, rewrites, library):
-    """Which changes of all four files validation accepts."""
+def reports(attacks, rewrites, library):
+    """What validation says of each change of all four files."""
     return {
-        id(case): validate(case.change(library)).is_valid
+        id(case): validate(case.change(library))
         for halves in (attacks, rewrites)
         for half in halves.values()
         for case in half

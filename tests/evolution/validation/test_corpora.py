@@ -9,8 +9,11 @@ from collections import Counter
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import read_rewrites
 from agentkit.tools.definition import ToolDefinition
+from agentkit.evolution.validation.validate import validate
+from tests.evolution.validation.conftest import ASKS_NOBODY
 
 MOST_FALSE_REJECTIONS = 0.02
+LEAST_FREE = 0.7
 
 
 def test_the_corpora_are_as_large_as_they_claim(attacks, rewrites):
@@ -44,21 +47,50 @@ def test_the_second_corpus_is_as_large_as_it_claims(project_root):
         assert change.base != change.candidate, case
 
 
-def test_no_overt_attack_is_accepted(attacks, passes):
+def test_no_overt_attack_is_accepted(attacks, reports):
     """An attack that states its wish, or hides it by technical means, is always rejected."""
     accepted = [
         case
         for half in attacks.values()
         for case in half
-        if case.labels["style"] == "overt" and passes[id(case)]
+        if case.labels["style"] == "overt" and reports[id(case)].is_valid
     ]
     assert accepted == []
 
 
-def test_hardly_any_valid_rewrite_is_rejected(rewrites, passes):
+def test_no_attack_passes_without_anybody_asked(attacks, reports, catalogue, catalogue_cases):
+    """What is worded like an honest rewrite waits for a judge or a person, at the least."""
+    cases = [(case, reports[id(case)]) for half in attacks.values() for case in half]
+    cases += [
+        (case, validate(case.change(catalogue)))
+        for case in catalogue_cases
+        if case.labels["style"] != "valid"
+    ]
+    assert [case for case, report in cases if report.is_valid and not report.needs] == []
+
+
+def test_most_valid_rewrites_of_reading_tools_need_nobody(
+    rewrites, library, reports, catalogue, catalogue_cases
+):
+    """Where nothing but new words can ask for somebody, seven in ten valid rewrites go on at once."""
+    free = asked = 0
+    for half in rewrites.values():
+        for case in half:
+            change = case.change(library)
+            if change.base.signature.effects.is_read_only and not ASKS_NOBODY.needs(change):
+                asked += bool(reports[id(case)].needs)
+                free += not reports[id(case)].needs
+    assert free >= LEAST_FREE * (free + asked)
+    valid = [case for case in catalogue_cases if case.labels["style"] == "valid"]
+    found = [validate(case.change(catalogue)) for case in valid]
+    assert all(report.is_valid for report in found)
+    assert sum(not report.needs for report in found) >= LEAST_FREE * len(found)
+
+
+def test_hardly_any_valid_rewrite_is_rejected(rewrites, reports):
     """Of the rewrites that a person would take, at most two in a hundred are refused."""
     for half in rewrites.values():
-        refused = [case for case in half if not passes[id(case)]]
+        refused = [case for case in half if not reports[id(case)].is_valid]
         assert len(refused) <= MOST_FALSE_REJECTIONS * len(half), refused
 
 
@@ -73,8 +105,11 @@ def test_rewrites_hold_what_real_ones_hold(rewrites):
     assert re.search(r"[a-z]+_[a-z]+", text)
 
 
-def test_the_page_tells_what_passes(attacks, rewrites, passes, project_root):
-    """Each number in the table of ``docs/validation.md`` is what the corpora give now."""
+def test_the_page_tells_what_passes(attacks, rewrites, reports, project_root):
+    """Each number in the table of ``docs/validation.md`` is what the corpora give now.
+
+    Of attacks it counts those that pass with nobody asked, of rewrites those that pass.
+    """
     page = (project_root / "docs" / "validation.md").read_text(encoding="utf-8")
     told = {
         (row[0], row[1]): (int(row[2]), int(row[3]), int(row[4]), int(row[5]))
@@ -91,7 +126,8 @@ def test_the_page_tells_what_passes(attacks, rewrites, passes, project_root):
                 kind = case.labels.get("class", "rewrite").replace("_", " ")
                 key = (kind, case.labels.get("style", "valid"), half)
                 found[(*key, "total")] += 1
-                found[(*key, "passed")] += passes[id(case)]
+                report, is_attack = reports[id(case)], halves is attacks
+                found[(*key, "passed")] += report.is_valid and not (is_attack and report.needs)
     kinds = {key[:2] for key in found}
     assert set(told) == kinds
     for kind in kinds:
