@@ -7,7 +7,6 @@ environment makes each of them ten times as high for a file that you trust.
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 import os
@@ -61,6 +60,8 @@ def unpacked(data: bytes, *, is_packed: bool | None = None) -> bytes:
     """
     if not (data.startswith(_GZIP) if is_packed is None else is_packed):
         return data
+    import gzip
+
     most = expanded_limit(len(data))
     pieces, size = [], 0
     with gzip.open(io.BytesIO(data)) as file:
@@ -94,6 +95,8 @@ def unpacked_lines(source: BinaryIO) -> Iterator[bytes]:
     if not is_compressed:
         yield from source
         return
+    import gzip
+
     most = expanded_limit(stored)
     file = gzip.GzipFile(fileobj=source)
     while line := file.readline(most + 1):
