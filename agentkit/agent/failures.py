@@ -30,7 +30,7 @@ REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, McpError)
 """Exceptions that speak of a value, so that a model can give another one; and our own words about
 a server that hung up."""
 
-_REDACTION = Redaction(patterns=("secret",))
+_REDACTION = Redaction(patterns={"secret"})
 
 
 def failure_of(
