@@ -126,3 +126,30 @@ async def test_a_stores_library_is_served_over_stdio(stored):
     (episode,) = store.select()
     store.close()
     assert episode.results[0].value == 5
+
+
+@pytest.mark.parametrize("protocol", ["auto", "legacy"])
+async def test_a_redirect_to_another_host_is_not_followed(listening, protocol):
+    """A server may not send us, with our headers, to an address of its choice."""
+    seen = []
+
+    async def elsewhere(scope, receive, send):
+        seen.append(scope.get("path"))
+        await app(add)(scope, receive, send)
+
+    target, _ = listening(elsewhere)
+    seen.clear()  # the lifespan
+
+    async def away(scope, receive, send):
+        if scope["type"] == "http":
+            headers = [(b"location", target.encode()), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 307, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+
+    url, _ = listening(away)
+    limits = McpLimits(connect_seconds=5.0, reconnects=1, backoff_seconds=0.01)
+    headers = {"Authorization": "Bearer ours"}
+    server = McpServer.http(url, headers=headers, limits=limits, protocol=protocol)
+    with pytest.raises(McpConnectionError):
+        await server.__aenter__()
+    assert seen == []
