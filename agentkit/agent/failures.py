@@ -21,7 +21,7 @@ from agentkit.agent.contracts import composite_failure
 from agentkit.episodes.redaction import Redaction
 from agentkit.errors import CompositeRunError, McpError, ModelRetry, ToolFailed
 from agentkit.messages import ToolCall, ToolFailure
-from agentkit.tools.encoding import UnserialisableError, described
+from agentkit.tools.encoding import UnserialisableError, described, shortened
 
 _LOG = logging.getLogger(__name__)
 _LONGEST = 500
@@ -30,7 +30,7 @@ REFUSALS = (ValueError, TypeError, LookupError, ArithmeticError, McpError)
 """Exceptions that speak of a value, so that a model can give another one; and our own words about
 a server that hung up."""
 
-_REDACTION = Redaction(patterns=("secret",))
+_REDACTION = Redaction(patterns={"secret"})
 
 
 def failure_of(
@@ -77,8 +77,6 @@ def _without_child_text(
     failure: ToolFailure, error: CompositeRunError, call: ToolCall
 ) -> ToolFailure:
     """The failure of a composite, which quotes what a child raised."""
-    from agentkit.tools.composite.interpreter.failures import shortened
-
     rule, cause = failure.rule, error.__cause__
     if error.code == "child_failed" and cause is not None:
         rule = rule.replace(shortened(described(cause)), _for_model(cause, call).rstrip("."))
