@@ -303,17 +303,15 @@ def serve(  # noqa: PLR0917 - click passes every option
             on_start=lambda url: _greet(agent, keys, url, as_json=as_json),
             on_stop=lambda: _part(len(app.state.runs), drain),
         )
-        judge.drain_sync()
-        _tell_end(agent, store_url)
+        _finish(agent, judge, store_url)
 
 
-def _tell_end(agent: Agent, store_url: str) -> None:
+def _finish(agent: Agent, judge: CanaryJudge, store_url: str) -> None:
     """Say whether every run is kept. What the store did not take goes to a file beside it."""
+    judge.drain_sync()
     waiting, state = agent.queue.waiting, agent.queue.state
     if state.refused:
-        say(
-            f"The store refused the episodes of {plural(state.refused, 'run')} for good; see the log"
-        )
+        say(f"The store refused the episodes of {plural(state.refused, 'run')}; the log says why")
     if not waiting:
         every = "every other run" if state.refused else "every run that began"
         say(f"Stopped; {every} is kept as an episode.")
