@@ -282,6 +282,7 @@ class Served:
         """End whatever runs."""
         if self.process is not None:
             self.process.kill()
+            self.process.wait()
 
     def end(self, how: str) -> None:
         """Kill it, or let it stop."""
