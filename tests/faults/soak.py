@@ -113,6 +113,7 @@ def main() -> int:
         if options.keep:
             folder = Path(options.keep).absolute()
             folder.mkdir(parents=True)
+        folder.chmod(0o755)  # a server of another user passes through it
         store = stack.enter_context(STORES[options.store](folder, options.seconds))
         records = endure(options, folder, store, stack)
         found = report(records)
