@@ -45,7 +45,8 @@ _COUNTS = {
     for word in words.split()
 }  # fmt: skip
 _HOW_LONG = re.compile(
-    rf"(?<![\w.,])(?<!least )(?<!most )(?<!up to )(?<!than )(\d{{1,3}}|{'|'.join(_COUNTS)})(?=[- ](?:[^\W\d]+[- ])?"
+    r"(?<![\w.,])(?<!least )(?<!most )(?<!up to )(?<!than )"
+    rf"(\d{{1,3}}|{'|'.join(_COUNTS)})(?=[- ](?:[^\W\d]+[- ])?"
     r"(?:digit|letter|character|decimal|ziffer|buchstabe|zeichen|chiffre|lettre|cifra|letra))"
 )
 """*three letters*, *six digits*: how many characters a value has, and no limit of that."""
@@ -83,9 +84,10 @@ _WHAT_WAS_SAID = re.compile(
 """What was said decides over arguments; any other word about people is one that is read."""
 
 _BOUND = re.compile(
-    r"\bat (?:most|least)\b|\b(?:up to|no (?:more|less|fewer) than|(?:more|less|fewer|greater|higher"
-    r"|lower) than(?: or equal to)?|above|below|over|under|hochstens|mindestens|au plus|au moins"
-    r"|como (?:maximo|minimo))(?= ?-?\d)|(?<=\d) or (?:more|less|above|below)"
+    r"\bat (?:most|least)\b|\b(?:up to|no (?:more|less|fewer) than"
+    r"|(?:more|less|fewer|greater|higher|lower) than(?: or equal to)?|above|below|over|under"
+    r"|hochstens|mindestens|au plus|au moins|como (?:maximo|minimo))(?= ?-?\d)"
+    r"|(?<=\d) or (?:more|less|above|below)"
 )
 """Words of a limit, whose number is asked for instead."""
 
@@ -163,8 +165,9 @@ class _Grounds:
         for match in _WORD.finditer(text):
             word = match.group()
             if word[0].isdigit():
-                if not self._knows_number(word.rstrip(".,"), edit.after):
-                    yield word
+                number = word.rstrip(".,")
+                if not self._knows_number(number, edit.after):
+                    yield number
             elif _UNSPACED.search(word):
                 yield from self._unspaced(word)
             elif not self._is_grounded(word, about):
@@ -179,7 +182,7 @@ class _Grounds:
         if cut in self._stems or (len(word) == 1 and word.isascii()):
             return True
         if cut in _PLAIN:
-            return cut not in _WRITING or not about.is_fixed
+            return cut not in _WRITING or not about.is_fixed or about.is_written(cut)
         measure = _UNITS.get(word)
         return measure in self._measures or _COUNTS.get(word) in self._numbers
 
@@ -213,6 +216,13 @@ class _About:
             map(stem, _LETTERS.findall(folded(" ".join((said, *map(str, values))))))
         )
         self._examples = (*values, *_given(change, edit.parameter), *_CODE.findall(before))
+
+    def is_written(self, cut: str) -> bool:
+        """Whether a known value is in capitals or in small letters, as a word claims."""
+        values = [value for value in self._examples if isinstance(value, str)]
+        if cut in _CAPITALS:
+            return any(map(str.isupper, values))
+        return cut in _SMALL and any(map(str.islower, values))
 
     def has_length(self, written: str) -> bool:
         """Whether a value that was given, or is listed, has so many characters of some kind."""
@@ -275,6 +285,8 @@ _PLAIN = frozenset(
     for word in _words(lines)
 )
 _FORMAL = _PLAIN - frozenset(map(stem, _words(_SECTIONS["subjects"])))
+_CAPITALS = frozenset(map(stem, ("capital", "uppercase")))
+_SMALL = frozenset(map(stem, ("small", "lowercase")))
 _WRITING = frozenset(map(stem, _words(_SECTIONS["writing"])))
 _PLAIN_UNSPACED = re.compile(
     "|".join(sorted((*_words(_SECTIONS["zh"]), *_words(_SECTIONS["ja"])), key=len, reverse=True))
