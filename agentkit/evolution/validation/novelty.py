@@ -26,6 +26,7 @@ _ENDING = re.compile(
     r"(?:ations?|ings?|ions?|ers?|ors?|ies|ied|ed|es|ly|al|en|er|te?n|(?<!s)s|e|y|a|o)$"
 )
 _LONGEST_STEM = 7
+_DOUBLED = frozenset("bdfgmnprt")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _WORD = re.compile(r"[^\W\d_]+|\d[\d.,]*|[%€£$]")
@@ -92,7 +93,7 @@ _BOUND = re.compile(
 """Words of a limit, whose number is asked for instead."""
 
 _OF_FORM = re.compile(
-    r"\b(?:upper|lower)[- ]?case\w*|\b(?:upper|lower)(?= (?:or|and) (?:upper|lower)\b)"
+    r"\bone or more\b|\b(?:upper|lower)[- ]?case\w*|\b(?:upper|lower)(?= (?:or|and) (?:upper|lower)\b)"
     r"|\biso[- ]?\d{3,5}(?:-\d)?\b|\blast(?= name\b)|\bfrom one (?:\w+ ){1,2}(?:in)?to another\b"
     r"|\bfirst(?= (?:day|week|month|year|name|letter|digit|character|word|page|line|row|item)\b)"
 )
@@ -173,7 +174,8 @@ class _Grounds:
             elif not self._is_grounded(word, about):
                 yield word
             elif (cut := stem(word)) in about.stems or not (cut in _FORMAL or word in _UNITS):
-                content.append(cut in about.stems)
+                if not content or cut in about.stems or cut not in _PLAIN:
+                    content.append(cut in about.stems)
         if edit.parameter and content and not (content[0] and 2 * sum(content) >= len(content)):
             yield f"nothing of {edit.parameter}"
 
@@ -212,10 +214,11 @@ class _About:
         said = " ".join((before, _HUMP.sub(" ", edit.parameter).replace("_", " ")))
         values = list(facts.values) if facts else []
         self.is_fixed = bool(values) or (facts is not None and facts.is_formed)
+        known = (*values, *_given(change, edit.parameter))
         self.stems = frozenset(
-            map(stem, _LETTERS.findall(folded(" ".join((said, *map(str, values))))))
+            map(stem, _LETTERS.findall(folded(" ".join((said, *map(str, known))))))
         )
-        self._examples = (*values, *_given(change, edit.parameter), *_CODE.findall(before))
+        self._examples = (*known, *_CODE.findall(before), *_shown(edit.after))
 
     def is_written(self, cut: str) -> bool:
         """Whether a known value is in capitals or in small letters, as a word claims."""
@@ -243,7 +246,13 @@ def _given(change: ProposedChange, path: str) -> Iterator[Any]:
     """What worked calls gave a top-level parameter."""
     for example in change.base.examples:
         given = mapping(example.arguments).get(path)
-        yield from [given] if isinstance(given, str | int | float) else []
+        yield from given if isinstance(given, list | tuple) else [given]
+
+
+def _shown(text: str) -> Iterator[str]:
+    """The examples that a text gives itself: *two letters such as FR* is of a piece."""
+    for match in _EXAMPLE.finditer(text):
+        yield from re.findall(r"[\w.-]+", match.group())
 
 
 _CODE = re.compile(r"\b(?:[A-Z]{2,}|[\w-]*\d[\w-]*)\b")
@@ -262,13 +271,11 @@ def stem(word: str) -> str:
         >>> stem("searching") == stem("searches"), stem("cities") == stem("city")
         (True, True)
     """
-    for _ in range(2):
+    for least in (3, 4, 4, 4):
         cut = _ENDING.sub("", word, count=1)
-        if len(cut) < 3 or not word.isascii():
+        if len(cut) < least or cut == word or not word.isascii():
             break
-        word = cut
-    if len(word) > 3 and word[-1] == word[-2]:
-        word = word[:-1]
+        word = cut[:-1] if cut[-1] == cut[-2] and cut[-1] in _DOUBLED else cut
     return word[:_LONGEST_STEM]
 
 
