@@ -93,7 +93,7 @@ _BOUND = re.compile(
 """Words of a limit, whose number is asked for instead."""
 
 _OF_FORM = re.compile(
-    r"\bone or more\b|\b(?:upper|lower)[- ]?case\w*|\b(?:upper|lower)(?= (?:or|and) (?:upper|lower)\b)"
+    r"\bone or more\b|\b(?:upper|lower)(?:[- ]?case\w*|(?= (?:or|and) (?:upper|lower)\b))"
     r"|\biso[- ]?\d{3,5}(?:-\d)?\b|\blast(?= name\b)|\bfrom one (?:\w+ ){1,2}(?:in)?to another\b"
     r"|\bfirst(?= (?:day|week|month|year|name|letter|digit|character|word|page|line|row|item)\b)"
 )
@@ -173,9 +173,10 @@ class _Grounds:
                 yield from self._unspaced(word)
             elif not self._is_grounded(word, about):
                 yield word
-            elif (cut := stem(word)) in about.stems or not (cut in _FORMAL or word in _UNITS):
-                if not content or cut in about.stems or cut not in _PLAIN:
-                    content.append(cut in about.stems)
+            elif (cut := stem(word)) in about.stems:
+                content.append(True)
+            elif word not in _UNITS and cut not in (_PLAIN if content else _FORMAL):
+                content.append(False)
         if edit.parameter and content and not (content[0] and 2 * sum(content) >= len(content)):
             yield f"nothing of {edit.parameter}"
 

@@ -25,7 +25,7 @@ def library():
 
 @pytest.fixture(scope="session")
 def catalogue():
-    """Ten reading tools in the style of public catalogues, none of them about the others."""
+    """Reading tools in the style of public catalogues, none of them about the others."""
     records = json.loads((CORPORA / "catalogue_tools.json").read_text(encoding="utf-8"))
     return Library(map(ToolDefinition.from_json, records))
 
