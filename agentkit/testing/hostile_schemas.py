@@ -1,0 +1,158 @@
+"""Schemas and values as somebody would write them who wants to stop whoever reads them.
+
+Strategies for hypothesis, which is imported when they are asked for. Property tests of anything
+that walks a schema from outside draw from here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+_NAMES = ("a", "b", "x", "d0", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", "~/", "$ref")
+_PATTERNS = (
+    "^(a|a)*$",
+    "(a|aa)+$",
+    r"^(\w+\s?)*$",
+    "(a+)+$",
+    "(?=a)b",
+    r"(a)\1",
+    "(?:[ab]?){3000}",
+    ".{1,4000}x",
+    r"\p{L}{90}",
+    "[",
+    "((a{90}){90}){90}",
+    "^.*$",
+)
+_NUMBERS = (0, 1, -1, 3, 10**6, 10**18, 10**400, 1e308, 5e-324, 0.1)
+_TYPES = ("object", "array", "string", "integer", "number", "null", "boolean")
+_LEVELS = (1, 3, 12, 30)
+
+
+def hostile_schemas() -> SearchStrategy[dict[str, Any]]:
+    """Schemas of an object: references that multiply, patterns that explode, bounds beyond sense.
+
+    Each has a few shared parts that refer to each other at random, in circles as well, and a chain
+    of parts each of which refers to the next more than once.
+    """
+    from hypothesis import strategies as st
+
+    part = _parts()
+
+    def document(found: tuple[list[Any], Any, int, str]) -> dict[str, Any]:
+        shared, top, levels, keyword = found
+        chain = {f"c{at}": _link(keyword, f"#/$defs/c{at + 1}") for at in range(levels)}
+        defined = {f"d{at}": one for at, one in enumerate(shared)}
+        return {
+            "type": "object",
+            "properties": {"x": top, "a": {"$ref": "#/$defs/c0"}, "b": {"$ref": "#/$defs/d0"}},
+            "$defs": {**defined, **chain, f"c{levels}": {"type": "integer"}},
+        }
+
+    keywords = st.sampled_from(["allOf", "anyOf", "oneOf", "not", "properties", "items", "if"])
+    return st.tuples(
+        st.lists(part, min_size=4, max_size=4), part, st.sampled_from(_LEVELS), keywords
+    ).map(document)
+
+
+def _link(keyword: str, target: str) -> dict[str, Any]:
+    """A schema that refers to the next one at least twice."""
+    there = {"$ref": target}
+    match keyword:
+        case "properties":
+            return {"type": "object", "properties": {"a": there, "b": there, "x": there}}
+        case "items":
+            return {"type": "array", "items": {"allOf": [there, there]}}
+        case "not":
+            return {"not": {"anyOf": [there, {"not": there}]}}
+        case "if":
+            return {"if": there, "then": there, "else": there}
+    return {keyword: [there, there]}
+
+
+def _parts() -> SearchStrategy[Any]:
+    from hypothesis import strategies as st
+
+    name, pattern = st.sampled_from(_NAMES), st.sampled_from(_PATTERNS)
+    number = st.sampled_from(_NUMBERS)
+    count = number.filter(lambda one: isinstance(one, int) and one >= 0)
+    scalar = st.one_of(st.none(), st.booleans(), number, st.sampled_from(["a", "v1", "é" * 50]))
+    enum = st.one_of(
+        st.lists(scalar, min_size=1, max_size=4), st.just([f"v{at}" for at in range(2_000)])
+    )
+    plain = st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.one_of(
+                st.sampled_from(_TYPES), st.lists(st.sampled_from(_TYPES), max_size=3)
+            ),
+            "pattern": pattern,
+            "enum": enum,
+            "const": scalar,
+            "default": scalar,
+            "minimum": number,
+            "maximum": number,
+            "multipleOf": number.filter(lambda one: one > 0),
+            "minLength": count,
+            "maxItems": count,
+            "minItems": count,
+            "uniqueItems": st.booleans(),
+            "required": st.lists(name, max_size=3, unique=True),
+            "format": st.sampled_from(["date", "email", "regex", "uri"]),
+        },
+    )
+    reference = st.sampled_from([f"#/$defs/d{at}" for at in range(4)] + ["#", "#/$defs/c0", "#/no"])
+
+    def deeper(part: SearchStrategy[Any]) -> SearchStrategy[Any]:
+        several = st.lists(part, min_size=1, max_size=3)
+        named = st.dictionaries(name, part, max_size=3)
+        return st.fixed_dictionaries(
+            {},
+            optional={
+                "$ref": reference,
+                "allOf": several,
+                "anyOf": several,
+                "oneOf": several,
+                "not": part,
+                "if": part,
+                "then": part,
+                "else": part,
+                "properties": named,
+                "patternProperties": st.dictionaries(pattern, part, max_size=2),
+                "additionalProperties": part,
+                "unevaluatedProperties": part,
+                "propertyNames": part,
+                "dependentSchemas": named,
+                "items": part,
+                "prefixItems": several,
+                "contains": part,
+                "unevaluatedItems": part,
+                "type": st.sampled_from(_TYPES),
+            },
+        )
+
+    return st.recursive(
+        st.one_of(plain, reference.map(lambda one: {"$ref": one}), st.booleans()),
+        deeper,
+        max_leaves=12,
+    )
+
+
+def hostile_values() -> SearchStrategy[dict[str, Any]]:
+    """Arguments that are long, wide or deep where a schema may look twice."""
+    from hypothesis import strategies as st
+
+    deep: Any = 1
+    for at in range(40):
+        deep = [deep] if at % 2 else {"a": deep, "b": 1}
+    one = st.one_of(
+        st.none(),
+        st.booleans(),
+        st.sampled_from(_NUMBERS),
+        st.sampled_from(["a" * 40 + "!", "a" * 3_000 + "!", "v1999", "é" * 500, "\ud800"]),
+        st.sampled_from([deep, [deep, deep], [*range(500), 1.0], [[]] * 300]),
+        st.just({f"x{at}": at for at in range(300)}),
+    )
+    return st.dictionaries(st.sampled_from(_NAMES), one, max_size=4)
