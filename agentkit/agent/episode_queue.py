@@ -136,6 +136,8 @@ class EpisodeQueue:
     @property
     def is_failing(self) -> bool:
         """Whether the store took nothing when it was last tried, or has not answered in time."""
+        if not self._entries:  # asked before each run, so without the lock where all is well
+            return self._failures > 0
         state = self.state
         return state.failures > 0 or state.oldest_seconds > self._wait_seconds
 
@@ -184,11 +186,11 @@ class EpisodeQueue:
             await asyncio.wait({outcome}, timeout=self._wait_seconds)
             raise
         finally:
-            late = _not_kept(episode, f"no answer within {self._wait_seconds:g} s")
-            error = outcome.result() if outcome.done() else late
-            watched.is_kept = error is None
-            outcome.cancel()  # its loop may be closed before the store answers
-        return error
+            watched.is_kept = outcome.done() and outcome.result() is None
+            is_late = outcome.cancel()  # its loop may be closed before the store answers
+        if is_late:
+            return _not_kept(episode, f"no answer within {self._wait_seconds:g} s")
+        return outcome.result()
 
     async def check(self) -> None:
         """Refuse a run that is to begin, where no episode can be kept and the policy says so.
