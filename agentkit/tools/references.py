@@ -15,6 +15,9 @@ from agentkit.tools.patterns import pattern_weight
 MAX_PARTS = 100_000
 """Most lists and objects of one schema."""
 
+MAX_DEPTH = 200
+"""Most lists and objects of one schema inside each other."""
+
 MAX_SCHEMAS_FOR_A_VALUE = 10_000
 """Most schemas that references and combinations hold one and the same value against."""
 
@@ -99,25 +102,30 @@ def inline_root(schema: JsonObject) -> dict[str, Any]:
     return root
 
 
-def check_bounds(schema: Any) -> None:
+def check_bounds(schema: Any, *, max_depth: int | None = None) -> None:
     """Refuse a schema that asks too much of whoever walks it, before anything else does.
 
     References are counted once, however often they are followed: a schema of a kilobyte can hold
     one value against a schema in 2**26 ways.
 
+    Args:
+        schema: Decoded JSON.
+        max_depth: Most lists and objects inside each other; None where what is deeper is cut.
+
     Raises:
-        DefinitionError: It has too many parts, its patterns are too large, or its references
-            multiply each other. The message says which.
+        DefinitionError: It has too many parts, is nested too deeply, its patterns are too large,
+            or its references multiply each other. The message says which.
     """
-    waiting, parts, patterns = [schema], 0, set()
+    waiting, parts, patterns = [(schema, 0)], 0, set()
     combining: list[JsonObject] = []
     while waiting:
-        part = waiting.pop()
+        part, depth = waiting.pop()
         parts += 1
         if isinstance(part, list):
-            waiting.extend(item for item in part if isinstance(item, list | Mapping))
+            waiting.extend((item, depth + 1) for item in part if isinstance(item, list | Mapping))
         elif isinstance(part, Mapping):
-            waiting.extend(item for item in part.values() if isinstance(item, list | Mapping))
+            inner = (item for item in part.values() if isinstance(item, list | Mapping))
+            waiting.extend((item, depth + 1) for item in inner)
             if "$ref" in part or "allOf" in part or "anyOf" in part:
                 combining.append(part)
             if isinstance(pattern := part.get("pattern"), str):
@@ -126,6 +134,8 @@ def check_bounds(schema: Any) -> None:
                 patterns.update(named)
         if parts > MAX_PARTS:
             raise _unbounded(f"it has more than {MAX_PARTS:,} parts")
+        if max_depth is not None and depth > max_depth:
+            raise _unbounded(f"it is nested too deeply, more than {max_depth} parts")
     if sum(map(pattern_weight, patterns)) > MAX_PATTERN_WEIGHT and len(patterns) > 1:
         raise _unbounded(f"its {len(patterns)} patterns are too large to be matched")
     known: dict[int, int] = {}
