@@ -119,6 +119,21 @@ def form_of_pattern(pattern: str, *, start: int = 0) -> StatedForm | None:
     return StatedForm(pattern=pattern, words=f"text that matches {pattern}", start=start)
 
 
+def is_own_form(words: str, pattern: str) -> bool:
+    """Whether a form is told in words of this module, built of its own tokens alone.
+
+    Example:
+        >>> is_own_form("3 capital letters", "^[A-Z]{3}$"), is_own_form("", "")
+        (True, True)
+        >>> is_own_form("text that matches ^password$", "^password$")
+        False
+    """
+    if not words and not pattern:
+        return True
+    made = (*(_of_picture(picture, at) for picture, at in _pictures(words)), *_codes(words))
+    return any((form.words, form.pattern) == (words, pattern) for form in made)
+
+
 def _has_alternatives(pattern: str) -> bool:
     """Whether a bar stands outside of all groups, so that an anchor binds one side only."""
     bare = re.sub(r"\\.|\[\^?\]?[^\]]*\]", "", pattern)
