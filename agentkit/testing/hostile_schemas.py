@@ -29,6 +29,10 @@ _PATTERNS = (
 _NUMBERS = (0, 1, -1, 3, 10**6, 10**18, 10**400, 1e308, 5e-324, 0.1)
 _TYPES = ("object", "array", "string", "integer", "number", "null", "boolean")
 _LEVELS = (1, 3, 12, 30)
+_ONE = (
+    *("not", "if", "then", "else", "items", "contains", "propertyNames"),
+    *("additionalProperties", "unevaluatedProperties", "unevaluatedItems"),
+)
 
 
 def hostile_schemas() -> SearchStrategy[dict[str, Any]]:
@@ -75,69 +79,45 @@ def _link(keyword: str, target: str) -> dict[str, Any]:
 def _parts() -> SearchStrategy[Any]:
     from hypothesis import strategies as st
 
-    name, pattern = st.sampled_from(_NAMES), st.sampled_from(_PATTERNS)
-    number = st.sampled_from(_NUMBERS)
-    count = number.filter(lambda one: isinstance(one, int) and one >= 0)
-    scalar = st.one_of(st.none(), st.booleans(), number, st.sampled_from(["a", "v1", "é" * 50]))
-    enum = st.one_of(
-        st.lists(scalar, min_size=1, max_size=4), st.just([f"v{at}" for at in range(2_000)])
-    )
-    plain = st.fixed_dictionaries(
-        {},
-        optional={
-            "type": st.one_of(
-                st.sampled_from(_TYPES), st.lists(st.sampled_from(_TYPES), max_size=3)
-            ),
-            "pattern": pattern,
-            "enum": enum,
-            "const": scalar,
-            "default": scalar,
-            "minimum": number,
-            "maximum": number,
-            "multipleOf": number.filter(lambda one: one > 0),
-            "minLength": count,
-            "maxItems": count,
-            "minItems": count,
-            "uniqueItems": st.booleans(),
-            "required": st.lists(name, max_size=3, unique=True),
-            "format": st.sampled_from(["date", "email", "regex", "uri"]),
-        },
-    )
-    reference = st.sampled_from([f"#/$defs/d{at}" for at in range(4)] + ["#", "#/$defs/c0", "#/no"])
+    targets = [f"#/$defs/d{at}" for at in range(4)] + ["#", "#/$defs/c0", "#/no"]
+    reference = st.sampled_from(targets)
+    bare = reference.map(lambda one: {"$ref": one})
 
     def deeper(part: SearchStrategy[Any]) -> SearchStrategy[Any]:
         several = st.lists(part, min_size=1, max_size=3)
-        named = st.dictionaries(name, part, max_size=3)
-        return st.fixed_dictionaries(
-            {},
-            optional={
-                "$ref": reference,
-                "allOf": several,
-                "anyOf": several,
-                "oneOf": several,
-                "not": part,
-                "if": part,
-                "then": part,
-                "else": part,
-                "properties": named,
-                "patternProperties": st.dictionaries(pattern, part, max_size=2),
-                "additionalProperties": part,
-                "unevaluatedProperties": part,
-                "propertyNames": part,
-                "dependentSchemas": named,
-                "items": part,
-                "prefixItems": several,
-                "contains": part,
-                "unevaluatedItems": part,
-                "type": st.sampled_from(_TYPES),
-            },
-        )
+        named = st.dictionaries(st.sampled_from(_NAMES), part, max_size=3)
+        by_pattern = st.dictionaries(st.sampled_from(_PATTERNS), part, max_size=2)
+        one = dict.fromkeys(_ONE, part)
+        more = dict.fromkeys(("allOf", "anyOf", "oneOf", "prefixItems"), several)
+        below = {"properties": named, "dependentSchemas": named, "patternProperties": by_pattern}
+        return st.fixed_dictionaries({}, optional={"$ref": reference, **one, **more, **below})
 
-    return st.recursive(
-        st.one_of(plain, reference.map(lambda one: {"$ref": one}), st.booleans()),
-        deeper,
-        max_leaves=12,
-    )
+    return st.recursive(st.one_of(_plain(), bare, st.booleans()), deeper, max_leaves=12)
+
+
+def _plain() -> SearchStrategy[Any]:
+    """Schemas without schemas below them."""
+    from hypothesis import strategies as st
+
+    number = st.sampled_from(_NUMBERS)
+    count = st.sampled_from([one for one in _NUMBERS if isinstance(one, int) and one >= 0])
+    scalar = st.one_of(st.none(), st.booleans(), number, st.sampled_from(["a", "v1", "é" * 50]))
+    many = st.just([f"v{at}" for at in range(2_000)])
+    kind = st.sampled_from(_TYPES)
+    names = st.lists(st.sampled_from(_NAMES), max_size=3, unique=True)
+    keywords: dict[str, SearchStrategy[Any]] = {
+        "type": st.one_of(kind, st.lists(kind, min_size=1, max_size=3, unique=True)),
+        "pattern": st.sampled_from(_PATTERNS),
+        "enum": st.one_of(st.lists(scalar, min_size=1, max_size=4), many),
+        "format": st.sampled_from(["date", "email", "regex", "uri"]),
+        "multipleOf": st.sampled_from([one for one in _NUMBERS if one > 0]),
+        "uniqueItems": st.booleans(),
+        "required": names,
+        **dict.fromkeys(("const", "default"), scalar),
+        **dict.fromkeys(("minimum", "maximum"), number),
+        **dict.fromkeys(("minLength", "maxItems", "minItems"), count),
+    }
+    return st.fixed_dictionaries({}, optional=keywords)
 
 
 def hostile_values() -> SearchStrategy[dict[str, Any]]:
