@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from agentkit.errors import DefinitionError
 from agentkit.messages import JsonObject
 from agentkit.tools.canonical import digest
-from agentkit.tools.rules import views  # a door: rules load when there are some
 from agentkit.tools.references import MAX_DEPTH, check_bounds
+from agentkit.tools.rules import views  # a door: rules load when there are some
 from agentkit.tools.schema import attach_descriptions, copied, detach_descriptions
 
 if TYPE_CHECKING:

@@ -116,32 +116,39 @@ def check_bounds(schema: Any, *, max_depth: int | None = None) -> None:
         DefinitionError: It has too many parts, is nested too deeply, its patterns are too large,
             or its references multiply each other. The message says which.
     """
-    waiting, parts, patterns = [(schema, 0)], 0, set()
     combining: list[JsonObject] = []
-    while waiting:
-        part, depth = waiting.pop()
-        parts += 1
-        if isinstance(part, list):
-            waiting.extend((item, depth + 1) for item in part if isinstance(item, list | Mapping))
-        elif isinstance(part, Mapping):
-            inner = (item for item in part.values() if isinstance(item, list | Mapping))
-            waiting.extend((item, depth + 1) for item in inner)
-            if "$ref" in part or "allOf" in part or "anyOf" in part:
-                combining.append(part)
-            if isinstance(pattern := part.get("pattern"), str):
-                patterns.add(pattern)
-            if isinstance(named := part.get("patternProperties"), Mapping):
-                patterns.update(named)
-        if parts > MAX_PARTS:
-            raise _unbounded(f"it has more than {MAX_PARTS:,} parts")
-        if max_depth is not None and depth > max_depth:
-            raise _unbounded(f"it is nested too deeply, more than {max_depth} parts")
+    patterns: set[str] = set()
+    for part in _bounded_parts(schema, max_depth):
+        if "$ref" in part or "allOf" in part or "anyOf" in part:
+            combining.append(part)
+        if isinstance(pattern := part.get("pattern"), str):
+            patterns.add(pattern)
+        if isinstance(named := part.get("patternProperties"), Mapping):
+            patterns.update(named)
     if sum(map(pattern_weight, patterns)) > MAX_PATTERN_WEIGHT and len(patterns) > 1:
         raise _unbounded(f"its {len(patterns)} patterns are too large to be matched")
     known: dict[int, int] = {}
     if any(_applied(part, schema, known) > MAX_SCHEMAS_FOR_A_VALUE for part in combining):
         most = f"{MAX_SCHEMAS_FOR_A_VALUE:,}"
         raise _unbounded(f"its references hold one value against more than {most} schemas")
+
+
+def _bounded_parts(schema: Any, max_depth: int | None) -> Iterator[JsonObject]:
+    """Every object in a schema, as long as there are not too many and none is too deep."""
+    waiting, parts = [(schema, 0)], 0
+    while waiting:
+        part, depth = waiting.pop()
+        parts += 1
+        if parts > MAX_PARTS:
+            raise _unbounded(f"it has more than {MAX_PARTS:,} parts")
+        if max_depth is not None and depth > max_depth:
+            raise _unbounded(f"it is nested too deeply, more than {max_depth} parts")
+        if isinstance(part, Mapping):
+            yield part
+            part = part.values()
+        elif not isinstance(part, list):
+            continue
+        waiting.extend((item, depth + 1) for item in part if isinstance(item, list | Mapping))
 
 
 def _unbounded(why: str) -> DefinitionError:
