@@ -18,7 +18,7 @@ MAX_SECONDS = 0.25
 MAX_BYTES = 50_000_000
 """Memory that one input may take, beyond its own size."""
 
-EXAMPLES = int(os.environ.get("AGENTKIT_FUZZ_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("AGENTKIT_FUZZ_EXAMPLES", "20"))
 
 fuzzing = settings(
     max_examples=EXAMPLES,

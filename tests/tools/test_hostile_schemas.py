@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from support.hostile_schemas import hostile_schemas, hostile_values
 
 from agentkit import Agent, Tool
 from agentkit.errors import DefinitionError
@@ -17,7 +18,6 @@ from agentkit.export.renderers import FORMATS, render
 from agentkit.messages import ToolCall
 from agentkit.models.call_schema import call_schema
 from agentkit.testing import ScriptedModel
-from agentkit.testing.hostile_schemas import hostile_schemas, hostile_values
 from agentkit.tools.bounded import BoundedValidator, UncheckableError, schema_fault
 from agentkit.tools.coercion import coerce
 from agentkit.tools.definition import Signature, ToolDefinition

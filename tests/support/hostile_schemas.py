@@ -1,15 +1,14 @@
 """Schemas and values as somebody would write them who wants to stop whoever reads them.
 
-Strategies for hypothesis, which is imported when they are asked for. Property tests of anything
-that walks a schema from outside draw from here.
+Property tests of anything that walks a schema from outside draw from these strategies.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from hypothesis.strategies import SearchStrategy
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 
 _NAMES = ("a", "b", "x", "d0", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", "~/", "$ref")
 _PATTERNS = (
@@ -41,8 +40,6 @@ def hostile_schemas() -> SearchStrategy[dict[str, Any]]:
     Each has a few shared parts that refer to each other at random, in circles as well, and a chain
     of parts each of which refers to the next more than once.
     """
-    from hypothesis import strategies as st
-
     part = _parts()
 
     def document(found: tuple[list[Any], Any, int, str]) -> dict[str, Any]:
@@ -77,8 +74,6 @@ def _link(keyword: str, target: str) -> dict[str, Any]:
 
 
 def _parts() -> SearchStrategy[Any]:
-    from hypothesis import strategies as st
-
     targets = [f"#/$defs/d{at}" for at in range(4)] + ["#", "#/$defs/c0", "#/no"]
     reference = st.sampled_from(targets)
     bare = reference.map(lambda one: {"$ref": one})
@@ -97,8 +92,6 @@ def _parts() -> SearchStrategy[Any]:
 
 def _plain() -> SearchStrategy[Any]:
     """Schemas without schemas below them."""
-    from hypothesis import strategies as st
-
     number = st.sampled_from(_NUMBERS)
     count = st.sampled_from([one for one in _NUMBERS if isinstance(one, int) and one >= 0])
     scalar = st.one_of(st.none(), st.booleans(), number, st.sampled_from(["a", "v1", "é" * 50]))
@@ -122,8 +115,6 @@ def _plain() -> SearchStrategy[Any]:
 
 def hostile_values() -> SearchStrategy[dict[str, Any]]:
     """Arguments that are long, wide or deep where a schema may look twice."""
-    from hypothesis import strategies as st
-
     deep: Any = 1
     for at in range(40):
         deep = [deep] if at % 2 else {"a": deep, "b": 1}
