@@ -138,7 +138,7 @@ def read_json(
         )
     except RecursionError as error:
         raise _too_deep() from error
-    if _openings(text) > MAX_DEPTH and not is_shallow(data):
+    if len(text) > MAX_DEPTH and _openings(text) > MAX_DEPTH and not is_shallow(data):
         raise _too_deep()
     return data
 
@@ -149,6 +149,8 @@ def check_values(text: str | bytes) -> None:
     Raises:
         ReadingLimitError: It does.
     """
+    if len(text) <= _VALUES:  # each value takes a character
+        return
     most = value_limit(len(text))
     if _separators(text) < most:  # also counts what stands in texts, so it is never too low
         return
