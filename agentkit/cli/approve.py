@@ -50,7 +50,7 @@ In code:
     metavar="VARIABLE",
     help="Hand this environment variable to COMMAND; may be given several times.",
 )
-@click.option("--prefix", is_flag=True, help="Keep every tool as NAME__tool.")
+@click.option("--qualify", is_flag=True, help="Keep every tool as NAME__tool.")
 @click.option("--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
 @store_option
 @json_option
@@ -60,7 +60,7 @@ def approve(
     *,
     wanted: Sequence[str],
     variables: Sequence[str],
-    prefix: bool,
+    qualify: bool,
     yes: bool,
     store_url: str,
     as_json: bool,
@@ -75,7 +75,7 @@ def approve(
         McpServer(
             _place(place, variables),
             name=name,
-            prefix=prefix,
+            prefix=qualify,
             approved=approved_in(store.load(), name),
         ) as server,
     ):

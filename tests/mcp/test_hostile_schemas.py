@@ -40,7 +40,7 @@ class Heart:
 
 async def called(fakes, arguments, protocol="auto"):
     """The result of one call of ``ask``, and the longest pause of the loop meanwhile."""
-    async with McpServer.in_process(fakes.server, protocol=protocol) as server, Heart() as heart:
+    async with McpServer.in_process(fakes.server, protocol=protocol, new_tools="screen") as server, Heart() as heart:
         script = [[ToolCall(call_id="1", name="ask", arguments=arguments)], "done"]
         run = await Agent(ScriptedModel(script), tools=server.tools).run("Go.")
     return run.episode.results[0], heart.longest
@@ -77,7 +77,7 @@ async def test_a_tool_whose_references_multiply_is_held(fake, entry, where):
         "$defs": doubling(26),
     }
     async with McpServer.in_process(
-        fake(entry("bad", **{where: schema}), entry("calm")).server
+        fake(entry("bad", **{where: schema}), entry("calm")).server, new_tools="screen"
     ) as s:
         assert [tool.name for tool in s.tools] == ["calm"]
         (held,) = s.listing.held
