@@ -361,6 +361,7 @@ async def test_a_body_without_end_is_not_read_to_its_end() -> None:
     for start in (b"", b"data: 1\n\n", b"data: 1\n"):
         parser = EventParser()
         parser.feed(start)
+        for _ in range(134):
+            parser.feed(piece)
         with pytest.raises(ModelResponseError, match="more than 134,217,728 bytes"):
-            for _ in range(read):
-                parser.feed(piece)
+            parser.feed(piece)
