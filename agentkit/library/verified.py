@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from agentkit.errors import DefinitionError, StoreFormatError
+from agentkit.fetch import cache_directory
 from agentkit.library.sealing import seal, sealing
 from agentkit.reading import read_json
 from agentkit.tools.definition import ToolDefinition
@@ -116,7 +117,5 @@ class VerifiedDefinitions:
         return {content[end - _MARK_BYTES : end] for end in ends}
 
     def _path(self) -> Path:
-        from agentkit.fetch import cache_directory  # with pip and zip, which few programs need
-
         name = seal(self._place.encode("utf-8", "surrogatepass"), "store").hex()[:32]
         return cache_directory() / "verified" / name
