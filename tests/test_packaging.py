@@ -38,6 +38,7 @@ TOP_LEVEL = {
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "LICENSE",
+    "SECURITY.md",
     "Makefile",
     "README.md",
     "agentkit",

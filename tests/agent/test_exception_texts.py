@@ -1,6 +1,5 @@
 """What an exception says reaches only those that it was meant for."""
 
-import asyncio
 import logging
 
 import pytest
@@ -9,7 +8,6 @@ from mcp import Client, MCPError
 from agentkit import Agent, Library, composite, tool
 from agentkit.errors import ModelRetry, StoreError, ToolFailed
 from agentkit.interop.toolset import Toolset
-from agentkit.library import open_store
 from agentkit.mcp import LibraryServer
 from agentkit.messages import AssistantMessage, ToolCall
 from agentkit.testing import ScriptedModel
@@ -140,18 +138,16 @@ async def test_a_developer_may_show_clients_everything():
 
 
 async def test_the_server_itself_does_not_tell_what_broke(caplog):
-    """An error around a call, such as one of the store, is no more shown than one of the tool."""
+    """An error around a call, such as one of a retriever, is no more shown than one of the tool."""
 
-    class Broken(type(open_store("memory:"))):
-        def append(self, episode):
-            raise StoreError(f"cannot write to {URL}")
+    class Broken:
+        async def retrieve(self, query, library):
+            raise StoreError(f"cannot read from {URL}")
 
-    store = Broken()
-    server = LibraryServer(store, tools=[fetch])
+    server = LibraryServer(Library([fetch]), search=True, retriever=Broken())
     async with Client(server.sdk_server()) as client:
         with pytest.raises(MCPError) as caught:
-            await client.call_tool("fetch", {"kind": "retry"})
+            await client.call_tool("search_tools", {"query": "a thing"})
     assert PASSWORD not in str(caught.value)
     incident = str(caught.value).partition("incident ")[2].split()[0]
     assert f"incident {incident}" in caplog.text
-    await asyncio.to_thread(store.close)

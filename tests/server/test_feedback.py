@@ -61,7 +61,7 @@ async def test_a_rating_is_a_score(answered, talk, store, rating):
 
 
 async def test_a_corrected_call_is_evidence_for_proposers(answered, talk, store, make_app):
-    """Each argument that differs is what a verifier would have found, and right values count."""
+    """Each argument that differs is what a verifier would have found; a user vouches for none."""
     app, episode_id = await answered()
     call = {"name": "add", "arguments": {"a": 1, "b": 3}}
     async with talk(app) as client:
@@ -71,7 +71,7 @@ async def test_a_corrected_call_is_evidence_for_proposers(answered, talk, store,
     assert (found.kind, found.tool, found.parameter) == ("wrong_value", "add", "b")
     assert (found.expected, found.actual) == (3, 2)
     library: Library = store.load()
-    assert (episode_id, 3) in observed([episode], library)["add"].right["b"]
+    assert (episode_id, 3) not in observed([episode], library)["add"].right["b"]
 
 
 async def test_another_tool_that_was_due(answered, talk, store):
