@@ -75,8 +75,10 @@ class RewriteCase:
     evidence: tuple[str, ...] = ()
 
     def change(self, library: Library) -> ProposedChange:
-        """The change itself."""
-        return rewrite(self.tool, {self.place: self.value}, library=library)
+        """The change itself; the evidence is among the texts that it must not copy."""
+        return rewrite(
+            self.tool, {self.place: self.value}, library=library, sources=self.evidence
+        )
 
 
 def read_rewrites(path: Path) -> tuple[RewriteCase, ...]:
