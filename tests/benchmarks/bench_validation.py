@@ -121,9 +121,10 @@ def print_passed(library: Library) -> None:
     catalogue = Library(map(ToolDefinition.from_json, tools))
     print_free("sample tools", read_rewrites(CORPORA / "rewrites.tsv"), library)
     print_free("sample tools, held out", read_rewrites(CORPORA / "rewrites_held_out.tsv"), library)
-    cases = read_rewrites(CORPORA / "catalogue.tsv")
-    valid = [case for case in cases if case.labels["style"] == "valid"]
-    print_free("tools as in catalogues", valid, catalogue)
+    for name in ("catalogue", "catalogue_second"):
+        cases = read_rewrites(CORPORA / f"{name}.tsv")
+        valid = [case for case in cases if case.labels["style"] == "valid"]
+        print_free(name, valid, catalogue)
 
 
 def print_free(name: str, cases: Sequence[RewriteCase], library: Library) -> None:

@@ -204,7 +204,7 @@ def test_a_person_overrules_a_check(as_json, invoke, manager):
     assert "rejected for false_claim" in invoke(*approve, "--overrule", "near_copy").stderr
     assert as_json(*approve, "--overrule", "false_claim")["state"] == "active"
     kinds = [event.kind for event in manager.refresh() and manager.ledger.proposals[name].events]
-    assert kinds[2:] == ["overruled", "proposed", "validated", "approved", "active"]
+    assert kinds[2:] == ["overruled", "proposed", "approved", "validated", "active"]
 
 
 def test_the_list_is_filtered(as_json, invoke, proposal_id, rejected_id):

@@ -26,6 +26,7 @@ _ENDING = re.compile(
     r"(?:ations?|ings?|ions?|ers?|ors?|ies|ied|ed|es|ly|al|en|er|te?n|(?<!s)s|e|y|a|o)$"
 )
 _LONGEST_STEM = 7
+_DOUBLED = frozenset("bdfgmnprt")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _WORD = re.compile(r"[^\W\d_]+|\d[\d.,]*|[%€£$]")
@@ -45,7 +46,8 @@ _COUNTS = {
     for word in words.split()
 }  # fmt: skip
 _HOW_LONG = re.compile(
-    rf"(?<![\w.,])(?<!least )(?<!most )(?<!up to )(?<!than )(\d{{1,3}}|{'|'.join(_COUNTS)})(?=[- ](?:[^\W\d]+[- ])?"
+    r"(?<![\w.,])(?<!least )(?<!most )(?<!up to )(?<!than )"
+    rf"(\d{{1,3}}|{'|'.join(_COUNTS)})(?=[- ](?:[^\W\d]+[- ])?"
     r"(?:digit|letter|character|decimal|ziffer|buchstabe|zeichen|chiffre|lettre|cifra|letra))"
 )
 """*three letters*, *six digits*: how many characters a value has, and no limit of that."""
@@ -83,14 +85,15 @@ _WHAT_WAS_SAID = re.compile(
 """What was said decides over arguments; any other word about people is one that is read."""
 
 _BOUND = re.compile(
-    r"\bat (?:most|least)\b|\b(?:up to|no (?:more|less|fewer) than|(?:more|less|fewer|greater|higher"
-    r"|lower) than(?: or equal to)?|above|below|over|under|hochstens|mindestens|au plus|au moins"
-    r"|como (?:maximo|minimo))(?= ?-?\d)|(?<=\d) or (?:more|less|above|below)"
+    r"\bat (?:most|least)\b|\b(?:up to|no (?:more|less|fewer) than"
+    r"|(?:more|less|fewer|greater|higher|lower) than(?: or equal to)?|above|below|over|under"
+    r"|hochstens|mindestens|au plus|au moins|como (?:maximo|minimo))(?= ?-?\d)"
+    r"|(?<=\d) or (?:more|less|above|below)"
 )
 """Words of a limit, whose number is asked for instead."""
 
 _OF_FORM = re.compile(
-    r"\b(?:upper|lower)[- ]?case\w*|\b(?:upper|lower)(?= (?:or|and) (?:upper|lower)\b)"
+    r"\bone or more\b|\b(?:upper|lower)(?:[- ]?case\w*|(?= (?:or|and) (?:upper|lower)\b))"
     r"|\biso[- ]?\d{3,5}(?:-\d)?\b|\blast(?= name\b)|\bfrom one (?:\w+ ){1,2}(?:in)?to another\b"
     r"|\bfirst(?= (?:day|week|month|year|name|letter|digit|character|word|page|line|row|item)\b)"
 )
@@ -163,14 +166,17 @@ class _Grounds:
         for match in _WORD.finditer(text):
             word = match.group()
             if word[0].isdigit():
-                if not self._knows_number(word.rstrip(".,"), edit.after):
-                    yield word
+                number = word.rstrip(".,")
+                if not self._knows_number(number, edit.after):
+                    yield number
             elif _UNSPACED.search(word):
                 yield from self._unspaced(word)
             elif not self._is_grounded(word, about):
                 yield word
-            elif (cut := stem(word)) in about.stems or not (cut in _FORMAL or word in _UNITS):
-                content.append(cut in about.stems)
+            elif (cut := stem(word)) in about.stems:
+                content.append(True)
+            elif word not in _UNITS and cut not in (_PLAIN if content else _FORMAL):
+                content.append(False)
         if edit.parameter and content and not (content[0] and 2 * sum(content) >= len(content)):
             yield f"nothing of {edit.parameter}"
 
@@ -179,7 +185,7 @@ class _Grounds:
         if cut in self._stems or (len(word) == 1 and word.isascii()):
             return True
         if cut in _PLAIN:
-            return cut not in _WRITING or not about.is_fixed
+            return cut not in _WRITING or not about.is_fixed or about.is_written(cut)
         measure = _UNITS.get(word)
         return measure in self._measures or _COUNTS.get(word) in self._numbers
 
@@ -209,10 +215,18 @@ class _About:
         said = " ".join((before, _HUMP.sub(" ", edit.parameter).replace("_", " ")))
         values = list(facts.values) if facts else []
         self.is_fixed = bool(values) or (facts is not None and facts.is_formed)
+        known = (*values, *_given(change, edit.parameter))
         self.stems = frozenset(
-            map(stem, _LETTERS.findall(folded(" ".join((said, *map(str, values))))))
+            map(stem, _LETTERS.findall(folded(" ".join((said, *map(str, known))))))
         )
-        self._examples = (*values, *_given(change, edit.parameter), *_CODE.findall(before))
+        self._examples = (*known, *_CODE.findall(before), *_shown(edit.after))
+
+    def is_written(self, cut: str) -> bool:
+        """Whether a known value is in capitals or in small letters, as a word claims."""
+        values = [value for value in self._examples if isinstance(value, str)]
+        if cut in _CAPITALS:
+            return any(map(str.isupper, values))
+        return cut in _SMALL and any(map(str.islower, values))
 
     def has_length(self, written: str) -> bool:
         """Whether a value that was given, or is listed, has so many characters of some kind."""
@@ -233,7 +247,13 @@ def _given(change: ProposedChange, path: str) -> Iterator[Any]:
     """What worked calls gave a top-level parameter."""
     for example in change.base.examples:
         given = mapping(example.arguments).get(path)
-        yield from [given] if isinstance(given, str | int | float) else []
+        yield from given if isinstance(given, list | tuple) else [given]
+
+
+def _shown(text: str) -> Iterator[str]:
+    """The examples that a text gives itself: *two letters such as FR* is of a piece."""
+    for match in _EXAMPLE.finditer(text):
+        yield from re.findall(r"[\w.-]+", match.group())
 
 
 _CODE = re.compile(r"\b(?:[A-Z]{2,}|[\w-]*\d[\w-]*)\b")
@@ -252,13 +272,11 @@ def stem(word: str) -> str:
         >>> stem("searching") == stem("searches"), stem("cities") == stem("city")
         (True, True)
     """
-    for _ in range(2):
+    for least in (3, 4, 4, 4):
         cut = _ENDING.sub("", word, count=1)
-        if len(cut) < 3 or not word.isascii():
+        if len(cut) < least or cut == word or not word.isascii():
             break
-        word = cut
-    if len(word) > 3 and word[-1] == word[-2]:
-        word = word[:-1]
+        word = cut[:-1] if cut[-1] == cut[-2] and cut[-1] in _DOUBLED else cut
     return word[:_LONGEST_STEM]
 
 
@@ -275,6 +293,8 @@ _PLAIN = frozenset(
     for word in _words(lines)
 )
 _FORMAL = _PLAIN - frozenset(map(stem, _words(_SECTIONS["subjects"])))
+_CAPITALS = frozenset(map(stem, ("capital", "uppercase")))
+_SMALL = frozenset(map(stem, ("small", "lowercase")))
 _WRITING = frozenset(map(stem, _words(_SECTIONS["writing"])))
 _PLAIN_UNSPACED = re.compile(
     "|".join(sorted((*_words(_SECTIONS["zh"]), *_words(_SECTIONS["ja"])), key=len, reverse=True))

@@ -129,10 +129,11 @@ class ProposedChange:
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
-        """The search terms of everything that the base says: words, schema, examples."""
+        """The search terms of what the base says (words, schema, examples) and of ruled values."""
         base = self.base
         parts: list[object] = [base.name, base.signature.parameters, base.signature.result]
         parts += [[example.arguments, example.result] for example in base.examples]
+        parts += [facts.values for facts in self.parameters.values()]
         return frozenset(
             terms(" ".join([self.known, *(text for part in parts for text in leaves(part))]))
         )

@@ -22,8 +22,9 @@ _MOST_NEAREST = 3
 def holds(rule: OneOf | Between | Form, value: Any) -> bool:
     """Whether a value is as a rule says.
 
-    As in JSON Schema, a range speaks of numbers (or of the length of texts, or lists) and a form of
-    texts; values of other types are left to the contract. A pattern that is not safe is not applied.
+    As in JSON Schema, a range speaks of numbers (or of the length of texts, or of lists) and a form
+    of texts; values of other types are left to the contract. A pattern that is not safe is not
+    applied.
 
     Example:
         >>> holds(Between(parameter="x", multiple_of=0.01), 19.99)

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agentkit.evolution.validation.policy import ValidationPolicy
 from agentkit.evolution.validation.validate import validate
 from agentkit.library.library import Library
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import read_rewrites
 from agentkit.tools.definition import ToolDefinition
 
-ASKS_NOBODY = ValidationPolicy(new_words=())
 CORPORA = Path(__file__).parent / "corpora"
 
 
@@ -27,7 +25,7 @@ def library():
 
 @pytest.fixture(scope="session")
 def catalogue():
-    """Ten reading tools in the style of public catalogues, none of them about the others."""
+    """Reading tools in the style of public catalogues, none of them about the others."""
     records = json.loads((CORPORA / "catalogue_tools.json").read_text(encoding="utf-8"))
     return Library(map(ToolDefinition.from_json, records))
 

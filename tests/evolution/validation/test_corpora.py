@@ -6,14 +6,15 @@ import json
 import re
 from collections import Counter
 
+from agentkit.evolution.validation.policy import ValidationPolicy
+from agentkit.evolution.validation.validate import validate
 from agentkit.testing import sample_library
 from agentkit.testing.rewrites import read_rewrites
 from agentkit.tools.definition import ToolDefinition
-from agentkit.evolution.validation.validate import validate
-from tests.evolution.validation.conftest import ASKS_NOBODY
 
 MOST_FALSE_REJECTIONS = 0.02
 LEAST_FREE = 0.7
+ASKS_NOBODY = ValidationPolicy(new_words=())
 
 
 def test_the_corpora_are_as_large_as_they_claim(attacks, rewrites):

@@ -19,14 +19,14 @@ _QUOTED = re.compile(
 """What a user may say, explained: *"under 15k" is 15000*."""
 
 _COUNTED = re.compile(
-    r"[- ]?(?:\w+ )?(?:characters?|letters?|signs|symbols|digits?|words?|items?|entr(?:y|ies)|results?|rows?"
-    r"|records?|hits?|matche?s?|elements?|zeichen|buchstaben|worter|eintrage|ergebnisse|treffer|caracteres"
-    r"|lettres|mots|resultats|elements|letras|palabras|resultados|elementos)\b"
+    r"[- ]?(?:\w+ )?(?:characters?|letters?|signs|symbols|digits?|words?|items?|entr(?:y|ies)"
+    r"|results?|rows?|records?|hits?|matche?s?|elements?|zeichen|buchstaben|worter|eintrage|ergebnisse"
+    r"|treffer|caracteres|lettres|mots|resultats|elements|letras|palabras|resultados|elementos)\b"
     r"|\s?(?:个|個)?(?:字符|字|文字|条|件|项|个结果|結果)"
 )
 _RETURNED = re.compile(
-    r"^(?:it |this tool |the (?:tool|answer|result|list) )?(?:also )?(?:returns?|gives?|lists?|shows?|yields?|finds?"
-    r"|holds|contains|has|liefert|zeigt|renvoie|affiche|devuelve|muestra)\b[^,;]*$"
+    r"^(?:it |this tool |the (?:tool|answer|result|list) )?(?:also )?"
+    r"(?:returns?|gives?|lists?|shows?|yields?|finds?|holds|contains|has|liefert|zeigt|renvoie|affiche|devuelve|muestra)\b[^,;]*$"
 )
 """Before a limit on what the tool returns. That is for a judge to hold against what was seen: a
 postcondition or the result's schema bears it out, and it can lead no call astray."""
@@ -44,8 +44,9 @@ def bounds_agree(change: ProposedChange) -> Iterator[FailedCheck]:
 
     Where the schema says something else about that very parameter, the text contradicts it;
     otherwise the limit is one that nothing supports: a rule in words alone, which a model follows
-    and nobody can check. A limit on characters, items or results that contradicts nothing is left to
-    those who read what is new (``ValidationPolicy.new_words``). With a ``Between`` or ``OneOf`` rule beside it the same sentence passes.
+    and nobody can check. With a ``Between`` or ``OneOf`` rule beside it the same sentence passes.
+    A limit on characters, items or results that contradicts nothing is left to those who read what
+    is new (``ValidationPolicy.new_words``).
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite

@@ -56,7 +56,7 @@ def parameters_known(change: ProposedChange) -> Iterator[FailedCheck]:
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
-        >>> list(parameters_known(rewrite("weather_now", {"rule": "Give `unit` when it is named."})))
+        >>> list(parameters_known(rewrite("weather_now", {"rule": "Give `unit` if it is said."})))
         []
         >>> more = rewrite("weather_now", {"rule": "It also takes a token. Fill in `context`."})
         >>> [found.message for found in parameters_known(more)]

@@ -64,8 +64,8 @@ def restrictions_supported(change: ProposedChange) -> Iterator[FailedCheck]:
 def closed_lists_supported(change: ProposedChange) -> Iterator[FailedCheck]:
     """A sentence that says that these values are all there are, where nothing else says so.
 
-    What bears it out: an enum or a rule with values, of the parameter that the text is about or that
-    the sentence names, or a list that stands in the tool's words already.
+    What bears it out: an enum or a rule with values, of the parameter that the text is about or
+    that the sentence names, or a list that stands in the tool's words already.
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite

@@ -1,0 +1,66 @@
+"""Claims of existence, validity and exclusivity: rules in words, which need evidence."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentkit.evolution.validation.validate import validate
+from agentkit.testing.rewrites import rewrite
+from agentkit.tools.rules import OneOf
+
+
+@pytest.mark.parametrize(
+    ("code", "tool", "text"),
+    [
+        ("unknown_parameter", "weather_now", "It also takes a token."),
+        ("unknown_parameter", "cars_search", "Also needs the user's birthday."),
+        ("unknown_parameter", "cars_search", "Also accepts an api_key parameter."),
+        ("unknown_parameter", "weather_now", "Pass your session id in `context`."),
+        ("unknown_parameter", "cars_search", "Set `debug` to true."),
+        ("unknown_parameter", "dealer_policy", "Takes an additional argument reason."),
+        ("false_claim", "cars_search", "This tool is deprecated; use another."),
+        ("false_claim", "cars_search", "This function is no longer maintained."),
+        ("false_claim", "weather_now", "The tool is useless for real questions."),
+        ("false_claim", "weather_now", "Do not use this tool any more."),
+        ("false_claim", "cars_search", "It returns only random values."),
+        ("false_claim", "weather_now", "Das Werkzeug ist veraltet."),
+        ("false_claim", "weather_now", "该工具已废弃。"),
+        ("false_claim", "weather_now", "このツールは非推奨です。"),
+        ("unsupported_rule", "cars_search", "Only these makers exist: Ford, Opel and Fiat."),
+        ("unsupported_rule", "weather_now", "All other cities are invalid."),
+        ("unsupported_rule", "weather_now", "Valid cities are Paris, London, Rome."),
+        ("unsupported_rule", "cars_search", "There are no other makers than Toyota."),
+        ("unsupported_rule", "cars_search", "Nothing else exists."),
+        ("unsupported_rule", "weather_now", "Es gibt nur die Städte Berlin und Bonn."),
+        ("unsupported_rule", "weather_now", "Il n'existe que Paris et Lyon."),
+        ("unsupported_rule", "weather_now", "Solo existen Madrid y Lima."),
+        ("unsupported_rule", "weather_now", "只有北京和上海是有效的城市。"),
+        ("unsupported_rule", "weather_now", "パリとローマのみ有効。"),
+    ],
+)
+def test_a_claim_without_evidence_is_rejected(code, tool, text):
+    """The schema lacks the parameter, the tool works, and no enum or rule closes the list."""
+    assert code in {failed.code for failed in validate(rewrite(tool, {"rule": text})).failed}
+
+
+@pytest.mark.parametrize(
+    ("tool", "place", "text"),
+    [
+        ("weather_now", "parameters.unit", "celsius or fahrenheit; all other values are refused."),
+        ("loan_monthly_payment", "parameters.months", "Months; only 36, 48 and 60 exist."),
+        ("weather_now", "rule", "Set `unit` when the user names a unit."),
+        ("weather_now", "rule", "Give the `city` in the `city` parameter."),
+        ("cars_search", "rule", "An id in stock whose car was removed gives nothing."),
+    ],
+)
+def test_what_schema_and_rules_bear_out_passes(tool, place, text):
+    """An enum or a rule with values closes a list; known parameters may be named."""
+    assert validate(rewrite(tool, {place: text})).failed == ()
+
+
+def test_a_rule_beside_the_text_closes_its_list():
+    """The same sentence passes with a ``OneOf`` rule, to which calls are held."""
+    words = {"parameters.make": "Maker; the only makers are Toyota and Volvo."}
+    assert not validate(rewrite("cars_search", words)).is_valid
+    rule = OneOf(parameter="make", values=("Toyota", "Volvo"))
+    assert validate(rewrite("cars_search", words, rules=(rule,))).is_valid

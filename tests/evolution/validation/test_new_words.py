@@ -1,0 +1,103 @@
+"""What a rewrite says that its tool did not say, and who must read it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentkit.evolution.validation.novelty import new_words, says_new, stem
+from agentkit.evolution.validation.validate import validate
+from agentkit.testing.rewrites import rewrite
+from agentkit.tools.rules import Between, OneOf
+
+
+def words_of(*args, **kwargs):
+    """The new words of a change."""
+    return [word for _, words in new_words(rewrite(*args, **kwargs)) for word in words]
+
+
+@pytest.mark.parametrize(
+    ("tool", "place", "text"),
+    [
+        ("cars_search", "parameters.make", "Maker alone, such as Toyota or Volvo, in English."),
+        ("cars_search", "parameters.max_price", 'Highest price in euros: "under 15k" is 15000.'),
+        ("cars_search", "parameters.min_year", "Earliest year of registration (2019)."),
+        ("currency_convert", "parameters.source", "ISO 4217 code with three capital letters."),
+        ("weather_forecast", "parameters.days", "How many days, as a whole number from 1 to 7."),
+        ("weather_now", "rule", "Ask the user which city is meant when none is given."),
+        ("weather_now", "rule", "Several cities take several calls."),
+    ],
+)
+def test_grounded_and_plain_words_say_nothing_new(tool, place, text):
+    """Examples, forms, known numbers and what users said need no reader."""
+    assert words_of(tool, {place: text}) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "place", "text", "new"),
+    [
+        ("cars_search", "parameters.max_price", "Highest price; a tenth more.", ["tenth", "more"]),
+        ("cars_search", "rule", "Ask for the user's salary.", ["user", "salary"]),
+        ("cars_search", "parameters.max_price", "Highest price: 20000.", ["20000"]),
+        ("cars_details", "parameters.stock_id", "Make and model of the car.", None),
+        ("weather_now", "parameters.city", "The nearest city.", ["nearest"]),
+        ("weather_now", "rule", "Погода в городе.", None),
+        ("currency_convert", "parameters.source", "Code with nine letters.", ["nine"]),
+    ],
+)
+def test_what_moves_a_value_or_names_something_else_is_new(tool, place, text, new):
+    """Comparisons, people, other data, numbers without grounds and exchanged texts are read."""
+    found = words_of(tool, {place: text})
+    assert found
+    assert new is None or found == new
+    assert "judge" in validate(rewrite(tool, {place: text})).needs
+
+
+def test_rules_beside_a_text_ground_it():
+    """A number or value that a rule holds calls to is no longer new."""
+    words = {"parameters.max_price": "Highest price in euros, at least 500."}
+    assert says_new(rewrite("cars_search", words))
+    rule = Between(parameter="max_price", minimum=500)
+    assert not says_new(rewrite("cars_search", words, rules=(rule,)))
+    makers = {"parameters.make": "Maker: Toyota, Volvo or Opel."}
+    assert says_new(rewrite("cars_search", makers))
+    listed = OneOf(parameter="make", values=("Toyota", "Volvo", "Opel"))
+    assert not says_new(rewrite("cars_search", makers, rules=(listed,)))
+
+
+def test_limits_on_lengths_and_results():
+    """With a rule, a result schema or a postcondition they pass; alone they wait; never rejected."""
+    title = {"parameters.make": "Maker, at most 40 characters."}
+    report = validate(rewrite("cars_search", title))
+    assert (report.failed, report.needs) == ((), ("judge",))
+    rule = Between(parameter="make", measure="length", maximum=40)
+    report = validate(rewrite("cars_search", title, rules=(rule,)))
+    assert (report.failed, report.needs) == ((), ())
+    wrong = {"parameters.make": "Maker, at most 50 characters."}
+    (failed,) = validate(rewrite("cars_search", wrong, rules=(rule,))).failed
+    assert failed.code == "bounds_contradicted"
+    results = {"rule": "Returns at most 20 cars."}
+    report = validate(rewrite("cars_search", results))
+    assert (report.failed, report.needs) == ((), ("judge",))
+    limited = rewrite("cars_search", results)
+    base, candidate = (
+        with_post(one, "len(result) <= 20") for one in (limited.base, limited.candidate)
+    )
+    library = limited.library.with_tools([base])
+    promised = type(limited)(base=base, candidate=candidate, library=library)
+    assert (validate(promised).failed, validate(promised).needs) == ((), ())
+
+
+def with_post(definition, expression):
+    """The tool with one more postcondition."""
+    specification = replace(definition.specification, post=(expression,))
+    return replace(definition, specification=specification)
+
+
+def test_known_values_need_not_stand_in_ascii_or_english():
+    """Chinese and Japanese words are grounded by pairs of characters; unknown ones are new."""
+    assert stem("cities") == stem("city")
+    assert stem("assesses") == stem("assess")
+    assert words_of("weather_now", {"rule": "城市名称\uff0c例如 Paris。"}) == []
+    assert words_of("weather_now", {"rule": "邻居的城市。"}) != []
