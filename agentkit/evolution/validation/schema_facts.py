@@ -13,7 +13,7 @@ from agentkit.tools.references import resolve_local
 
 _LIMITS = (
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
-    "minLength", "maxLength", "minItems", "maxItems", "default",
+    "minLength", "maxLength", "minItems", "maxItems",
 )  # fmt: skip
 _OF_COUNTS = ("minLength", "maxLength", "minItems", "maxItems")
 _DEEPEST = 16
@@ -29,6 +29,7 @@ class ParameterFacts:
         types: JSON types that it takes; empty when nothing is said.
         values: What the enum and the rules allow; empty when they say nothing.
         numbers: Every number that schema and rules state about it.
+        default: The default if it is a number that is no limit besides; None otherwise.
         minimum: Smallest number that it takes; None for no bound.
         maximum: Largest number that it takes; None for no bound.
         is_counted: Whether something bounds its length or its number of items.
@@ -40,6 +41,7 @@ class ParameterFacts:
     types: frozenset[str] = frozenset()
     values: tuple[Any, ...] = ()
     numbers: frozenset[float] = frozenset()
+    default: float | None = None
     minimum: float | None = None
     maximum: float | None = None
     is_counted: bool = False
@@ -121,6 +123,7 @@ def _facts(path: str, part: Mapping[str, Any], *, required: bool, rules: Any) ->
     types = {kind for one in branches for kind in _types(one)}
     values = [value for one in branches for value in _values(one)]
     limits = [one.get(word) for one in branches for word in _LIMITS]
+    default = _numbers([part.get("default")])
     lows = [one.get(word) for one in branches for word in ("minimum", "exclusiveMinimum")]
     highs = [one.get(word) for one in branches for word in ("maximum", "exclusiveMaximum")]
     is_counted = any(word in one for one in branches for word in _OF_COUNTS) or any(
@@ -138,7 +141,8 @@ def _facts(path: str, part: Mapping[str, Any], *, required: bool, rules: Any) ->
         path=path,
         types=frozenset(types),
         values=tuple(values),
-        numbers=frozenset(_numbers([*limits, *values])),
+        numbers=frozenset(_numbers([*limits, *values, *default])),
+        default=default[0] if default and default[0] not in _numbers([*limits, *values]) else None,
         minimum=max(_numbers(lows), default=None) if len(branches) == 1 else None,
         maximum=min(_numbers(highs), default=None) if len(branches) == 1 else None,
         is_counted=is_counted,

@@ -9,8 +9,16 @@ from typing import Any
 
 from agentkit.evolution.validation.reasons import reason
 from agentkit.evolution.validation.report import FailedCheck, ProposedChange
-from agentkit.evolution.validation.texts import leaves, mapping, rules_of, sequence
+from agentkit.evolution.validation.texts import (
+    Edit,
+    leaves,
+    mapping,
+    rules_of,
+    sequence,
+    text_or_empty,
+)
 from agentkit.library.derived import Snapshot
+from agentkit.retrieval.words import terms
 from agentkit.tools.tool import Tool
 
 _TOKEN = re.compile(r"[A-Za-z0-9_]+(?:[.\-/:]+[A-Za-z0-9_]+)*")
@@ -47,6 +55,27 @@ _CALLED = re.compile(
     r"|(?<![A-Za-z0-9_])([A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)++)\s?(?:を呼|を実行)"
 )
 """What is said to be called, whether the library has it or not."""
+
+_SENTENCES = frozenset({"summary", "usage_rule"})
+_CLAUSE = re.compile(r"[.;。;]\s*|(?<=[^\W\d_]),\s+(?=not\b)|\n+")
+_AWAY = re.compile(
+    r"(?:(?:for|to)\s(.{3,80}?),?\s(?:use|see|there is|take)\s`?TOOL`?"
+    r"|(?:use|see|take)\s`?TOOL`?\s(?:for|when)\s(.{3,80})"
+    r"|(?:not for\s.{3,60},?\s)?`?TOOL`?\s(?:is for|is there for|does|[a-z]{2,12}s(?=\s))\s?(.{3,80})"
+    r"|(.{3,80}?)\s(?:is|are) (?:what|for) `?TOOL`?(?: is for| does| gives| finds)?"
+    r"|(?:für|um)\s(.{3,80}?)\s`?TOOL`?\s(?:verwenden|benutzen|nutzen)"
+    r"|(?:pour|para)\s(.{3,80}?),?\s(?:utilise[rz]?|usar?|use)\s`?TOOL`?)$",
+    re.IGNORECASE,
+)
+"""How a sentence says which tool is for something else; the groups are what that is."""
+
+_FLOWS = re.compile(
+    r"\b(?:then|first|next|before|after(?:wards)?|once|later|always|never|every|each|all|any|also|instead"
+    r"|automatically|immediately|right away|straight|must|should|results?|answers?|outputs?|hits?|again"
+    r"|users?|better|best|prefer\w*|rather|zuerst|danach|dann|immer|jede\w*|ensuite|toujours|luego|siempre)\b",
+    re.IGNORECASE,
+)
+"""Words by which a sentence orders calls, hands data on or compares: none tells tools apart."""
 
 _WINDOW = 4
 _WORD = re.compile(r"\w+")
@@ -101,6 +130,9 @@ def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
     whose tool the text may name then. Children of a composite may be named as well, and so may
     what the base names already.
 
+    A sentence in one of the usual forms may say which tool of the library is for something else
+    (``alternatives``): *For forecasts use weather_forecast.*
+
     A name that is an ordinary word counts only where it is marked as a name: in quotation marks or
     back-ticks, before ``(``, beside the word *tool*.
 
@@ -120,6 +152,8 @@ def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
         for word, known in dict.fromkeys(_named(edit.after, names)):
             allowed = allowed or _allowed(change)
             if spoken(word) not in allowed and word.casefold() not in change.known:
+                if known and points_away(change, edit, word, known):
+                    continue
                 yield reason(
                     "other_tool",
                     "lexical",
@@ -130,6 +164,50 @@ def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
                     else f"it says to call {word!r:.80}, which the library does not have",
                     advice="say what this tool does; state an order of tools as a call_before rule",
                 )
+
+
+def alternatives(change: ProposedChange) -> Iterator[str]:
+    """The other tools that new texts say are for something else.
+
+    It moves calls to these tools, so that a judge and a person are asked
+    (``ValidationPolicy.comparing``).
+
+    Example:
+        >>> from agentkit.testing.rewrites import rewrite
+        >>> pointing = "For the coming days use weather_forecast."
+        >>> list(alternatives(rewrite("weather_now", {"rule": pointing})))
+        ['weather_forecast']
+    """
+    names = change.library.derived(NAMES)
+    for edit in change.edits:
+        if edit.kind in _SENTENCES and _HOLDS_CODE.search(edit.after):
+            for word, known in dict.fromkeys(_named(edit.after, names)):
+                if known and known != change.base.name and points_away(change, edit, word, known):
+                    yield known
+
+
+def points_away(change: ProposedChange, edit: Edit, word: str, known: str) -> bool:
+    """Whether each clause that names a tool says what else it is for, and nothing more.
+
+    What else: none of this tool's words, or at least one that the other tool alone says of itself,
+    and no fewer of that one's words than of this one's. So a text can not give this tool's own
+    purpose away, nor send data or control on.
+    """
+    clauses = [part for part in _CLAUSE.split(edit.after) if word in part]
+    if edit.kind not in _SENTENCES or not clauses:
+        return False
+    own = set(terms(" ".join((spoken(change.base.name), change.summaries[0]))))
+    other = change.library[known].definition
+    parts = [spoken(known), text_or_empty(other.description.summary)]
+    its = set(terms(" ".join((*parts, *map(str, mapping(other.signature.properties))))))
+    for clause in clauses:
+        match = _AWAY.match(clause.replace(word, "TOOL").strip(" .`"))
+        if match is None or _FLOWS.search(clause):
+            return False
+        said = set(terms(" ".join(filter(None, match.groups()))))
+        if len(said & own) > len(said & its) or (said & own and not said & (its - own)):
+            return False
+    return True
 
 
 def _named(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
