@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,26 +57,35 @@ _CALLED = re.compile(
 """What is said to be called, whether the library has it or not."""
 
 _SENTENCES = frozenset({"summary", "usage_rule"})
-_CLAUSE = re.compile(r"[.;。;]\s*|(?<=[^\W\d_]),\s+(?=not\b)|\n+")
-_AWAY = re.compile(
-    r"(?:(?:for|to)\s(.{3,80}?),?\s(?:use|see|there is|take)\s`?TOOL`?"
-    r"|(?:use|see|take)\s`?TOOL`?\s(?:for|when)\s(.{3,80})"
-    r"|(?:not for\s.{3,60},?\s)?`?TOOL`?\s(?:is for|is there for|does|[a-z]{2,12}s(?=\s))\s?(.{3,80})"
-    r"|(.{3,80}?)\s(?:is|are) (?:what|for) `?TOOL`?(?: is for| does| gives| finds)?"
-    r"|(?:für|um)\s(.{3,80}?)\s`?TOOL`?\s(?:verwenden|benutzen|nutzen)"
-    r"|(?:pour|para)\s(.{3,80}?),?\s(?:utilise[rz]?|usar?|use)\s`?TOOL`?)$",
-    re.IGNORECASE,
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|[。！？]|\n+")
+_CLAUSE = re.compile(r";\s*|；|,\s+(?=not\b)|,?\s(?:and|but|while|whereas|und|et|y)\s(?=`?TOOL|for\b)")
+_TOOL_THERE = (
+    r"(?:for|to|when|if)\s(.{3,80}?),?\s(?:use|call|see|take|there is)\s`?TOOL`?(?: instead)?"
+    r"|(?:use|see|take)\s`?TOOL`?\s(?:instead )?(?:for|to|when|if)\s(.{3,80})"
+    r"|(?:not for\s.{3,60},?\s)?`?TOOL`?\s(?:(?:is |are )?(?:there )?for|to|[a-z]{2,12}s(?=\s))\s?(.{3,80})"
+    r"|(.{3,80}?)\s(?:is|are) (?:what|for|done by|done with|given by|found with|left to"
+    r"|the (?:job|task|work|purpose) of) `?TOOL`?(?: is for| does| gives| finds| shows| lists)?"
+    r"|(.{3,80}?)\s\((?:see|use|for (?:that|these|those|this):?(?: use| see)?) `?TOOL`?\)"
+    r"|(?:not (?:suited |meant |made )?for|(?:do not|don't) use (?:it|this|this tool) (?:for|to|when))"
+    r"\s(.{3,80}?)[,;:]?\s(?:use|see|call|take|there is)\s`?TOOL`?(?: instead| for (?:that|it|them|these|those))?"
+    r"|(?:für|um|zum|zur)\s(.{3,80}?),?\s(?:ist\s|gibt es\s|dient\s)?`?TOOL`?(?:\s(?:verwenden|benutzen|nutzen|da|zuständig))?"
+    r"|(?:pour|para)\s(.{3,80}?),?\s(?:utilise[rz]?|voir|usar?|use|usa|existe)\s`?TOOL`?"
+    r"|(?:如需|若要|要|需要)?(.{2,40}?)[，,]?(?:请)?(?:使用|用)\s?`?TOOL`?"
+    r"|(.{2,40}?)(?:には|は|場合は)[、]?\s?`?TOOL`?\s?を(?:使う|使用する|使います|使用します)"
 )
+_AWAY = re.compile(rf"(?:{_TOOL_THERE})$", re.IGNORECASE)
 """How a sentence says which tool is for something else; the groups are what that is."""
 
 _FLOWS = re.compile(
-    r"\b(?:then|first|next|before|after(?:wards)?|once|later|always|never|every|each|all|any|also|instead"
-    r"|automatically|immediately|right away|straight|must|should|results?|answers?|outputs?|hits?|again"
-    r"|users?|better|best|prefer\w*|rather|zuerst|danach|dann|immer|jede\w*|ensuite|toujours|luego|siempre)\b",
+    r"\b(?:then|first|next|before|after(?:wards)?|once|later|always|never|every|each|all|any|also"
+    r"|automatically|immediately|right away|found|straight|must|should|results?|answers?|outputs?|hits?|again|rest"
+    r"|better|best|prefer\w*|rather|zuerst|danach|dann|immer|jede\w*|ensuite|toujours|luego|siempre)\b"
+    r"|后|立即|然后|再|每|先|总是|後|次に|常に|必ず",
     re.IGNORECASE,
 )
 """Words by which a sentence orders calls, hands data on or compares: none tells tools apart."""
 
+_STANDING_IN = "TOOL"
 _WINDOW = 4
 _WORD = re.compile(r"\w+")
 
@@ -189,25 +198,30 @@ def alternatives(change: ProposedChange) -> Iterator[str]:
 def points_away(change: ProposedChange, edit: Edit, word: str, known: str) -> bool:
     """Whether each clause that names a tool says what else it is for, and nothing more.
 
-    What else: none of this tool's words, or at least one that the other tool alone says of itself,
-    and no fewer of that one's words than of this one's. So a text can not give this tool's own
-    purpose away, nor send data or control on.
+    What else: no more of this tool's words than of the other's, and not those alone. So a text can
+    not give this tool's own purpose away, nor send data or control on.
     """
-    clauses = [part for part in _CLAUSE.split(edit.after) if word in part]
-    if edit.kind not in _SENTENCES or not clauses:
+    if edit.kind not in _SENTENCES:
         return False
     own = set(terms(" ".join((spoken(change.base.name), change.summaries[0]))))
     other = change.library[known].definition
     parts = [spoken(known), text_or_empty(other.description.summary)]
     its = set(terms(" ".join((*parts, *map(str, mapping(other.signature.properties))))))
-    for clause in clauses:
-        match = _AWAY.match(clause.replace(word, "TOOL").strip(" .`"))
-        if match is None or _FLOWS.search(clause):
-            return False
-        said = set(terms(" ".join(filter(None, match.groups()))))
-        if len(said & own) > len(said & its) or (said & own and not said & (its - own)):
+    named = edit.after.replace(word, _STANDING_IN)
+    for sentence in (part for part in _SENTENCE.split(named) if _STANDING_IN in part):
+        clauses = (part for part in _CLAUSE.split(sentence) if _STANDING_IN in part)
+        if not (_is_of(sentence, own, its) or all(_is_of(part, own, its) for part in clauses)):
             return False
     return True
+
+
+def _is_of(clause: str, own: Set[str], its: Set[str]) -> bool:
+    """Whether a clause says in a usual form what another tool is for, in words of that one."""
+    match = _AWAY.match(clause.strip(" .`。"))
+    if match is None or _FLOWS.search(clause):
+        return False
+    said = set(terms(" ".join(filter(None, match.groups()))))
+    return len(said & own) <= len(said & its) and (not said & own or bool(said - own))
 
 
 def _named(text: str, tools: ToolNames) -> Iterator[tuple[str, str]]:
