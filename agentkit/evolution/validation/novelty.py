@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from agentkit.evolution.validation.folding import folded
 from agentkit.evolution.validation.numbers import numbers_in, readings_of
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.semantic.comparing import without_closed_forms
-from agentkit.evolution.validation.shipped import shipped_sections
+from agentkit.evolution.validation.shipped import shipped_lines, shipped_sections
 from agentkit.evolution.validation.texts import Edit, leaves, mapping, rules_of
 
 _ENDING = re.compile(
@@ -54,7 +54,7 @@ _HOW_LONG = re.compile(
 
 _ONE = (
     r"[`\"'“„«]?(?:[A-Z0-9][\w.+@/:-]{0,30}(?:\s[A-Z][\w-]{0,20}){0,2}"
-    r"|[\w.+-]{0,30}[\d@/_][\w.+@/:-]{0,30}|[a-z]{2,3}(?<!\bor)(?<!\band))[`\"'”“»]?(?!\w)"
+    r"|[\w.+*?-]{0,30}[\d@/_*][\w.+@/:*?-]{0,30}|[a-z]{2,3}(?<!\bor)(?<!\band))[`\"'”“»]?(?!\w)"
 )
 _AND = r"(?:,|/|、|\b(?:or|and|oder|und|ou|et|y|o|to)\b){1,2}"
 _ONES = rf"{_ONE}(?:\s?{_AND}\s?{_ONE}){{0,5}}"
@@ -93,11 +93,26 @@ _BOUND = re.compile(
 """Words of a limit, whose number is asked for instead."""
 
 _OF_FORM = re.compile(
-    r"\bone or more\b|\b(?:upper|lower)(?:[- ]?case\w*|(?= (?:or|and) (?:upper|lower)\b))"
+    r"\bone or more\b|\bbetween (?:the )?two\b|\bhow (?:old|long|far|big|tall|deep|high|wide|fast|often)\b"
+    r"|\bover all\b|\bin a few words\b|\b(?:come|comes|given|returned) back\b|\bnow or at\b"
+    r"|\bonly (?:those|the ones|these)(?= (?:in|of|with|from|that|which|whose|since|after|before)\b)"
+    r"|\b(?:into|in|to|of|for) another(?= (?:language|currency|unit|format|country|city|day|date)\b)|\bnot what is inside\b"
+    r"|\b(?:upper|lower)(?:[- ]?case\w*|(?= (?:or|and) (?:upper|lower)\b))"
     r"|\biso[- ]?\d{3,5}(?:-\d)?\b|\blast(?= name\b)|\bfrom one (?:\w+ ){1,2}(?:in)?to another\b"
-    r"|\bfirst(?= (?:day|week|month|year|name|letter|digit|character|word|page|line|row|item)\b)"
+    r"|\bfirst(?= (?:day|week|month|year|name|letter|digit|character|word|page|line|row|item)s?\b)"
 )
 """Words that move a value elsewhere; here they say how it is written, or which part is meant."""
+
+
+_MASK_PART = r"(?:y{4}|j{4}|a{4}|yy|jj|mm|dd|tt|hh|ss)"
+_MASK = re.compile(rf"(?<![^\W_]){_MASK_PART}(?:[-/.: ]?(?:t(?=hh))?{_MASK_PART})+z?(?![^\W_])")
+_WRITTEN_SO = re.compile(rf"(?:\b(?:written|given) (?:as|like|in the form(?:at)?) )?{_MASK.pattern}")
+_YEARS = re.compile(r"j{4}|a{4}")
+_DAYS = re.compile(r"jj|tt")
+_DATE_OR_TIME = re.compile(
+    r"(?<![\w./-])(?:(\d{4})([-/.])\d\d\2\d\d|\d\d([-/.])\d\d\3\d{4}|\d\d(?::\d\d){1,2})(?![\w/-])"
+)
+_ISO = frozenset({"yyyy-mm-dd", "yyyy-mm", "hh:mm", "hh:mm:ss"})
 
 
 def says_new(change: ProposedChange) -> bool:
@@ -132,8 +147,24 @@ def new_words(change: ProposedChange) -> Iterator[tuple[Edit, tuple[str, ...]]]:
         if edit.kind in {"example", "rule"}:
             continue
         words = tuple(dict.fromkeys(grounds.ungrounded(edit)))
-        if words:
+        if words and not (len(words) == 1 and _is_rewritten(edit) and _is_of_catalogues(words[0])):
             yield edit, words
+
+
+def _is_rewritten(edit: Edit) -> bool:
+    """Whether a text says what tool or parameter are, and is no sentence more about its use."""
+    is_longer = bool(edit.before) and edit.after.startswith(edit.before)
+    return edit.kind == "parameter" or (edit.kind == "summary" and not is_longer)
+
+
+def _is_of_catalogues(word: str) -> bool:
+    """Whether a word is a noun that many unrelated tools use, and can do no harm."""
+    return not _nouns().isdisjoint((word, word.removesuffix("s"), f"{word}s"))
+
+
+@cache
+def _nouns() -> frozenset[str]:
+    return frozenset(_words(shipped_lines("catalogue_words")))
 
 
 class _Grounds:
@@ -152,6 +183,7 @@ class _Grounds:
         self._numbers = change.shown_numbers | numbers_in(self._said)
         for facts in change.parameters.values():
             self._numbers |= facts.numbers
+        self._masks = frozenset(_masks(self._said))
         self._measures = {_UNITS[word] for word in _LETTERS.findall(self._said) if word in _UNITS}
 
     def ungrounded(self, edit: Edit) -> Iterator[str]:
@@ -162,6 +194,10 @@ class _Grounds:
         text = _WHAT_WAS_SAID.sub(" ", text)
         text = _HOW_LONG.sub(lambda found: "" if about.has_length(found[1]) else found[1], text)
         text = _OF_FORM.sub(" ", _BOUND.sub(" ", text))
+        yield from sorted(set(_masks(text)) - (self._masks or _ISO) - about.masks)
+        text = _WRITTEN_SO.sub(" ", text)
+        if edit.kind == "summary":
+            yield from self._other_deed(text)
         content: list[bool] = []  # of each word that speaks of something, whether it is of this
         for match in _WORD.finditer(text):
             word = match.group()
@@ -179,6 +215,19 @@ class _Grounds:
                 content.append(False)
         if edit.parameter and content and not (content[0] and 2 * sum(content) >= len(content)):
             yield f"nothing of {edit.parameter}"
+
+    def _other_deed(self, text: str) -> Iterator[str]:
+        """The verb with which a summary begins when the tool did not say that it does this."""
+        words = _LETTERS.findall(text)
+        name = _HUMP.sub(" ", self._change.base.name)
+        done = folded(f"{self._change.summaries[0]} {name}".replace("_", " "))
+        if not words or stem(words[0]) in map(stem, _LETTERS.findall(done)):
+            return
+        if is_plain(words[0]):
+            if self._change.base.signature.effects.writes and stem(words[0]) in _DESCRIBING:
+                yield words[0]
+        elif words[1:] and words[1] in _BEFORE_OBJECTS:
+            yield words[0]
 
     def _is_grounded(self, word: str, about: _About) -> bool:
         cut = stem(word)
@@ -215,10 +264,12 @@ class _About:
         said = " ".join((before, _HUMP.sub(" ", edit.parameter).replace("_", " ")))
         values = list(facts.values) if facts else []
         self.is_fixed = bool(values) or (facts is not None and facts.is_formed)
+        self.masks = _ISO if facts is not None and facts.is_formed else frozenset[str]()
         known = (*values, *_given(change, edit.parameter))
         self.stems = frozenset(
             map(stem, _LETTERS.findall(folded(" ".join((said, *map(str, known))))))
         )
+        self.stems |= frozenset().union(*(group for group in _ALIKE if group & self.stems))
         self._examples = (*known, *_CODE.findall(before), *_shown(edit.after))
 
     def is_written(self, cut: str) -> bool:
@@ -241,6 +292,21 @@ class _About:
                 len(value.partition(".")[2]),
             )
         }
+
+
+def _masks(text: str) -> Iterator[str]:
+    """The forms of dates and times that a folded text has, in letters or in examples."""
+    for match in _MASK.finditer(text):
+        mask = _DAYS.sub("dd", _YEARS.sub("yyyy", match.group().rstrip("z")))
+        yield from re.split(r"t| (?=hh)", mask)
+    for match in _DATE_OR_TIME.finditer(text):
+        value, (year, one, other) = match.group(), match.groups()
+        if year:
+            yield f"yyyy{one}mm{one}dd"
+        elif other:
+            yield from (f"dd{other}mm{other}yyyy", f"mm{other}dd{other}yyyy")
+        else:
+            yield "hh:mm:ss"[: len(value)]
 
 
 def _given(change: ProposedChange, path: str) -> Iterator[Any]:
@@ -280,6 +346,11 @@ def stem(word: str) -> str:
     return word[:_LONGEST_STEM]
 
 
+def is_plain(word: str) -> bool:
+    """Whether a folded word says nothing by itself (``phrases/plain_words.txt``)."""
+    return stem(word) in _PLAIN
+
+
 def _words(lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
         yield from line.split()
@@ -289,10 +360,13 @@ _SECTIONS: Mapping[str, list[str]] = shipped_sections("plain_words")
 _PLAIN = frozenset(
     stem(word)
     for section, lines in _SECTIONS.items()
-    if section not in {"zh", "ja"}
+    if section not in {"zh", "ja", "alike"}
     for word in _words(lines)
 )
 _FORMAL = _PLAIN - frozenset(map(stem, _words(_SECTIONS["subjects"])))
+_DESCRIBING = frozenset(map(stem, _words(_SECTIONS["describing"])))
+_ALIKE = tuple(frozenset(map(stem, line.split())) for line in _SECTIONS["alike"])
+_BEFORE_OBJECTS = frozenset(("the", "a", "an", "all", "any", "each", "every", "new", "old", "it", "them"))
 _CAPITALS = frozenset(map(stem, ("capital", "uppercase")))
 _SMALL = frozenset(map(stem, ("small", "lowercase")))
 _WRITING = frozenset(map(stem, _words(_SECTIONS["writing"])))
