@@ -64,6 +64,28 @@ SENSITIVE = {
         removal cancellation action execution submission registration subscription operation process budget funding
         financial income revenue reservation rental appointment ticket tickets grant license bond book books
         insurance paid storage store stores archive payload header exchange""",
+    "places and services, which are values": """berlin california chicago paris europe european australia beijing boston
+        canada india france london york tokyo america american amazon angeles asia pacific mars earth world worldwide
+        national international west western east north south urban native nasa twitter github google postgresql
+        cloudflare azure python cloud remote external online network""",
+    "moves and bounds": """above against among beyond below behind near nearby neighborhood older shortest next tests than over
+        upon down third late prior medium moderate back backward wide large largest small even around along reduced
+        without except fixed mixed raise drop offset equal limited restricted restriction requirement required
+        forward direct direction parallel partial special""",
+    "praise and fitness": """accurate accuracy validity verified validated verification acceptable accessible appropriate
+        comprehensive excellent important useful necessary essential should exists established compliance optimal
+        optimized safe proper popular smart good fine rich clean clear easy competitive responsible recognized stopped
+        closed affected disabled disable modern flexible advanced intelligence expertise reliable skill help
+        ability capability capacity hard wants interested happening present presence regarding""",
+    "what was done": """sent deleted removed purchased uploaded updated saved executed executes initiate insert install
+        hosted installation deployed deployment edited editing modified modification received receive receiver submitted
+        shared sharing stored logged created made changed carried carrying processed retained serves scanned involved
+        enabled enabling resolved modifications authenticated encryption encrypted encoded encoding encode hash script
+        hostname creating personalized launch shift switch gain repair played playing accessed accessing""",
+    "people and their matters": """female male women infant bearer employment doctor director lawyer supplier consumer
+        publisher self demographic age expense loan equity billing profit finance discount spouse abuse alcohol death
+        claim decision demand violation incident loss hidden hello home apartment hospital hospitals visit meeting
+        conference vaccination race neighbor infection drug""",
     "verbs as nouns": """call calls return returns search look set get read write close open stop cut put show
         send share move go make take give add create delete remove update edit save keep leave stay""",
 }
@@ -105,7 +127,8 @@ def common_nouns(folders: list[Path]) -> Iterator[str]:
         is_common = count >= LEAST_TOOLS and catalogues[word] >= LEAST_CATALOGUES
         is_noun = as_noun[word] >= 2 * as_verb[word] and 5 * as_noun[word] >= count
         if is_common and is_noun and len(word) > 3 and word.isascii() and not word.endswith("ly"):
-            if not (is_plain(word) or word in units or {word, word.rstrip("s")} & sensitive):
+            forms = {word, word.rstrip("s"), f"{word}s", f"{word[:-3]}y"}
+            if not (is_plain(word) or word in units or forms & sensitive):
                 yield word
 
 
