@@ -132,7 +132,7 @@ def new_words(change: ProposedChange) -> Iterator[tuple[Edit, tuple[str, ...]]]:
     """The changed texts that say something new, each with the words that do.
 
     A parameter's text counts as new as well when it does not begin with that parameter, or less
-    than half of it is about it: it is exchanged then, in words that the tool has elsewhere.
+    than a third of it is about it: it is exchanged then, in words that the tool has elsewhere.
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
@@ -213,7 +213,7 @@ class _Grounds:
                 content.append(True)
             elif word not in _UNITS and cut not in (_PLAIN if content else _FORMAL):
                 content.append(False)
-        if edit.parameter and content and not (content[0] and 2 * sum(content) >= len(content)):
+        if edit.parameter and content and not (content[0] and 3 * sum(content) >= len(content)):
             yield f"nothing of {edit.parameter}"
 
     def _other_deed(self, text: str) -> Iterator[str]:
