@@ -212,7 +212,7 @@ class _Grounds:
             elif (cut := stem(word)) in about.stems:
                 content.append(True)
             elif word not in _UNITS and cut not in (_PLAIN if content else _FORMAL):
-                content.append(False)
+                content += [False] if word not in _PLAIN_ABROAD else []
         if edit.parameter and content and not (content[0] and 3 * sum(content) >= len(content)):
             yield f"nothing of {edit.parameter}"
 
@@ -235,6 +235,8 @@ class _Grounds:
             return True
         if cut in _PLAIN:
             return cut not in _WRITING or not about.is_fixed or about.is_written(cut)
+        if word in _PLAIN_ABROAD:
+            return True
         measure = _UNITS.get(word)
         return measure in self._measures or _COUNTS.get(word) in self._numbers
 
@@ -348,7 +350,7 @@ def stem(word: str) -> str:
 
 def is_plain(word: str) -> bool:
     """Whether a folded word says nothing by itself (``phrases/plain_words.txt``)."""
-    return stem(word) in _PLAIN
+    return stem(word) in _PLAIN or word in _PLAIN_ABROAD
 
 
 def _words(lines: Iterable[str]) -> Iterator[str]:
@@ -357,12 +359,13 @@ def _words(lines: Iterable[str]) -> Iterator[str]:
 
 
 _SECTIONS: Mapping[str, list[str]] = shipped_sections("plain_words")
-_PLAIN = frozenset(
-    stem(word)
-    for section, lines in _SECTIONS.items()
-    if section not in {"zh", "ja", "alike"}
-    for word in _words(lines)
+_ENGLISH = ("grammar", "describing", "values", "writing", "subjects")
+_PLAIN = frozenset(stem(word) for name in _ENGLISH for word in _words(_SECTIONS[name]))
+_PLAIN_ABROAD = frozenset(
+    word for name in ("de", "fr", "es", "pt") for word in _words(_SECTIONS[name])
 )
+"""Of other languages words alone count: French *pays* is no form of the English verb."""
+
 _FORMAL = _PLAIN - frozenset(map(stem, _words(_SECTIONS["subjects"])))
 _DESCRIBING = frozenset(map(stem, _words(_SECTIONS["describing"])))
 _ALIKE = tuple(frozenset(map(stem, line.split())) for line in _SECTIONS["alike"])
