@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any
 
-from agentkit.evolution.validation.folding import folded
+from agentkit.evolution.validation.folding import folded, stands_in
 from agentkit.evolution.validation.numbers import numbers_in, readings_of
 from agentkit.evolution.validation.report import ProposedChange
 from agentkit.evolution.validation.semantic.comparing import without_closed_forms
@@ -44,6 +44,9 @@ _COUNTS = {
         start=2,
     )
     for word in words.split()
+} | {
+    "fifteen": 15.0, "twenty": 20.0, "thirty": 30.0, "forty": 40.0, "fifty": 50.0, "sixty": 60.0,
+    "hundred": 100.0, "thousand": 1000.0,
 }  # fmt: skip
 _HOW_LONG = re.compile(
     r"(?<![\w.,])(?<!least )(?<!most )(?<!up to )(?<!than )"
@@ -84,11 +87,15 @@ _WHAT_WAS_SAID = re.compile(
 )
 """What was said decides over arguments; any other word about people is one that is read."""
 
+_N = rf"(?:-?\d|(?:{'|'.join(_COUNTS)}|one)\b)"
+_MORE = r"(?:more|less|fewer|greater|higher|lower|longer|shorter|larger|smaller)"
 _BOUND = re.compile(
-    r"\bat (?:most|least)\b|\b(?:up to|no (?:more|less|fewer) than"
-    r"|(?:more|less|fewer|greater|higher|lower) than(?: or equal to)?|above|below|over|under"
-    r"|hochstens|mindestens|au plus|au moins|como (?:maximo|minimo))(?= ?-?\d)"
-    r"|(?<=\d) or (?:more|less|above|below)"
+    rf"\bat (?:the )?(?:most|least)\b|\b(?:(?:no|not|never) )?(?:{_MORE} than(?: or equal to)?|above|below|over|under"
+    rf"|beyond|exceed(?:s|ing)?|up to|limited to|capped at|starting at|hochstens|mindestens|bis zu|au plus|au moins"
+    rf"|como (?:maximo|minimo)|no maximo|pelo menos|hasta|jusqu'a)(?= ?{_N})|\bnever(?= {_MORE} than ?{_N})"
+    rf"|(?<=\d) (?:or|and|being|is the) (?:{_MORE}|above|below|up|(?:most|least|highest|lowest|largest|smallest)\b)"
+    r"|(?<=\d) (?:the )?(?:highest|lowest|largest|smallest|most|least)\b"
+    rf"|\b(?:highest|lowest|largest|smallest|most|least)(?= (?:\w+ )?(?:is|are|of|:) ?{_N})"
 )
 """Words of a limit, whose number is asked for instead."""
 
@@ -99,11 +106,23 @@ _OF_FORM = re.compile(
     r"|\b(?:into|in|to|of|for) another(?= (?:language|currency|unit|format|country|city|day|date)\b)|\bnot what is inside\b"
     r"|\b(?:upper|lower)(?:[- ]?case\w*|(?= (?:or|and) (?:upper|lower)\b))"
     r"|\biso[- ]?\d{3,5}(?:-\d)?\b|\blast(?= name\b)|\bfrom one (?:\w+ ){1,2}(?:in)?to another\b"
-    r"|\bfirst(?= (?:day|week|month|year|name|letter|digit|character|word|page|line|row|item)s?\b)"
+    r"|\bfirst(?= (?:day|week|month|year|name|letter|digit|character|word|page|line|row|item)s?\b)|(?<=est )first\b"
 )
 """Words that move a value elsewhere; here they say how it is written, or which part is meant."""
 
 
+_OF_ALL_TALK = re.compile(
+    r"\b(?:in|on|for|with|at|to|before|after|during|from) (?:every|each|any|all)(?: of)?(?: (?:the|its|your))?(?: \w+)?"
+    r" (?:request|quer|question|answer|message|response|repl|input|case|moment|turn|conversation|word|text|result|step)"
+    r"|\b(?:every|each) time\b|\bat (?:all times|any time)\b|\bkeep (?:on )?(?:call|us|ask|search|fetch|read)ing\b"
+)
+"""A tool for whatever is talked about: plain words, but none describes a call."""
+
+_BY_DEFAULT = re.compile(
+    r"\b(?:by default|defaults? (?:to|is|value)|(?:is|as) (?:the )?default|the default|standardmassig|par defaut|por defecto"
+    r"|(?:when|if) (?:it is |this is )?(?:left out|omitted|absent|missing|empty|not (?:given|set|specified|provided)))\b|默认|既定"
+)
+_UNLESS_GIVEN = re.compile(r"\bunless (?:another|other|something else|a different)\b(?: \w+)? (?:is |are )?(?:given|set|named)\b")
 _MASK_PART = r"(?:y{4}|j{4}|a{4}|yy|jj|mm|dd|tt|hh|ss)"
 _MASK = re.compile(rf"(?<![^\W_]){_MASK_PART}(?:[-/.: ]?(?:t(?=hh))?{_MASK_PART})+z?(?![^\W_])")
 _WRITTEN_SO = re.compile(rf"(?:\b(?:written|given) (?:as|like|in the form(?:at)?) )?{_MASK.pattern}")
@@ -193,7 +212,9 @@ class _Grounds:
         text = without_closed_forms(self._change, folded(text))
         text = _WHAT_WAS_SAID.sub(" ", text)
         text = _HOW_LONG.sub(lambda found: "" if about.has_length(found[1]) else found[1], text)
-        text = _OF_FORM.sub(" ", _BOUND.sub(" ", text))
+        text = _OF_FORM.sub(" ", _BOUND.sub(" ", _UNLESS_GIVEN.sub("by default", text)))
+        yield from (found.group() for found in _OF_ALL_TALK.finditer(text))
+        yield from about.other_defaults(text)
         yield from sorted(set(_masks(text)) - (self._masks or _ISO) - about.masks)
         text = _WRITTEN_SO.sub(" ", text)
         if edit.kind == "summary":
@@ -266,6 +287,7 @@ class _About:
         said = " ".join((before, _HUMP.sub(" ", edit.parameter).replace("_", " ")))
         values = list(facts.values) if facts else []
         self.is_fixed = bool(values) or (facts is not None and facts.is_formed)
+        self._facts, self._before = facts, folded(before)
         self.masks = _ISO if facts is not None and facts.is_formed else frozenset[str]()
         known = (*values, *_given(change, edit.parameter))
         self.stems = frozenset(
@@ -273,6 +295,21 @@ class _About:
         )
         self.stems |= frozenset().union(*(group for group in _ALIKE if group & self.stems))
         self._examples = (*known, *_CODE.findall(before), *_shown(edit.after))
+
+    def other_defaults(self, text: str) -> Iterator[str]:
+        """The values that a clause calls the default, where schema and text so far have others."""
+        if self._facts is None or not _BY_DEFAULT.search(text):
+            return
+        told = [clause for clause in _CLAUSE.split(self._before) if _BY_DEFAULT.search(clause)]
+        known = folded(" ".join((str(self._facts.default), *told)))
+        values = {folded(str(value)) for value in self._facts.values if isinstance(value, str)}
+        for clause in filter(_BY_DEFAULT.search, _CLAUSE.split(text)):
+            named = {value for value in values if stands_in(value, clause)}
+            if not any(stands_in(value, known) for value in named):
+                yield from (f"default {value}" for value in sorted(named))
+            numbers = numbers_in(clause)
+            if numbers and not numbers & numbers_in(known):
+                yield f"default {min(numbers):g}"
 
     def is_written(self, cut: str) -> bool:
         """Whether a known value is in capitals or in small letters, as a word claims."""
@@ -325,6 +362,7 @@ def _shown(text: str) -> Iterator[str]:
 
 
 _CODE = re.compile(r"\b(?:[A-Z]{2,}|[\w-]*\d[\w-]*)\b")
+_CLAUSE = re.compile(r"[.;,:]\s+|[。；，]")
 _NUMBER = re.compile(r"\d[\d.,]*")
 
 

@@ -29,7 +29,8 @@ class ParameterFacts:
         types: JSON types that it takes; empty when nothing is said.
         values: What the enum and the rules allow; empty when they say nothing.
         numbers: Every number that schema and rules state about it.
-        default: The default if it is a number that is no limit besides; None otherwise.
+        limits: Those of them that are limits or allowed values, and no mere default.
+        default: What is taken when a call does not give it; None for nothing.
         minimum: Smallest number that it takes; None for no bound.
         maximum: Largest number that it takes; None for no bound.
         is_counted: Whether something bounds its length or its number of items.
@@ -41,7 +42,8 @@ class ParameterFacts:
     types: frozenset[str] = frozenset()
     values: tuple[Any, ...] = ()
     numbers: frozenset[float] = frozenset()
-    default: float | None = None
+    limits: frozenset[float] = frozenset()
+    default: Any = None
     minimum: float | None = None
     maximum: float | None = None
     is_counted: bool = False
@@ -123,7 +125,6 @@ def _facts(path: str, part: Mapping[str, Any], *, required: bool, rules: Any) ->
     types = {kind for one in branches for kind in _types(one)}
     values = [value for one in branches for value in _values(one)]
     limits = [one.get(word) for one in branches for word in _LIMITS]
-    default = _numbers([part.get("default")])
     lows = [one.get(word) for one in branches for word in ("minimum", "exclusiveMinimum")]
     highs = [one.get(word) for one in branches for word in ("maximum", "exclusiveMaximum")]
     is_counted = any(word in one for one in branches for word in _OF_COUNTS) or any(
@@ -141,8 +142,9 @@ def _facts(path: str, part: Mapping[str, Any], *, required: bool, rules: Any) ->
         path=path,
         types=frozenset(types),
         values=tuple(values),
-        numbers=frozenset(_numbers([*limits, *values, *default])),
-        default=default[0] if default and default[0] not in _numbers([*limits, *values]) else None,
+        numbers=frozenset(_numbers([*limits, *values, part.get("default")])),
+        limits=frozenset(_numbers([*limits, *values])),
+        default=part.get("default"),
         minimum=max(_numbers(lows), default=None) if len(branches) == 1 else None,
         maximum=min(_numbers(highs), default=None) if len(branches) == 1 else None,
         is_counted=is_counted,

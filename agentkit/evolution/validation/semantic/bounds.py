@@ -127,6 +127,6 @@ def _known_numbers(
     """
     known = set(change.shown_numbers)
     for one in [facts] if facts else change.parameters.values():
-        known |= one.numbers if _DEFAULT.search(sentence) else one.numbers - {one.default}
+        known |= one.numbers if _DEFAULT.search(sentence) else one.limits
         known |= {bound + step for bound in one.numbers for step in (-1, 1)} if facts else set()
     return known
