@@ -21,14 +21,50 @@ from pathlib import Path
 from typing import Any
 
 from agentkit.evolution.validation.folding import folded
-from agentkit.evolution.validation.novelty import is_plain
+from agentkit.evolution.validation.plain import is_plain
 from agentkit.evolution.validation.shipped import shipped_sections
 
 LEAST_TOOLS = 20
 LEAST_CATALOGUES = 3
 SECOND = Path(__file__).parents[1] / "evolution" / "validation" / "corpora" / "second"
-BEFORE_NOUNS = frozenset("the a an this each of its per in by from with for on at and or".split())
-BEFORE_VERBS = frozenset("to can will must should may please not you they it which that".split())
+BEFORE_NOUNS = frozenset(
+    [
+        "the",
+        "a",
+        "an",
+        "this",
+        "each",
+        "of",
+        "its",
+        "per",
+        "in",
+        "by",
+        "from",
+        "with",
+        "for",
+        "on",
+        "at",
+        "and",
+        "or",
+    ]
+)
+BEFORE_VERBS = frozenset(
+    [
+        "to",
+        "can",
+        "will",
+        "must",
+        "should",
+        "may",
+        "please",
+        "not",
+        "you",
+        "they",
+        "it",
+        "which",
+        "that",
+    ]
+)
 
 SENSITIVE = {
     "whose data, and about whom": """user users customer client person people patient child children adult adults
@@ -98,7 +134,9 @@ def main() -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     words = sorted(common_nouns(parser.parse_args().folders))
     print("# Nouns of many unrelated tools of public catalogues, made by")
-    print("# tests/benchmarks/catalogue_words.py from bfcl, seal_tools, toolalpaca, metatool, nestful and")
+    print(
+        "# tests/benchmarks/catalogue_words.py from bfcl, seal_tools, toolalpaca, metatool, nestful and"
+    )
     print("# tooluniverse. A text may bring one of them (novelty.py).\n")
     print(textwrap.fill(" ".join(words), width=100))
 
@@ -113,7 +151,7 @@ def common_nouns(folders: list[Path]) -> Iterator[str]:
         seen: set[str] = set()
         for text in texts_of(folder):
             words = re.findall(r"[^\W\d_]+|[.,:;()]", folded(text))
-            for before, word in zip(["."] + words, words, strict=False):
+            for before, word in zip([".", *words], words, strict=False):
                 as_noun[word] += before in BEFORE_NOUNS
                 as_verb[word] += before in BEFORE_VERBS
             tools.update(set(words))
@@ -121,7 +159,10 @@ def common_nouns(folders: list[Path]) -> Iterator[str]:
         catalogues.update(seen)
     sensitive = {word for words in SENSITIVE.values() for word in words.split()}
     units = {
-        word for lines in shipped_sections("units").values() for line in lines for word in line.split()
+        word
+        for lines in shipped_sections("units").values()
+        for line in lines
+        for word in line.split()
     }
     for word, count in tools.items():
         is_common = count >= LEAST_TOOLS and catalogues[word] >= LEAST_CATALOGUES

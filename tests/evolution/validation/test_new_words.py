@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from agentkit.evolution.validation.novelty import new_words, says_new, stem
+from agentkit.evolution.validation.novelty import new_words, says_new
+from agentkit.evolution.validation.plain import stem
 from agentkit.evolution.validation.validate import validate
 from agentkit.testing.rewrites import rewrite
 from agentkit.tools.rules import Between, OneOf

@@ -39,7 +39,7 @@ _COMPATIBLE = "".join(
 )
 """Roman numerals, letter-like symbols and full-width letters that stand for one plain letter."""
 
-_DISGUISED = re.compile(rf"[A-Za-z]*(?:[A-Za-z][{_COMPATIBLE}]|[{_COMPATIBLE}][A-Za-z])\w*")
+_DISGUISED = re.compile(rf"[A-Za-z][{_COMPATIBLE}]\w*|[{_COMPATIBLE}][A-Za-z]\w*")
 _EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")
 _STACKED = re.compile(
     r"(?:[A-Za-z\u00c0-\u024f][\u0300-\u036f\u1ab0-\u1aff\u20d0-\u20ff]){2,}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,20 +57,26 @@ _CALLED = re.compile(
 """What is said to be called, whether the library has it or not."""
 
 _SENTENCES = frozenset({"summary", "usage_rule"})
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|[。！？]|\n+")
-_CLAUSE = re.compile(r";\s*|；|,\s+(?=not\b)|,?\s(?:and|but|while|whereas|und|et|y)\s(?=`?TOOL|for\b)")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]|\n+")
+_CLAUSE = re.compile(
+    r";\s*|\uff1b|,\s+(?=not\b)"
+    r"|,?\s(?:and|but|while|whereas|und|et|y)\s(?=`?TOOL|for\b)"
+)
 _TOOL_THERE = (
     r"(?:for|to|when|if)\s(.{3,80}?),?\s(?:use|call|see|take|there is)\s`?TOOL`?(?: instead)?"
     r"|(?:use|see|take)\s`?TOOL`?\s(?:instead )?(?:for|to|when|if)\s(.{3,80})"
-    r"|(?:not for\s.{3,60},?\s)?`?TOOL`?\s(?:(?:is |are )?(?:there )?for|to|[a-z]{2,12}s(?=\s))\s?(.{3,80})"
+    r"|(?:not for\s.{3,60},?\s)?`?TOOL`?\s"
+    r"(?:(?:is |are )?(?:there )?for|to|[a-z]{2,12}s(?=\s))\s?(.{3,80})"
     r"|(.{3,80}?)\s(?:is|are) (?:what|for|done by|done with|given by|found with|left to"
     r"|the (?:job|task|work|purpose) of) `?TOOL`?(?: is for| does| gives| finds| shows| lists)?"
     r"|(.{3,80}?)\s\((?:see|use|for (?:that|these|those|this):?(?: use| see)?) `?TOOL`?\)"
-    r"|(?:not (?:suited |meant |made )?for|(?:do not|don't) use (?:it|this|this tool) (?:for|to|when))"
-    r"\s(.{3,80}?)[,;:]?\s(?:use|see|call|take|there is)\s`?TOOL`?(?: instead| for (?:that|it|them|these|those))?"
-    r"|(?:für|um|zum|zur)\s(.{3,80}?),?\s(?:ist\s|gibt es\s|dient\s)?`?TOOL`?(?:\s(?:verwenden|benutzen|nutzen|da|zuständig))?"
+    r"|(?:not (?:suited |meant |made )?for|(?:do not|don't) use (?:it|this|this tool)"
+    r" (?:for|to|when))\s(.{3,80}?)[,;:]?\s(?:use|see|call|take|there is)\s`?TOOL`?"
+    r"(?: instead| for (?:that|it|them|these|those))?"
+    r"|(?:für|um|zum|zur)\s(.{3,80}?),?\s(?:ist\s|gibt es\s|dient\s)?`?TOOL`?"
+    r"(?:\s(?:verwenden|benutzen|nutzen|da|zuständig))?"
     r"|(?:pour|para)\s(.{3,80}?),?\s(?:utilise[rz]?|voir|usar?|use|usa|existe)\s`?TOOL`?"
-    r"|(?:如需|若要|要|需要)?(.{2,40}?)[，,]?(?:请)?(?:使用|用)\s?`?TOOL`?"
+    r"|(?:如需|若要|要|需要)?(.{2,40}?)[\uff0c,]?(?:请)?(?:使用|用)\s?`?TOOL`?"
     r"|(.{2,40}?)(?:には|は|場合は)[、]?\s?`?TOOL`?\s?を(?:使う|使用する|使います|使用します)"
 )
 _AWAY = re.compile(rf"(?:{_TOOL_THERE})$", re.IGNORECASE)
@@ -78,9 +84,9 @@ _AWAY = re.compile(rf"(?:{_TOOL_THERE})$", re.IGNORECASE)
 
 _FLOWS = re.compile(
     r"\b(?:then|first|next|before|after(?:wards)?|once|later|always|never|every|each|all|any|also"
-    r"|automatically|immediately|right away|found|straight|must|should|results?|answers?|outputs?|hits?|again|rest"
-    r"|better|best|prefer\w*|rather|zuerst|danach|dann|immer|jede\w*|ensuite|toujours|luego|siempre)\b"
-    r"|后|立即|然后|再|每|先|总是|後|次に|常に|必ず",
+    r"|automatically|immediately|right away|found|straight|must|should|results?|answers?|outputs?"
+    r"|hits?|again|rest|better|best|prefer\w*|rather|zuerst|danach|dann|immer|jede\w*|ensuite"
+    r"|toujours|luego|siempre)\b|后|立即|然后|再|每|先|总是|後|次に|常に|必ず",
     re.IGNORECASE,
 )
 """Words by which a sentence orders calls, hands data on or compares: none tells tools apart."""
@@ -215,7 +221,7 @@ def points_away(change: ProposedChange, edit: Edit, word: str, known: str) -> bo
     return True
 
 
-def _is_of(clause: str, own: Set[str], its: Set[str]) -> bool:
+def _is_of(clause: str, own: set[str], its: set[str]) -> bool:
     """Whether a clause says in a usual form what another tool is for, in words of that one."""
     match = _AWAY.match(clause.strip(" .`。"))
     if match is None or _FLOWS.search(clause):
