@@ -11,6 +11,7 @@ a *relative*. So the question is turned round. A rewrite whose words all stand i
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -139,12 +140,13 @@ class _Grounds:
         text = WRITTEN_SO.sub(" ", text)
         if edit.kind == "summary":
             yield from self._other_deed(text)
+        alike = Counter(map(_significant, _NUMBER.findall(edit.after)))
         content: list[bool] = []  # of each word that speaks of something, whether it is of this
         for match in _WORD.finditer(text):
             word = match.group()
             if word[0].isdigit():
                 number = word.rstrip(".,")
-                if not self._knows_number(number, edit.after):
+                if not self._knows_number(number, alike):
                     yield number
             elif _UNSPACED.search(word):
                 yield from self._unspaced(word)
@@ -181,13 +183,10 @@ class _Grounds:
         measure = UNITS.get(word)
         return measure in self._measures or COUNTS.get(word) in self._numbers
 
-    def _knows_number(self, written: str, text: str) -> bool:
+    def _knows_number(self, written: str, alike: Counter[str]) -> bool:
         """One that stands somewhere already, or that another number of the text explains."""
-        if readings_of(written) & self._numbers:
-            return True
         digits = _significant(written)
-        alike = [one for one in _NUMBER.findall(text) if _significant(one) == digits]
-        return bool(digits) and len(alike) > 1
+        return bool(readings_of(written) & self._numbers) or (bool(digits) and alike[digits] > 1)
 
     def _unspaced(self, word: str) -> Iterator[str]:
         """What is left of Chinese and Japanese when what is known and plain is taken away."""
