@@ -146,7 +146,7 @@ def no_other_tools(change: ProposedChange) -> Iterator[FailedCheck]:
     what the base names already.
 
     A sentence in one of the usual forms may say which tool of the library is for something else
-    (``alternatives``): *For forecasts use weather_forecast.*
+    (``alternatives``): *To reserve a car, use cars_reserve.*
 
     A name that is an ordinary word counts only where it is marked as a name: in quotation marks or
     back-ticks, before ``(``, beside the word *tool*.
@@ -189,9 +189,9 @@ def alternatives(change: ProposedChange) -> Iterator[str]:
 
     Example:
         >>> from agentkit.testing.rewrites import rewrite
-        >>> pointing = "For the coming days use weather_forecast."
-        >>> list(alternatives(rewrite("weather_now", {"rule": pointing})))
-        ['weather_forecast']
+        >>> pointing = "To reserve a car, use cars_reserve."
+        >>> list(alternatives(rewrite("cars_search", {"rule": pointing})))
+        ['cars_reserve']
     """
     names = change.library.derived(NAMES)
     for edit in change.edits:
